@@ -1,0 +1,48 @@
+"""Explanations of black-box predictions, with honest error bars.
+
+Names are imported when first used, so that `import eblime` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eblime.core.empirical import NoSpreadError as NoSpreadError
+    from eblime.core.posterior import Posterior as Posterior
+    from eblime.methods.bayeslime import BayesLIME as BayesLIME
+    from eblime.methods.eblime import EBLIME as EBLIME
+    from eblime.methods.eblime import PublishedGrid as PublishedGrid
+    from eblime.methods.lime import LIME as LIME
+    from eblime.methods.regression import fit as fit
+    from eblime.methods.regression import fit_targets as fit_targets
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "BayesLIME": "eblime.methods.bayeslime",
+    "EBLIME": "eblime.methods.eblime",
+    "LIME": "eblime.methods.lime",
+    "NoSpreadError": "eblime.core.empirical",
+    "Posterior": "eblime.core.posterior",
+    "PublishedGrid": "eblime.methods.eblime",
+    "fit": "eblime.methods.regression",
+    "fit_targets": "eblime.methods.regression",
+}
+
+__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the values are strings
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'eblime' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -1,0 +1,148 @@
+"""Checks of what crosses the public border: what must hold, what came, where.
+
+Each check returns the cleaned value or raises; pure code behind the border never checks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eblime._types import FloatArray
+
+__all__ = [
+    "as_floats",
+    "check_choice",
+    "check_count",
+    "check_masks",
+    "check_number",
+    "check_positive",
+    "check_prob",
+    "check_scores",
+    "check_weights",
+]
+
+
+def as_floats(name: str, values: ArrayLike) -> FloatArray:
+    """Return a float64 array, or say that the values are not real numbers."""
+    try:
+        array = np.asarray(values)
+        if np.iscomplexobj(array):
+            raise TypeError
+        return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        kind = type(values).__name__
+        raise TypeError(
+            f"`{name}` must be an array of real numbers; got a {kind} that is not."
+        ) from error
+
+
+def check_masks(masks: ArrayLike) -> FloatArray:
+    """Return the masks as a finite (N, p) float array."""
+    array = as_floats("masks", masks)
+    if array.ndim != 2:
+        raise ValueError(
+            f"`masks` must be 2-D, one row a mask and one column a feature; got shape {array.shape}."
+        )
+    if 0 in array.shape:
+        raise ValueError(
+            f"`masks` must have at least one row and one column; got shape {array.shape}."
+        )
+    _refuse_non_finite("masks", array)
+    return array
+
+
+def check_scores(scores: ArrayLike, n_masks: int, *, ndim: int) -> FloatArray:
+    """Return the scores as a finite array with one row for each mask."""
+    array = as_floats("scores", scores)
+    if array.ndim != ndim:
+        hint = (
+            "for several targets at once, shape (N, T), use `fit_targets`"
+            if ndim == 1
+            else "for one target, shape (N,), use `fit`"
+        )
+        raise ValueError(f"`scores` must be {ndim}-D; got shape {array.shape} ({hint}).")
+    if len(array) != n_masks:
+        raise ValueError(
+            f"`scores` must have one entry for each of the {n_masks} masks; got {len(array)}."
+        )
+    if array.size == 0:
+        raise ValueError(f"`scores` must have at least one column; got shape {array.shape}.")
+    _refuse_non_finite("scores", array)
+    return array
+
+
+def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
+    """Return the weights as a finite, non-negative (N,) array that is not all zero."""
+    if weights is None:
+        return np.ones(n_masks)
+    array = as_floats("weights", weights)
+    if array.ndim != 1 or len(array) != n_masks:
+        raise ValueError(
+            f"`weights` must have one entry for each of the {n_masks} masks; "
+            f"got shape {array.shape}."
+        )
+    _refuse_non_finite("weights", array)
+    bad = np.flatnonzero(array < 0)
+    if bad.size:
+        raise ValueError(f"`weights` must be >= 0; got {array[bad[0]]} at row {bad[0]}.")
+    if not array.any():
+        raise ValueError(
+            f"`weights` must not all be zero; got {n_masks} zeros. "
+            "A wider kernel keeps some masks in sight."
+        )
+    return array
+
+
+def check_positive(name: str, values: FloatArray) -> None:
+    """Refuse values that are not > 0, NaN among them."""
+    bad = np.flatnonzero(~(values > 0))
+    if bad.size:
+        raise ValueError(f"`{name}` must be > 0; got {values[bad[0]]} at index {bad[0]}.")
+
+
+def check_number(name: str, value: float, *, minimum: float = 0.0) -> None:
+    """Refuse a setting that is not a finite number above the minimum."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise TypeError(f"`{name}` must be a number; got {value!r}.")
+    if not (np.isfinite(value) and value > minimum):
+        raise ValueError(f"`{name}` must be finite and > {minimum:g}; got {value!r}.")
+
+
+def check_count(name: str, value: int, *, maximum: int | None = None) -> None:
+    """Refuse a setting that is not a whole number from 1 to the maximum."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
+    if value < 1 or (maximum is not None and value > maximum):
+        upper = "" if maximum is None else f" and <= {maximum}"
+        raise ValueError(f"`{name}` must be >= 1{upper}; got {value!r}.")
+
+
+def check_prob(name: str, value: ArrayLike) -> FloatArray:
+    """Return probabilities strictly between 0 and 1."""
+    array = as_floats(name, value)
+    bad = ~((array > 0) & (array < 1))
+    if bad.any():
+        raise ValueError(f"`{name}` must be > 0 and < 1; got {array[bad].flat[0]}.")
+    return array
+
+
+def check_choice(name: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a word that is not among those known, and list them."""
+    if value not in known:
+        words = ", ".join(repr(word) for word in known)
+        raise ValueError(f"`{name}` must be one of {words}; got {value!r}.")
+
+
+def _refuse_non_finite(name: str, array: FloatArray) -> None:
+    """Refuse NaN and infinities, and say in which row the first one stands."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(array.sum()):  # quick: a sum is finite only if every term is
+            return
+    bad = np.argwhere(~np.isfinite(array))
+    if bad.size:
+        place = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if array.ndim == 2 else "")
+        value = array[tuple(bad[0])]
+        raise ValueError(f"`{name}` must be finite; got {value} at {place}.")

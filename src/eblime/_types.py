@@ -1,0 +1,15 @@
+"""Array aliases shared by every layer."""
+
+from __future__ import annotations
+
+from typing import Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BoolArray", "FloatArray", "IntArray", "RNGLike"]
+
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.intp]
+RNGLike = Union[int, np.random.Generator, None]  # noqa: UP007  evaluated at run time

@@ -1,0 +1,145 @@
+"""Laws of beta that are not exact: a finite set of draws, and a point estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.core.mixture import Draws, Mixture
+
+__all__ = ["Empirical", "NoSpreadError", "PointMass"]
+
+
+class NoSpreadError(ValueError):
+    """A point estimate was asked for a statement about its uncertainty."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empirical:
+    """The s draws of Algorithm 1, summarised; further draws come from the law they came from."""
+
+    draws: Draws
+    source: Mixture
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return self.draws.beta.shape[1]
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the draws, (p,)."""
+        return np.asarray(self.draws.beta.mean(axis=0))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of the draws, (p,)."""
+        return np.asarray(self.draws.beta.std(axis=0, ddof=1))
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance of the draws, (p, p)."""
+        return np.atleast_2d(np.cov(self.draws.beta, rowvar=False))
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles of the draws, (K,) -> (K, p)."""
+        return np.asarray(np.quantile(self.draws.beta, q, axis=0))
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Shortest intervals between two draws that hold a share `prob` of them, (p, 2)."""
+        ordered = np.sort(self.draws.beta, axis=0)
+        n = len(ordered)
+        held = min(n - 1, int(np.ceil(prob * n)))
+        first = np.argmin(ordered[held:] - ordered[: n - held], axis=0)
+        columns = np.arange(ordered.shape[1])
+        return np.stack([ordered[first, columns], ordered[first + held, columns]], axis=1)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Density at x of the exact law that the draws came from."""
+        return self.source.pdf(x)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Share of the draws at or below x, which broadcasts against the features."""
+        beta = self.draws.beta
+        shape = np.broadcast_shapes(np.shape(x), beta.shape[1:])
+        rows = np.broadcast_to(x, shape).reshape(-1, beta.shape[1])
+        ordered = np.sort(beta, axis=0)
+        places = [
+            np.searchsorted(column, row, side="right")
+            for column, row in zip(ordered.T, rows.T, strict=True)
+        ]
+        return (np.stack(places, axis=1) / len(beta)).reshape(shape)
+
+    def prob_positive(self) -> FloatArray:
+        """Share of positive draws, (p,)."""
+        return np.asarray((self.draws.beta > 0).mean(axis=0))
+
+    def prob_greater(self) -> FloatArray:
+        """Share of draws with beta_i > beta_j, (p, p), with one half on the diagonal."""
+        beta = self.draws.beta
+        out = np.stack([(column[:, None] > beta).mean(axis=0) for column in beta.T])
+        np.fill_diagonal(out, 0.5)
+        return out
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw afresh, i.i.d., from the law that the stored draws came from."""
+        return self.source.draw(rng, n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointMass:
+    """A point estimate: it has a mean and nothing to say about how sure it is."""
+
+    mean: FloatArray  # (p,)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.mean)
+
+    @property
+    def sd(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    @property
+    def cov(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def prob_positive(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def prob_greater(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise NoSpreadError(
+            "LIME gives a point estimate, which has a mean and no spread. For intervals, "
+            'probabilities and draws fit with method="eblime", "eblime-paper" or "bayeslime".'
+        )

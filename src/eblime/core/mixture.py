@@ -1,0 +1,222 @@
+"""The posterior of beta: a mixture over lambda of multivariate t laws, with no Monte Carlo in it.
+
+Given lambda, `beta ~ t_df(V g(lam), (Q_lam / df) [V diag(1 / (d + lam)) V' + (I - V V') / lam])`
+with `g_j = sqrt(d_j) k_j / (d_j + lam)`: Proposition 1 with sigma^2 integrated out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import BoolArray, FloatArray
+from eblime.core.evidence import Evidence
+from eblime.core.lam import LambdaLaw
+from eblime.core.student import StudentMixture
+
+__all__ = ["Draws", "Mixture"]
+
+_BLOCK = 1 << 22  # numbers held at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draws:
+    """Joint draws from the posterior, one row a draw."""
+
+    beta: FloatArray  # (n, p)
+    sigma2: FloatArray  # (n,)
+    lam: FloatArray  # (n,)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mixture:
+    """P(beta | Y), integrated over lambda by the rule of its law."""
+
+    basis: FloatArray  # (m, r) right singular vectors of the weighted masks, a coefficient a row
+    evidence: Evidence
+    lam: LambdaLaw
+    unit: float  # what one unit of beta here is worth in the scores' own units
+    hidden: int = 0  # leading coefficients that are no features: a penalised intercept
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.basis) - self.hidden
+
+    @property
+    def full_rank(self) -> bool:
+        """Whether the data reach every direction of the coefficients."""
+        return self.basis.shape[0] == self.basis.shape[1]
+
+    @property
+    def coefficients(self) -> FloatArray:
+        """Posterior means of all coefficients in standard units, a penalised intercept's first."""
+        shrunk = self.lam.weights @ self._shrinkage(self.lam.nodes)
+        return self.basis @ (self._pull * shrunk)
+
+    @property
+    def mean(self) -> FloatArray:
+        """E(beta | Y), (p,)."""
+        return self.unit * self.coefficients[self.hidden :]
+
+    @property
+    def sd(self) -> FloatArray:
+        """Posterior standard deviations, (p,); infinite where the second moment does not exist."""
+        return self.marginals().sd
+
+    @property
+    def cov(self) -> FloatArray:
+        """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
+        rows, df, p = self._rows, self.evidence.df, self.n_features
+        if not self.unit:
+            return np.zeros((p, p))
+        heavy = self._diverges(self._left(rows, 1.0))
+        if df <= 2 or heavy.all():
+            return np.where(np.eye(p) > 0, np.inf, np.nan)
+        weights, lambdas = self.lam.weights, self.lam.nodes
+        shrink, q = self._shrinkage(lambdas), weights * self.evidence.q(lambdas) / (df - 2)
+        centred = self._pull * (shrink - weights @ shrink)
+        core = (centred * weights[:, None]).T @ centred + np.diag(q @ shrink)
+        cov = rows @ core @ rows.T
+        if not self.full_rank:
+            cov += (np.eye(p) - rows @ rows.T) * float(q @ (1 / lambdas))
+            cov[heavy] = cov[:, heavy] = np.nan
+            cov[heavy, heavy] = np.inf
+        return cov * self.unit**2
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Marginal quantiles, (K,) -> (K, p)."""
+        return self.marginals().quantile(q[:, None])
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Marginal highest-density intervals, (p, 2)."""
+        return self.marginals().hdi(prob)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Marginal densities."""
+        return self.marginals().pdf(x)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Marginal distribution functions."""
+        return self.marginals().cdf(x)
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0 | Y), (p,); one half where nothing moves the scores."""
+        return 1 - self.marginals(unit=1.0).cdf(0.0)
+
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3)."""
+        p, rows = self.n_features, self._rows
+        loc, out = self.marginals(unit=1.0).loc, np.full((p, p), 0.5)
+        first, second = np.triu_indices(p, 1)
+        step = max(1, _BLOCK // max(len(loc), rows.shape[1]))
+        for start in range(0, len(first), step):
+            i, j = first[start : start + step], second[start : start + step]
+            law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], 2.0)
+            out[i, j] = 1 - law.cdf(0.0)
+            out[j, i] = 1 - out[i, j]
+        return out
+
+    def marginals(self, *, unit: float | None = None) -> StudentMixture:
+        """The law of each importance alone, as a mixture of t laws."""
+        loc = (self._pull * self._shrinkage(self.lam.nodes)) @ self._rows.T
+        return self._combination(loc, self._rows, 1.0, unit=self.unit if unit is None else unit)
+
+    def along(self, direction: FloatArray, *, noise: float, offset: float) -> StudentMixture:
+        """The law of `offset + direction' beta + noise`, noise of variance `noise * sigma^2`.
+
+        The direction has an entry for each coefficient, a penalised intercept's first.
+        """
+        row = direction @ self.basis
+        loc = (self._shrinkage(self.lam.nodes) * self._pull) @ row
+        norm = float(direction @ direction)
+        return self._combination(
+            loc[:, None], row[None], norm, noise=noise, unit=self.unit, offset=offset
+        )
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw (lambda, sigma^2, beta) i.i.d.: Algorithm 1, lambda by inverse cdf."""
+        return self.draw_given(rng, self.lam.sample(n, rng))
+
+    def draw_given(self, rng: np.random.Generator, lambdas: FloatArray) -> Draws:
+        """Lines 4 and 5 of Algorithm 1 at the given lambdas: sigma^2, then beta."""
+        df, n, p = self.evidence.df, len(lambdas), self.n_features
+        chi2 = np.maximum(rng.chisquare(df, n), np.finfo(float).tiny)
+        sigma2 = self.evidence.q(lambdas) / chi2
+        beta = np.empty((n, p))
+        for start in range(0, n, max(1, _BLOCK // p)):
+            block = slice(start, start + max(1, _BLOCK // p))
+            beta[block] = self._beta_given(rng, lambdas[block], np.sqrt(sigma2[block]))
+        return Draws(beta=beta * self.unit, sigma2=sigma2 * self.unit**2, lam=lambdas)
+
+    def _beta_given(
+        self, rng: np.random.Generator, lambdas: FloatArray, sigma: FloatArray
+    ) -> FloatArray:
+        """Normal draws of beta given lambda and sigma, equation (3), in standard units."""
+        shrink = self._shrinkage(lambdas)
+        if self.full_rank:
+            noise = rng.standard_normal(shrink.shape)
+        else:
+            normal = rng.standard_normal((len(lambdas), len(self.basis)))
+            noise = normal @ self.basis
+        inside = self._pull * shrink + sigma[:, None] * np.sqrt(shrink) * noise
+        beta = inside @ self.basis.T
+        if not self.full_rank:
+            beta += (sigma / np.sqrt(lambdas))[:, None] * (normal - noise @ self.basis.T)
+        return np.asarray(beta[:, self.hidden :])
+
+    @property
+    def _rows(self) -> FloatArray:
+        """The features' rows of the basis, (p, r)."""
+        return self.basis[self.hidden :]
+
+    @property
+    def _pull(self) -> FloatArray:
+        """`sqrt(d) k`, so that the location at lambda is `pull / (d + lambda)` in the basis."""
+        return np.sqrt(self.evidence.d) * self.evidence.k
+
+    def _shrinkage(self, lambdas: FloatArray) -> FloatArray:
+        """`1 / (d + lambda)`, (L, r)."""
+        return np.asarray(1 / (self.evidence.d + lambdas[:, None]))
+
+    def _left(self, rows: FloatArray, norm: float) -> FloatArray:
+        """Squared length of the part of each combination that the data do not reach, (m,)."""
+        if self.full_rank:
+            return np.zeros(len(rows))
+        left = norm - np.sum(rows**2, axis=1)
+        return np.where(left > 1e-12 * norm, left, 0.0)
+
+    def _diverges(self, left: FloatArray) -> BoolArray:
+        """Whether a variance is infinite because E(1 / lambda | Y) diverges.
+
+        It does on the half-line where the data reach one direction of beta or none.
+        """
+        return (left > 0) & (len(self.evidence.d) < 2) & (not np.isfinite(self.lam.mean))
+
+    def _combination(
+        self,
+        loc: FloatArray,
+        rows: FloatArray,
+        norm: float,
+        *,
+        noise: float = 0.0,
+        unit: float = 1.0,
+        offset: float = 0.0,
+    ) -> StudentMixture:
+        """Laws of m linear combinations, their rows (m, r) in the basis and squared norm given."""
+        lambdas = self.lam.nodes
+        spread = self._shrinkage(lambdas) @ (rows**2).T + noise
+        left = self._left(rows, norm)
+        if left.any():
+            spread += left / lambdas[:, None]
+        scale = np.sqrt(self.evidence.q(lambdas)[:, None] / self.evidence.df * spread)
+        return StudentMixture(
+            weights=self.lam.weights,
+            loc=loc,
+            scale=scale,
+            df=self.evidence.df,
+            unit=unit,
+            offset=offset,
+            heavy=self._diverges(left),
+        )

@@ -1,0 +1,69 @@
+"""Rankings of the features, from draws: who is first, and how far the data can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+
+__all__ = ["Ranking", "rank_draws", "rank_frequencies", "rank_features"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """Features from most to least important, and the ranks each may have.
+
+    The bounds hold together: with posterior probability of at least `prob`, every feature's rank
+    lies between its `low` and its `high`. Rank 1 is the most important.
+    """
+
+    order: IntArray  # (p,) features, by expected rank
+    expected: FloatArray  # (p,) expected rank of each feature
+    low: IntArray  # (p,) least rank of each feature
+    high: IntArray  # (p,) greatest rank of each feature
+    prob: float
+
+    def credible_set(self, k: int) -> IntArray:
+        """Features that may be among the k most important: none outside it is, with `prob`."""
+        return np.flatnonzero(self.low <= k)
+
+
+def rank_draws(beta: FloatArray, by: str) -> IntArray:
+    """Rank of every feature in every draw, 1 for the largest `|beta|` ("abs") or beta ("value")."""
+    order = np.argsort(-np.abs(beta) if by == "abs" else -beta, axis=1, kind="stable")
+    ranks = np.empty_like(order)
+    np.put_along_axis(ranks, order, np.arange(1, beta.shape[1] + 1)[None], axis=1)
+    return ranks
+
+
+def rank_frequencies(ranks: IntArray) -> FloatArray:
+    """Share of the draws in which feature j has rank r + 1, (p, p), rows and columns sum to one."""
+    n, p = ranks.shape
+    cells = ranks - 1 + p * np.arange(p)
+    counts = np.bincount(cells.ravel(), minlength=p * p).reshape(p, p)
+    return np.asarray(counts / n)
+
+
+def rank_features(ranks: IntArray, prob: float) -> Ranking:
+    """Order the features by expected rank, with simultaneous bounds on the ranks.
+
+    Each draw is scored by the share of draws that are at least as extreme in its most extreme
+    rank; the bounds hold the share `prob` of draws that are the least extreme.
+    """
+    n = len(ranks)
+    cumulated = np.cumsum(rank_frequencies(ranks), axis=1)
+    features = np.arange(ranks.shape[1])
+    at_most = cumulated[features, ranks - 1]
+    at_least = 1 - np.where(ranks > 1, cumulated[features, np.maximum(ranks - 2, 0)], 0.0)
+    typical = np.minimum(at_most, at_least).min(axis=1)
+    inner = ranks[typical >= np.sort(typical)[n - int(np.ceil(prob * n))]]
+    expected = ranks.mean(axis=0)
+    return Ranking(
+        order=np.argsort(expected, kind="stable"),
+        expected=expected,
+        low=inner.min(axis=0),
+        high=inner.max(axis=0),
+        prob=prob,
+    )

@@ -1,0 +1,122 @@
+"""One eigendecomposition of the weighted masks, shared by every lambda and every target.
+
+O(N p min(N, p)) time and O(N p) memory; the printed N x N forms live in tests/paper.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import BoolArray, FloatArray
+
+__all__ = ["Response", "Spectrum", "decompose", "respond"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spectrum:
+    """Everything about the masks and their weights that depends on neither lambda nor the scores.
+
+    A flat intercept is integrated out by centring: with `W` the weights, the masks become
+    `W^1/2 (Z - 1 z_bar')`, where `z_bar` is the weighted mean of each column.
+    """
+
+    masks: FloatArray  # (n, p)  W^1/2 (Z - 1 z_bar'), rows of weight zero left out
+    root: FloatArray  # (n,)    W^1/2
+    rows: BoolArray  # (N,)    True where a row has weight
+    centre: FloatArray  # (p,)    z_bar, zeros without intercept
+    basis: FloatArray  # (p, r)  right singular vectors
+    d: FloatArray  # (r,)    squared singular values, decreasing
+    flat: bool  # whether a flat intercept was integrated out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Response:
+    """The scores of one target as the spectrum sees them, in units of their weighted spread."""
+
+    y: FloatArray  # (n,) W^1/2 (Y - mean) / unit
+    k: FloatArray  # (r,) y in the left singular basis
+    residual: float  # the part of |y|^2 that no beta can reach
+    mean: float  # weighted mean of the scores, 0 without intercept
+    unit: float  # what one unit of `k` is worth in the scores' own units; 0 if they are constant
+
+
+def decompose(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Spectrum:
+    """Decompose the weighted masks, centred first if there is a flat intercept.
+
+    Rows of weight zero say nothing and are left out, so that they do not count as observations.
+
+    Examples
+    --------
+    >>> spectrum = decompose(np.array([[1.0, 1.0], [1.0, 0.0]]), np.ones(2), flat=True)
+    >>> spectrum.d, abs(spectrum.basis[:, 0])  # only the second column ever varies
+    (array([0.5]), array([0., 1.]))
+    """
+    rows = weights > 0
+    if not rows.all():
+        masks, weights = masks[rows], weights[rows]
+    root = np.sqrt(weights)
+    if flat:
+        # Differences from the first row first: a constant column then is exactly zero.
+        shifted = masks - masks[0]
+        offset = (weights / weights.sum()) @ shifted
+        centre, weighted = masks[0] + offset, (shifted - offset) * root[:, None]
+    else:
+        centre, weighted = np.zeros(masks.shape[1]), masks * root[:, None]
+    basis, d = _right_vectors(weighted)
+    return Spectrum(
+        masks=weighted, root=root, rows=rows, centre=centre, basis=basis, d=d, flat=flat
+    )
+
+
+def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Response:
+    """Project the scores of one target on the spectrum.
+
+    Standardising divides by the weighted spread: about the weighted mean where there is an
+    intercept, about zero where there is none. Constant scores have no spread, and `unit` says so
+    by being zero: nothing the masks do moves them, and the importances are exactly zero. A single
+    mask with an intercept has no spread either, but then nothing is known, and `unit` stays 1.
+    """
+    root, flat = spectrum.root, spectrum.flat
+    scores = scores[spectrum.rows]
+    mean, centred = _centre(scores, root**2) if flat else (0.0, scores)
+    unit = 1.0
+    if standardize and not (flat and len(root) == 1):
+        unit = _spread(centred, root)
+        if unit <= 4 * np.finfo(float).eps * np.abs(scores).max():
+            unit = 0.0
+    y = root * (centred / unit) if unit else np.zeros_like(root)
+    with np.errstate(under="ignore"):
+        k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / np.sqrt(spectrum.d)
+        fitted = spectrum.masks @ (spectrum.basis @ (k / np.sqrt(spectrum.d)))
+        residual = float(np.sum((y - fitted) ** 2))
+    return Response(y=y, k=k, residual=residual, mean=mean, unit=unit)
+
+
+def _right_vectors(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Right singular vectors (p, r) and squared singular values (r,), null directions left out."""
+    n, p = matrix.shape
+    if n < p:
+        _, singular, basis = np.linalg.svd(matrix, full_matrices=False)
+        d, basis = singular**2, basis.T
+    else:  # p x p, and several times faster than a singular value decomposition
+        d, basis = np.linalg.eigh(matrix.T @ matrix)
+        d, basis = d[::-1], basis[:, ::-1]
+    kept = d > max(n, p) * np.finfo(float).eps * d[0]
+    return np.ascontiguousarray(basis[:, kept]), d[kept]
+
+
+def _centre(scores: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
+    """Weighted mean, and differences from it that keep their digits under a large common shift."""
+    shifted = scores - scores[0]
+    offset = float(weights @ shifted / weights.sum())
+    return float(scores[0] + offset), shifted - offset
+
+
+def _spread(centred: FloatArray, root: FloatArray) -> float:
+    """Weighted root mean square, safe from overflow and underflow."""
+    top = float(np.abs(centred).max())
+    if top == 0:
+        return 0.0
+    return top * float(np.linalg.norm(root * (centred / top)) / np.linalg.norm(root))

@@ -1,0 +1,217 @@
+"""Mixtures of Student t laws: the marginals of beta, exactly and for every feature at once.
+
+All components share one number of degrees of freedom, so that one table of the t distribution
+function serves every node and every feature: ten times faster than computing each value afresh.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
+
+from eblime._types import BoolArray, FloatArray
+
+__all__ = ["StudentMixture", "student_cdf"]
+
+_STEP, _REACH = 1 / 32, 12.0  # the table's spacing and how far it goes
+_FEW = 1_500  # below this many values the table does not pay
+_BLOCK = 1 << 21  # numbers held at once
+
+
+def student_cdf(df: float, z: FloatArray) -> FloatArray:
+    """Student t distribution function with a relative error below 1e-8, in the tails too.
+
+    Examples
+    --------
+    >>> student_cdf(4.0, np.array([0.0, 2.776445]))
+    array([0.5  , 0.975])
+    """
+    if z.size < _FEW:
+        return np.asarray(special.stdtr(df, z))
+    size = np.abs(z)
+    steps = np.fmin(size, _REACH) / _STEP
+    cell = steps.astype(np.intp)
+    steps -= cell
+    first, *rest = _table(df)
+    lower = first[cell]
+    for series in rest:
+        lower *= steps
+        lower += series[cell]
+    out = np.where(z < 0, lower, 1 - lower)
+    far = ~(size <= _REACH)  # NaN among them
+    if far.any():
+        out[far] = special.stdtr(df, z[far])
+    return out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudentMixture:
+    """`offset + unit * t`, with t a weighted mixture of L located and scaled t laws, m of them.
+
+    A `unit` of zero is a point mass at `offset`.
+    """
+
+    weights: FloatArray  # (L,)
+    loc: FloatArray  # (L, m)
+    scale: FloatArray  # (L, m)
+    df: float
+    unit: float
+    heavy: BoolArray  # (m,) True where the mixture's second moment does not exist
+    offset: float = 0.0
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior means, (m,): the centres where a mean does not exist (one degree or less)."""
+        return self.offset + self.unit * (self.weights @ self.loc)
+
+    @property
+    def sd(self) -> FloatArray:
+        """Posterior standard deviations, (m,); infinite with two degrees of freedom or less."""
+        if not self.unit:
+            return np.zeros(self.loc.shape[1])
+        if self.df <= 2:
+            return np.full(self.loc.shape[1], np.inf)
+        centred = self.loc - self.weights @ self.loc
+        spread = self.df / (self.df - 2) * self.scale**2
+        sd = self.unit * np.sqrt(self.weights @ (spread + centred**2))
+        return np.where(self.heavy, np.inf, sd)
+
+    def pdf(self, x: ArrayLike) -> FloatArray:
+        """Densities at x, which broadcasts against the m laws."""
+        z, shape = self._standard(x)
+        out = np.concatenate([self._pdf(row) for row in _blocks(z, len(self.weights))])
+        if not self.unit:
+            return np.where(np.isnan(out), np.inf, 0.0).reshape(shape)
+        return (out / self.unit).reshape(shape)
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """Distribution functions at x, which broadcasts against the m laws."""
+        z, shape = self._standard(x)
+        out = np.concatenate([self._cdf(row) for row in _blocks(z, len(self.weights))])
+        return np.where(np.isnan(out), 0.5, out).reshape(shape)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
+        m = self.loc.shape[1]
+        shape = np.broadcast_shapes(q.shape, (m,))
+        flat = np.broadcast_to(q, shape).reshape(-1, m)
+        blocks = _blocks(flat, len(self.weights))
+        out = np.concatenate([self._quantile(block) for block in blocks])
+        return (self.offset + self.unit * out).reshape(shape) if self.unit else np.full(
+            shape, self.offset
+        )
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Shortest intervals that hold `prob`, (m, 2), by bisection on the mass to their left."""
+        low, high = np.zeros(self.loc.shape[1]), np.full(self.loc.shape[1], 1 - prob)
+        for _ in range(40):
+            left = (low + high) / 2
+            ends = self._quantile(np.stack([left, left + prob]))
+            density = self._pdf(ends)
+            rising = density[0] < density[1]  # then the interval must move to the right
+            low, high = np.where(rising, left, low), np.where(rising, high, left)
+        return (self.offset + self.unit * ends).T if self.unit else np.full(
+            (len(low), 2), self.offset
+        )
+
+    def _standard(self, x: ArrayLike) -> tuple[FloatArray, tuple[int, ...]]:
+        """Turn x into standard units, (K, m), and the shape of the answer."""
+        x = np.asarray(x, dtype=np.float64)
+        m = self.loc.shape[1]
+        try:
+            shape = np.broadcast_shapes(x.shape, (m,))
+        except ValueError:
+            raise ValueError(
+                f"`x` must broadcast against the {m} features along its last axis; got shape "
+                f"{x.shape}. For a grid of values pass `x[:, None]`."
+            ) from None
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = (x - self.offset) / self.unit
+        return np.broadcast_to(z, shape).reshape(-1, m), shape
+
+    def _pdf(self, x: FloatArray) -> FloatArray:
+        """Densities in standard units, (K, m) -> (K, m)."""
+        df = self.df
+        constant = _log_constant(df)
+        z = (x[:, None] - self.loc) / self.scale
+        terms = np.exp(constant - (df + 1) / 2 * np.log1p(z * z / df)) / self.scale
+        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+
+    def _cdf(self, x: FloatArray) -> FloatArray:
+        """Distribution functions in standard units, (K, m) -> (K, m)."""
+        terms = student_cdf(self.df, (x[:, None] - self.loc) / self.scale)
+        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+
+    def _quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles in standard units, (K, m) -> (K, m), by Newton on the normal scale.
+
+        A mixture's quantile lies between the least and the greatest of its components'. Inside that
+        bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step that
+        leaves the bracket is replaced by halving it, on the asinh scale that heavy tails ask for.
+        """
+        t = special.stdtrit(self.df, q)
+        ends = self.loc + self.scale * t[:, None]
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        if len(self.weights) == 1:
+            return low
+        goal, width = special.ndtri(q), self.scale.min(axis=0)
+        x = np.clip(np.einsum("l,klm->km", self.weights, ends), low, high)
+        for _ in range(200):
+            cdf, pdf = self._cdf(x), self._pdf(x)
+            low, high = np.where(cdf <= q, x, low), np.where(cdf >= q, x, high)
+            normal = special.ndtri(np.clip(cdf, 1e-300, 1 - 1e-16))
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / pdf
+                newton = x - (normal - goal) * rate
+            inside = (newton >= low) & (newton <= high)
+            moved = np.where(inside, newton, _between(low, high, width))
+            still = np.abs(moved - x) <= 1e-11 * np.where(inside, rate, np.abs(x))
+            x = moved
+            if (still | (low == high) | ~np.isfinite(x)).all():
+                break
+        return x
+
+
+def _between(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
+    """The middle of a bracket on the asinh scale of the given width."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
+    return np.asarray(np.clip(middle, low, high))
+
+
+def _blocks(rows: FloatArray, n_nodes: int) -> list[FloatArray]:
+    """Split (K, m) rows so that (rows, L, m) arrays stay of bounded size."""
+    step = max(1, _BLOCK // (n_nodes * rows.shape[1]))
+    return [rows[start : start + step] for start in range(0, max(1, len(rows)), step)]
+
+
+def _log_constant(df: float) -> float:
+    """Log of the t density's constant, by betaln so that many degrees of freedom keep digits."""
+    return float(-0.5 * np.log(df) - special.betaln(df / 2, 0.5))
+
+
+@lru_cache(maxsize=16)
+def _table(df: float) -> tuple[FloatArray, ...]:
+    """Quintic pieces of the lower tail at -z for z = 0 .. reach, highest power first.
+
+    Each piece meets the distribution function, its density and the density's slope at both ends.
+    """
+    z = np.arange(0, _REACH + 1.5 * _STEP, _STEP)
+    density = np.exp(_log_constant(df) - (df + 1) / 2 * np.log1p(z * z / df))
+    value = np.asarray(special.stdtr(df, -z))
+    first = -density * _STEP
+    second = density * (df + 1) * z / (df + z * z) * _STEP**2
+    a, b, c = value[:-1], first[:-1], second[:-1] / 2
+    gap, tilt, bend = value[1:] - a - b - c, first[1:] - b - 2 * c, second[1:] - 2 * c
+    return (
+        6 * gap - 3 * tilt + bend / 2,
+        -15 * gap + 7 * tilt - bend,
+        10 * gap - 4 * tilt + bend / 2,
+        c,
+        b,
+        a,
+    )

@@ -1,0 +1,88 @@
+"""The importances as a plain text table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.core.empirical import NoSpreadError
+
+__all__ = ["importance_table"]
+
+
+class Summarised(Protocol):
+    """What the table needs of a posterior."""
+
+    @property
+    def mean(self) -> FloatArray: ...  # noqa: D102
+
+    @property
+    def sd(self) -> FloatArray: ...  # noqa: D102
+
+    r2: float
+    ess: float
+    n_masks: int
+    method: str
+
+    def interval(self, prob: float = 0.95) -> FloatArray: ...  # noqa: D102
+
+    def prob_positive(self) -> FloatArray: ...  # noqa: D102
+
+
+def importance_table(
+    post: Summarised, names: Sequence[str] | None, prob: float, top: int
+) -> str:
+    """Lay out the `top` features by absolute mean, numbers aligned to the digits that matter."""
+    mean = post.mean
+    order = np.argsort(-np.abs(mean), kind="stable")[:top]
+    labels = [f"feature {j}" if names is None else str(names[j]) for j in order]
+    head, columns = ["feature", "mean"], [mean[order]]
+    try:
+        columns += [post.sd[order], *post.interval(prob)[order].T]
+        head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
+        chance = [f"{value:.3f}" for value in post.prob_positive()[order]]
+    except NoSpreadError:
+        chance = []
+    digits = _digits(columns)
+    cells = [labels, *([_number(v, digits) for v in column] for column in columns)]
+    cells += [chance] if chance else []
+    lines = [
+        f"{post.method}: {post.n_masks} masks, R2 {post.r2:.3f}, "
+        f"effective sample size {post.ess:.1f}",
+        *_align(head, cells),
+    ]
+    if len(mean) > top:
+        lines.append(f"... and {len(mean) - top} more features")
+    return "\n".join(lines)
+
+
+def _digits(columns: list[FloatArray]) -> int | None:
+    """Decimals that show three digits of the largest number, None where exponents read better."""
+    finite = np.abs(np.concatenate(columns))
+    finite = finite[np.isfinite(finite)]
+    largest = finite.max(initial=0.0)
+    if largest == 0:
+        return 3
+    power = int(np.floor(np.log10(largest)))
+    return max(0, 3 - power) if -4 <= power <= 6 else None
+
+
+def _number(value: float, digits: int | None) -> str:
+    """Format one number."""
+    return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
+
+
+def _align(head: list[str], cells: list[list[str]]) -> list[str]:
+    """Pad the columns: names to the left, numbers to the right."""
+    widths = [max(len(h), *map(len, column)) for h, column in zip(head, cells, strict=True)]
+    rows = [head, *zip(*cells, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]

@@ -1,0 +1,1 @@
+"""Methods: (masks, scores, weights) -> Posterior. NumPy and SciPy only."""

@@ -1,0 +1,92 @@
+"""What every method shares: from a law of lambda to the posterior that users hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.core.empirical import PointMass
+from eblime.core.evidence import Evidence
+from eblime.core.lam import LambdaLaw
+from eblime.core.mixture import Mixture
+from eblime.core.posterior import Law, Posterior
+from eblime.core.scalar import Intercept, NoiseVariance
+from eblime.core.spectrum import Response, Spectrum
+
+__all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
+
+
+def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
+    """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out."""
+    df = 2 * a + len(spectrum.root) - spectrum.flat
+    floor = 2 * b + response.residual
+    if not response.unit:  # constant scores: a point mass, whatever Q is
+        floor = max(floor, 1.0)
+    return Evidence(d=spectrum.d, k=response.k, floor=floor, df=df)
+
+
+def bayesian_posterior(
+    name: str, spectrum: Spectrum, response: Response, mixture: Mixture, *, law: Law | None = None
+) -> Posterior:
+    """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
+    intercept = _intercept(spectrum, response, mixture)
+    coefficients = mixture.coefficients
+    if law is not None and response.unit:
+        coefficients = law.mean / response.unit
+    return Posterior(
+        law=mixture if law is None else law,
+        lam=mixture.lam,
+        intercept=0.0 if intercept is None else intercept.mean,
+        intercept_law=intercept,
+        noise=NoiseVariance(mixture=mixture),
+        r2=_surrogate_r2(spectrum, response, coefficients),
+        ess=_effective_size(spectrum),
+        n_masks=len(spectrum.rows),
+        method=name,
+    )
+
+
+def point_posterior(
+    name: str, spectrum: Spectrum, response: Response, coefficients: FloatArray, *, lam: LambdaLaw
+) -> Posterior:
+    """Assemble the result of a method that gives a point estimate, in the spectrum's units."""
+    beta = response.unit * coefficients
+    return Posterior(
+        law=PointMass(mean=beta),
+        lam=lam,
+        intercept=response.mean - float(spectrum.centre @ beta),
+        intercept_law=None,
+        noise=None,
+        r2=_surrogate_r2(spectrum, response, coefficients),
+        ess=_effective_size(spectrum),
+        n_masks=len(spectrum.rows),
+        method=name,
+    )
+
+
+def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArray) -> float:
+    """Weighted R^2 of the surrogate; 1 where constant scores are met, as scikit-learn has it."""
+    y, root = response.y, spectrum.root
+    total = y if spectrum.flat else y - root * (root @ y) / (root @ root)
+    missed = y - spectrum.masks @ coefficients
+    scale = float(y @ y) * np.finfo(float).eps ** 2 * len(y)
+    if float(total @ total) <= scale:
+        return 1.0 if float(missed @ missed) <= scale else 0.0
+    return 1 - float(missed @ missed) / float(total @ total)
+
+
+def _effective_size(spectrum: Spectrum) -> float:
+    """Effective sample size of the weights, (sum w)^2 / sum w^2."""
+    weights = (spectrum.root / spectrum.root.max()) ** 2
+    return float(weights.sum() ** 2 / np.sum(weights**2))
+
+
+def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Intercept | None:
+    """Posterior of the intercept: `y_bar - z_bar' beta` plus noise of variance sigma^2 / sum w."""
+    if mixture.hidden:  # penalised: the coefficient of a column of ones
+        first = np.eye(len(mixture.basis))[0]
+        return Intercept(law=mixture.along(first, noise=0.0, offset=0.0))
+    if not spectrum.flat:
+        return None
+    noise = 1 / float(spectrum.root @ spectrum.root)
+    return Intercept(law=mixture.along(-spectrum.centre, noise=noise, offset=response.mean))

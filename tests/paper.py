@@ -1,0 +1,86 @@
+"""The paper's formulas, literally: N x N matrices, explicit inverses, one lambda at a time.
+
+Slow and obvious on purpose: every fast form in `eblime.core` is tested against these. Numbers in
+parentheses are the paper's equations. Z masks, Y scores, w weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eblime._types import FloatArray
+
+
+def v_matrix(Z: FloatArray, w: FloatArray, lam: float) -> FloatArray:
+    """V_lambda = (Z' diag(w) Z + lambda I)^-1, below (1)."""
+    return np.linalg.inv(Z.T @ np.diag(w) @ Z + lam * np.eye(Z.shape[1]))
+
+
+def beta_hat(Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float) -> FloatArray:
+    """(1): the weighted ridge estimate."""
+    return v_matrix(Z, w, lam) @ (Z.T @ np.diag(w) @ Y)
+
+
+def m_matrix(Z: FloatArray, w: FloatArray, lam: float) -> FloatArray:
+    """M_lambda = diag(w)^-1 + Z Z' / lambda, Proposition 2."""
+    return np.linalg.inv(np.diag(w)) + Z @ Z.T / lam
+
+
+def q(Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float, b: float) -> float:
+    """Q_lambda of Proposition 1."""
+    return float(Y @ np.linalg.inv(m_matrix(Z, w, lam)) @ Y + 2 * b)
+
+
+def log_prior(lam: float) -> float:
+    """(2d) after the change of variables, up to a constant."""
+    return float(-0.5 * np.log(lam) - np.log(1 + lam))
+
+
+def log_posterior(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float, a: float, b: float
+) -> float:
+    """(5): log P(lambda | Y) up to a constant."""
+    log_det = np.linalg.slogdet(m_matrix(Z, w, lam))[1]
+    power = a + len(Y) / 2
+    return float(-0.5 * log_det - power * np.log(q(Z, Y, w, lam, b)) + log_prior(lam))
+
+
+def expected_lambda(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, grid: FloatArray, a: float, b: float
+) -> float:
+    """(6), divided by the normalising sum that it lacks in print."""
+    logs = np.array([log_posterior(Z, Y, w, lam, a, b) for lam in grid])
+    chance = np.exp(logs - logs.max())
+    return float(np.sum(grid * chance) / np.sum(chance))
+
+
+def algorithm_2(
+    rng: np.random.Generator, log_weights: FloatArray, grid: FloatArray, s: int
+) -> FloatArray:
+    """Algorithm 2: s values of lambda by the Gumbel trick, one loop for each line."""
+    sampled = []
+    for _ in range(s):
+        noisy = np.empty(len(grid))
+        for place in range(len(grid)):
+            mu = rng.exponential()
+            noisy[place] = log_weights[place] - np.log(mu)
+        sampled.append(grid[np.argmax(noisy)])
+    return np.array(sampled)
+
+
+def algorithm_1(
+    rng: np.random.Generator,
+    Z: FloatArray,
+    Y: FloatArray,
+    w: FloatArray,
+    lambdas: FloatArray,
+    a: float,
+    b: float,
+) -> FloatArray:
+    """Algorithm 1, lines 4 and 5: beta for each sampled lambda, (s, p)."""
+    betas = []
+    for lam in lambdas:
+        sigma2 = q(Z, Y, w, lam, b) / 2 / rng.gamma(a + len(Y) / 2)
+        cov = v_matrix(Z, w, lam) * sigma2
+        betas.append(rng.multivariate_normal(beta_hat(Z, Y, w, lam), cov))
+    return np.array(betas)
