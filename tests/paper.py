@@ -84,3 +84,42 @@ def algorithm_1(
         cov = v_matrix(Z, w, lam) * sigma2
         betas.append(rng.multivariate_normal(beta_hat(Z, Y, w, lam), cov))
     return np.array(betas)
+
+
+# A flat intercept is not in print; these are its literal forms, for the same purpose.
+
+
+def flat_log_posterior(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float, a: float, b: float
+) -> float:
+    """(5) with a flat intercept integrated out: generalised least squares on a column of ones."""
+    inverse = np.linalg.inv(m_matrix(Z, w, lam))
+    ones = np.ones(len(Y))
+    weight = ones @ inverse @ ones
+    left = inverse - np.outer(inverse @ ones, ones @ inverse) / weight
+    log_det = np.linalg.slogdet(m_matrix(Z, w, lam))[1] + np.log(weight)
+    power = a + (len(Y) - 1) / 2
+    return float(-0.5 * log_det - power * np.log(Y @ left @ Y + 2 * b) + log_prior(lam))
+
+
+def flat_conditional(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float, a: float, b: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Location and scale matrix of the t law of (intercept, beta) given lambda, and its degrees."""
+    X = np.column_stack([np.ones(len(Y)), Z])
+    penalty = lam * np.eye(X.shape[1])
+    penalty[0, 0] = 0.0
+    V = np.linalg.inv(X.T @ np.diag(w) @ X + penalty)
+    location = V @ X.T @ np.diag(w) @ Y
+    gap = Y - X @ location
+    q_flat = gap @ np.diag(w) @ gap + lam * location[1:] @ location[1:] + 2 * b
+    df = 2 * a + len(Y) - 1
+    return location, V * q_flat / df, df
+
+
+def conditional(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float, a: float, b: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """(3) with sigma^2 of (4) integrated out: location, scale matrix and degrees of the t law."""
+    df = 2 * a + len(Y)
+    return beta_hat(Z, Y, w, lam), v_matrix(Z, w, lam) * q(Z, Y, w, lam, b) / df, df

@@ -23,7 +23,10 @@ from eblime.core.priors import log_half_cauchy
 __all__ = ["FixedLambda", "GridLambda", "LambdaLaw", "PanelLambda", "grid_lambda", "half_line_lambda"]
 
 _NODES, _WEIGHTS = legendre.leggauss(8)
+_FINE, _ = legendre.leggauss(16)
 _TO_SERIES = np.linalg.inv(legendre.legvander(_NODES, 7)).T  # values at the nodes -> coefficients
+_TO_FINE = _TO_SERIES @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
+_FINE_TO_SERIES = np.linalg.inv(legendre.legvander(_FINE, 15)).T
 _DEPTH = 32.0  # panels whose density is exp(-32) of the highest, or less, are left out
 _REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): what lies further out weighs 1e-16
 
@@ -234,10 +237,14 @@ class PanelLambda:
         return self.quantile(np.clip(uniform, 1e-16, 1 - 1e-16))
 
     def _cumulated(self) -> tuple[FloatArray, FloatArray]:
-        """Mass up to each panel, (P + 1,), and antiderivatives in Legendre series, (9, P)."""
+        """Mass up to each panel, (P + 1,), and antiderivatives in Legendre series, (17, P).
+
+        The log density bends little across a panel: it is interpolated, not the density.
+        """
         half = (self.right - self.left) / 2
-        series = legendre.legint((self.density @ _TO_SERIES).T * half, lbnd=-1, axis=0)
-        mass = (self.density @ _WEIGHTS) * half
+        fine = np.exp(np.log(self.density) @ _TO_FINE)
+        series = legendre.legint((fine @ _FINE_TO_SERIES).T * half, lbnd=-1, axis=0)
+        mass = legendre.legval(1.0, series)
         return np.concatenate([[0.0], np.cumsum(mass)]), series
 
     def _log_lambda(self, panel: IntArray, place: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from eblime._types import BoolArray, FloatArray
 
 __all__ = ["StudentMixture", "student_cdf"]
 
-_STEP, _REACH = 1 / 32, 12.0  # the table's spacing and how far it goes
+_STEP, _REACH = 1 / 32, 8.0  # the spacing of the table and how far it goes
 _FEW = 1_500  # below this many values the table does not pay
 _BLOCK = 1 << 21  # numbers held at once
 
@@ -30,7 +30,7 @@ def student_cdf(df: float, z: FloatArray) -> FloatArray:
     >>> student_cdf(4.0, np.array([0.0, 2.776445]))
     array([0.5  , 0.975])
     """
-    if z.size < _FEW:
+    if z.size < _FEW or df < 1:  # below one degree the peak is too sharp for the table
         return np.asarray(special.stdtr(df, z))
     size = np.abs(z)
     steps = np.fmin(size, _REACH) / _STEP

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from problems import problem
+
+from eblime.core.spectrum import decompose, respond
+
+
+@pytest.mark.parametrize(("n", "p"), [(30, 5), (4, 9), (7, 7)])
+@pytest.mark.parametrize("flat", [True, False])
+def test_spectrum_rebuilds_the_weighted_gram_matrix(rng, n, p, flat):
+    """V diag(d) V' is the Gram matrix of the weighted (centred) masks."""
+    masks, _, weights = problem(rng, n, p)
+    spectrum = decompose(masks, weights, flat=flat)
+    centred = masks - np.average(masks, axis=0, weights=weights) if flat else masks
+
+    gram = centred.T @ np.diag(weights) @ centred
+    assert_allclose((spectrum.basis * spectrum.d) @ spectrum.basis.T, gram, atol=1e-12)
+    assert_allclose(spectrum.basis.T @ spectrum.basis, np.eye(len(spectrum.d)), atol=1e-12)
+
+
+def test_constant_and_duplicate_columns_lose_rank(rng):
+    """A constant column and a copy leave two directions unreached."""
+    masks, _, weights = problem(rng, 40, 6)
+    masks[:, 2] = 1
+    masks[:, 4] = masks[:, 1]
+
+    assert len(decompose(masks, weights, flat=True).d) == 4
+    assert len(decompose(masks, weights, flat=False).d) == 5
+
+
+def test_masks_that_never_vary_have_no_spectrum():
+    """With an intercept, identical masks reach no direction at all."""
+    assert decompose(np.ones((5, 3)), np.ones(5), flat=True).d.size == 0
+
+
+def test_rows_of_weight_zero_do_not_count(rng):
+    """A row of weight zero is the same as a row that is not there."""
+    masks, scores, weights = problem(rng, 20, 4)
+    weights[[3, 7]] = 0
+    kept = weights > 0
+    whole = decompose(masks, weights, flat=True)
+    part = decompose(masks[kept], weights[kept], flat=True)
+
+    assert_allclose(whole.d, part.d)
+    assert_allclose(
+        respond(whole, scores, standardize=True).residual,
+        respond(part, scores[kept], standardize=True).residual,
+    )
+
+
+def test_response_splits_the_norm(rng):
+    """What beta can reach and the residual add up to the norm of the weighted scores."""
+    masks, scores, weights = problem(rng, 30, 5)
+    response = respond(decompose(masks, weights, flat=True), scores, standardize=True)
+
+    assert_allclose(response.k @ response.k + response.residual, response.y @ response.y)
+    assert_allclose(response.y @ response.y, weights.sum())  # standardised
+
+
+def test_a_large_common_shift_costs_no_digits(rng):
+    """Scores on a dyadic grid, shifted by 2^40: the centred scores are the same to rounding."""
+    masks, scores, weights = problem(rng, 30, 5)
+    scores = np.round(scores * 2**10) / 2**10
+    spectrum = decompose(masks, weights, flat=True)
+    near, far = (respond(spectrum, scores + c, standardize=True) for c in (0.0, 2.0**40))
+
+    assert_allclose(far.k, near.k, rtol=1e-12)
+    assert_allclose(far.unit, near.unit, rtol=1e-12)
+
+
+@pytest.mark.parametrize("level", [0.0, 0.1, 1e12])
+def test_constant_scores_have_no_unit(rng, level):
+    """Scores that never move have a spread of exactly zero."""
+    masks, _, weights = problem(rng, 30, 5)
+    response = respond(decompose(masks, weights, flat=True), np.full(30, level), standardize=True)
+
+    assert response.unit == 0.0
+    assert not response.k.any()
