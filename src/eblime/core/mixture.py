@@ -103,25 +103,25 @@ class Mixture:
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0 | Y), (p,); one half where nothing moves the scores."""
-        return 1 - self.marginals(unit=1.0).cdf(0.0)
+        return self.marginals().prob_positive()
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3)."""
         p, rows = self.n_features, self._rows
-        loc, out = self.marginals(unit=1.0).loc, np.full((p, p), 0.5)
+        loc, out = self.marginals().loc, np.full((p, p), 0.5)
         first, second = np.triu_indices(p, 1)
         step = max(1, _BLOCK // max(len(loc), rows.shape[1]))
         for start in range(0, len(first), step):
             i, j = first[start : start + step], second[start : start + step]
             law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], 2.0)
-            out[i, j] = 1 - law.cdf(0.0)
+            out[i, j] = law.prob_positive()
             out[j, i] = 1 - out[i, j]
         return out
 
-    def marginals(self, *, unit: float | None = None) -> StudentMixture:
+    def marginals(self) -> StudentMixture:
         """The law of each importance alone, as a mixture of t laws."""
         loc = (self._pull * self._shrinkage(self.lam.nodes)) @ self._rows.T
-        return self._combination(loc, self._rows, 1.0, unit=self.unit if unit is None else unit)
+        return self._combination(loc, self._rows, 1.0)
 
     def along(self, direction: FloatArray, *, noise: float, offset: float) -> StudentMixture:
         """The law of `offset + direction' beta + noise`, noise of variance `noise * sigma^2`.
@@ -132,7 +132,7 @@ class Mixture:
         loc = (self._shrinkage(self.lam.nodes) * self._pull) @ row
         norm = float(direction @ direction)
         return self._combination(
-            loc[:, None], row[None], norm, noise=noise, unit=self.unit, offset=offset
+            loc[:, None], row[None], norm, noise=noise, offset=offset
         )
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
@@ -201,7 +201,6 @@ class Mixture:
         norm: float,
         *,
         noise: float = 0.0,
-        unit: float = 1.0,
         offset: float = 0.0,
     ) -> StudentMixture:
         """Laws of m linear combinations, their rows (m, r) in the basis and squared norm given."""
@@ -216,7 +215,7 @@ class Mixture:
             loc=loc,
             scale=scale,
             df=self.evidence.df,
-            unit=unit,
+            unit=self.unit,
             offset=offset,
             heavy=self._diverges(left),
         )

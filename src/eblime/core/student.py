@@ -94,6 +94,10 @@ class StudentMixture:
         out = np.concatenate([self._cdf(row) for row in _blocks(z, len(self.weights))])
         return np.where(np.isnan(out), 0.5, out).reshape(shape)
 
+    def prob_positive(self) -> FloatArray:
+        """P(t > 0) of the mixture before unit and offset, small ones to all their digits, (m,)."""
+        return np.asarray(self.weights @ student_cdf(self.df, self.loc / self.scale))
+
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
         m = self.loc.shape[1]
@@ -153,20 +157,25 @@ class StudentMixture:
         bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step that
         leaves the bracket is replaced by halving it, on the asinh scale that heavy tails ask for.
         """
-        t = special.stdtrit(self.df, q)
-        ends = self.loc + self.scale * t[:, None]
-        low, high = ends.min(axis=1), ends.max(axis=1)
-        if len(self.weights) == 1:
-            return low
+        with np.errstate(all="ignore"):  # next to no degrees of freedom: beyond all numbers
+            ends = self.loc + self.scale * special.stdtrit(self.df, q)[:, None]
+            low, high = ends.min(axis=1), ends.max(axis=1)
+            if len(self.weights) == 1:
+                return low
+            middle = np.einsum("l,klm->km", self.weights, ends)
+            return self._newton(q, np.where(np.isfinite(middle), middle, low), low, high)
+
+    def _newton(
+        self, q: FloatArray, x: FloatArray, low: FloatArray, high: FloatArray
+    ) -> FloatArray:
+        """Move x to the quantiles q inside the brackets from low to high, all (K, m)."""
         goal, width = special.ndtri(q), self.scale.min(axis=0)
-        x = np.clip(np.einsum("l,klm->km", self.weights, ends), low, high)
         for _ in range(200):
-            cdf, pdf = self._cdf(x), self._pdf(x)
+            cdf = self._cdf(x)
             low, high = np.where(cdf <= q, x, low), np.where(cdf >= q, x, high)
             normal = special.ndtri(np.clip(cdf, 1e-300, 1 - 1e-16))
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / pdf
-                newton = x - (normal - goal) * rate
+            rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / self._pdf(x)
+            newton = x - (normal - goal) * rate
             inside = (newton >= low) & (newton <= high)
             moved = np.where(inside, newton, _between(low, high, width))
             still = np.abs(moved - x) <= 1e-11 * np.where(inside, rate, np.abs(x))
@@ -178,8 +187,7 @@ class StudentMixture:
 
 def _between(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
     """The middle of a bracket on the asinh scale of the given width."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
+    middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
     return np.asarray(np.clip(middle, low, high))
 
 

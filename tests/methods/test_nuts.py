@@ -1,0 +1,47 @@
+"""The exact posterior beside a No-U-Turn sampler's, made by `benchmarks/nuts.py`."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import eblime
+
+STORED = json.loads((Path(__file__).parents[1] / "data" / "nuts.json").read_text())["problems"]
+
+
+def compare(found, stored, what):
+    """Within four Monte Carlo standard errors of the sampler."""
+    value, error = stored
+    assert abs(found - value) <= 4 * error, f"{what}: {found} against {value} +- {error}"
+
+
+@pytest.mark.parametrize("problem", STORED, ids=lambda problem: problem["name"])
+def test_exact_posterior_agrees_with_nuts(problem):
+    """Means, sds and quantiles of beta, the intercept, sigma^2 and lambda."""
+    masks = np.array([[float(bit) for bit in row] for row in problem["masks"]])
+    method = eblime.EBLIME(**problem["method"])
+    post = eblime.fit(masks, problem["scores"], problem["weights"], method)
+    judge = problem["posterior"]
+
+    for j in range(masks.shape[1]):
+        stored = judge[f"beta[{j}]"]
+        compare(post.mean[j], stored["mean"], f"mean of beta[{j}]")
+        compare(post.sd[j], stored["sd"], f"sd of beta[{j}]")
+        for q, *value in stored["quantiles"]:
+            compare(post.quantile(q)[j], value, f"{q} quantile of beta[{j}]")
+    compare(post.lam.log_mean, judge["log_lambda"]["mean"], "mean of log lambda")
+    compare(post.sigma2.mean, judge["sigma2"]["mean"], "mean of sigma2")
+    for q, *value in judge["log_lambda"]["quantiles"]:
+        compare(np.log(post.lam.quantile(q)), value, f"{q} quantile of log lambda")
+    for q, *value in judge["sigma2"]["quantiles"]:
+        compare(post.sigma2.quantile(q), value, f"{q} quantile of sigma2")
+    if "intercept" in judge:
+        compare(post.intercept, judge["intercept"]["mean"], "mean of the intercept")
+        compare(post.intercept_law.sd, judge["intercept"]["sd"], "sd of the intercept")
+
+
+def test_the_judge_sampled_well():
+    """No divergent transitions in the stored runs."""
+    assert [problem["divergences"] for problem in STORED] == [0, 0, 0]

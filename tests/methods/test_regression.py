@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import problem
+
+import eblime
+
+
+def test_weights_default_to_one(rng):
+    """No weights is the same as equal weights."""
+    masks, scores, _ = problem(rng, 30, 4)
+
+    assert_allclose(eblime.fit(masks, scores).mean, eblime.fit(masks, scores, np.ones(30)).mean)
+
+
+def test_lists_booleans_and_integers_are_taken(rng):
+    """What people have: booleans, small integers, nested lists."""
+    masks, scores, weights = problem(rng, 30, 4)
+    expected = eblime.fit(masks, scores, weights).mean
+    for form in (masks.astype(bool), masks.astype(np.int8), masks.tolist()):
+        assert_allclose(eblime.fit(form, scores.tolist(), weights.tolist()).mean, expected)
+
+
+def test_arguments_are_not_changed(rng):
+    """Read-only arrays will do, and nothing is written into them."""
+    data = problem(rng, 30, 4)
+    copies = [array.copy() for array in data]
+    for array in data:
+        array.flags.writeable = False
+    for method in ("eblime", "eblime-paper", "bayeslime", "lime"):
+        eblime.fit(*data, method=method)
+
+    for array, copy in zip(data, copies, strict=True):
+        assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize("method", ["eblime", "bayeslime", "lime"])
+def test_targets_share_a_decomposition(rng, method):
+    """Several score columns at once give what each gives alone."""
+    masks, scores, weights = problem(rng, 30, 4)
+    many = np.column_stack([scores, scores**2, np.zeros(30)])
+    together = eblime.fit_targets(masks, many, weights, method)
+
+    assert len(together) == 3
+    for post, column in zip(together, many.T, strict=True):
+        assert_allclose(post.mean, eblime.fit(masks, column, weights, method).mean)
+
+
+def test_method_objects_and_names_are_one(rng):
+    """A name stands for the method with its defaults."""
+    data = problem(rng, 30, 4)
+
+    assert_allclose(
+        eblime.fit(*data, method="bayeslime").interval(),
+        eblime.fit(*data, method=eblime.BayesLIME()).interval(),
+    )
+
+
+GOOD = {"masks": np.eye(3), "scores": np.arange(3.0), "weights": np.ones(3)}
+BAD = [
+    ({"masks": np.ones(3)}, ValueError, r"`masks` must be 2-D.*got shape \(3,\)"),
+    ({"masks": np.ones((0, 3))}, ValueError, r"at least one row and one column.*\(0, 3\)"),
+    ({"masks": [[1, 2], [3]]}, TypeError, r"`masks` must be an array of real numbers"),
+    ({"masks": np.eye(3) * 1j}, TypeError, r"`masks` must be an array of real numbers"),
+    ({"masks": [["a", "b"]] * 3}, TypeError, r"`masks` must be an array of real numbers"),
+    ({"masks": np.where(np.eye(3) > 0, np.nan, 0)}, ValueError, r"nan at row 0, column 0"),
+    ({"scores": [0, 1]}, ValueError, r"one entry for each of the 3 masks; got 2"),
+    ({"scores": np.ones((3, 2))}, ValueError, r"`scores` must be 1-D.*use `fit_targets`"),
+    ({"scores": [0, np.inf, np.nan]}, ValueError, r"`scores` must be finite; got inf at row 1"),
+    ({"weights": [1, 1]}, ValueError, r"`weights` must have one entry for each of the 3 masks"),
+    ({"weights": [1, 1, np.nan]}, ValueError, r"`weights` must be finite; got nan at row 2"),
+    ({"weights": [1, -2, 1]}, ValueError, r"`weights` must be >= 0; got -2.0 at row 1"),
+    ({"weights": [0, 0, 0]}, ValueError, r"`weights` must not all be zero"),
+    (
+        {"method": "elime"},
+        ValueError,
+        r"'eblime', 'eblime-paper', 'bayeslime', 'lime'; got 'elime'",
+    ),
+    ({"method": 3}, TypeError, r"an object such as EBLIME\(\); got 3"),
+    ({"method": eblime.EBLIME}, TypeError, r"an object such as EBLIME\(\); got <class"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), BAD)
+def test_bad_input_is_refused_by_name(change, error, message):
+    """What must hold, what came, where."""
+    with pytest.raises(error, match=message):
+        eblime.fit(**{**GOOD, **change})
+
+
+def test_targets_must_be_a_matrix():
+    """One column is `fit`'s business, no column nobody's."""
+    with pytest.raises(ValueError, match=r"`scores` must be 2-D.*use `fit`"):
+        eblime.fit_targets(np.eye(3), np.ones(3))
+    with pytest.raises(ValueError, match=r"at least one column"):
+        eblime.fit_targets(np.eye(3), np.ones((3, 0)))
+
+
+def test_huge_finite_values_are_not_called_infinite():
+    """A sum that overflows does not make its terms infinite."""
+    post = eblime.fit(np.eye(3), [1e308, 1e308, 0])
+
+    assert np.isfinite(post.mean).all()
