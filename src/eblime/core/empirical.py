@@ -45,17 +45,21 @@ class Empirical:
         return np.atleast_2d(np.cov(self.draws.beta, rowvar=False))
 
     def quantile(self, q: FloatArray) -> FloatArray:
-        """Quantiles of the draws, (K,) -> (K, p)."""
-        return np.asarray(np.quantile(self.draws.beta, q, axis=0))
+        """Quantiles of the draws, (K,) -> (K, p), interpolated as `np.quantile` does."""
+        place = q * (len(self.draws.beta) - 1)
+        below = np.floor(place).astype(np.intp)
+        above = np.minimum(below + 1, len(self.draws.beta) - 1)
+        ordered = self._sorted()
+        low, high = ordered[:, below], ordered[:, above]
+        return np.asarray((low + (place - below) * (high - low)).T)
 
     def hdi(self, prob: float) -> FloatArray:
         """Shortest intervals between two draws that hold a share `prob` of them, (p, 2)."""
-        ordered = np.sort(self.draws.beta, axis=0)
-        n = len(ordered)
+        ordered = self._sorted()
+        p, n = ordered.shape
         held = min(n - 1, int(np.ceil(prob * n)))
-        first = np.argmin(ordered[held:] - ordered[: n - held], axis=0)
-        columns = np.arange(ordered.shape[1])
-        return np.stack([ordered[first, columns], ordered[first + held, columns]], axis=1)
+        first = np.argmin(ordered[:, held:] - ordered[:, : n - held], axis=1)
+        return np.stack([ordered[np.arange(p), first], ordered[np.arange(p), first + held]], axis=1)
 
     def pdf(self, x: FloatArray) -> FloatArray:
         """Density at x of the exact law that the draws came from."""
@@ -66,10 +70,9 @@ class Empirical:
         beta = self.draws.beta
         shape = np.broadcast_shapes(np.shape(x), beta.shape[1:])
         rows = np.broadcast_to(x, shape).reshape(-1, beta.shape[1])
-        ordered = np.sort(beta, axis=0)
         places = [
             np.searchsorted(column, row, side="right")
-            for column, row in zip(ordered.T, rows.T, strict=True)
+            for column, row in zip(self._sorted(), rows.T, strict=True)
         ]
         return (np.stack(places, axis=1) / len(beta)).reshape(shape)
 
@@ -87,6 +90,10 @@ class Empirical:
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw afresh, i.i.d., from the law that the stored draws came from."""
         return self.source.draw(rng, n)
+
+    def _sorted(self) -> FloatArray:
+        """Each feature's draws in order, (p, s): rows in one piece sort twice as fast."""
+        return np.sort(np.ascontiguousarray(self.draws.beta.T), axis=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

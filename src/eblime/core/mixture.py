@@ -148,7 +148,8 @@ class Mixture:
         for start in range(0, n, max(1, _BLOCK // p)):
             block = slice(start, start + max(1, _BLOCK // p))
             beta[block] = self._beta_given(rng, lambdas[block], np.sqrt(sigma2[block]))
-        return Draws(beta=beta * self.unit, sigma2=sigma2 * self.unit**2, lam=lambdas)
+        beta *= self.unit
+        return Draws(beta=beta, sigma2=sigma2 * self.unit**2, lam=lambdas)
 
     def _beta_given(
         self, rng: np.random.Generator, lambdas: FloatArray, sigma: FloatArray
@@ -160,8 +161,12 @@ class Mixture:
         else:
             normal = rng.standard_normal((len(lambdas), len(self.basis)))
             noise = normal @ self.basis
-        inside = self._pull * shrink + sigma[:, None] * np.sqrt(shrink) * noise
-        beta = inside @ self.basis.T
+        spread = np.sqrt(shrink)
+        spread *= sigma[:, None]
+        spread *= noise
+        shrink *= self._pull
+        shrink += spread
+        beta = shrink @ self.basis.T
         if not self.full_rank:
             beta += (sigma / np.sqrt(lambdas))[:, None] * (normal - noise @ self.basis.T)
         return np.asarray(beta[:, self.hidden :])

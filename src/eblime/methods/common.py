@@ -30,8 +30,9 @@ def bayesian_posterior(
 ) -> Posterior:
     """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
     intercept = _intercept(spectrum, response, mixture)
-    coefficients = mixture.coefficients
-    if law is not None and response.unit:
+    if law is None or not response.unit:
+        coefficients = mixture.coefficients
+    else:
         coefficients = law.mean / response.unit
     return Posterior(
         law=mixture if law is None else law,
