@@ -13,7 +13,7 @@ from eblime._types import FloatArray
 
 def v_matrix(Z: FloatArray, w: FloatArray, lam: float) -> FloatArray:
     """V_lambda = (Z' diag(w) Z + lambda I)^-1, below (1)."""
-    return np.linalg.inv(Z.T @ np.diag(w) @ Z + lam * np.eye(Z.shape[1]))
+    return np.asarray(np.linalg.inv(Z.T @ np.diag(w) @ Z + lam * np.eye(Z.shape[1])), float)
 
 
 def beta_hat(Z: FloatArray, Y: FloatArray, w: FloatArray, lam: float) -> FloatArray:

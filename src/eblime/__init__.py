@@ -31,7 +31,7 @@ _HOMES = {
     "fit_targets": "eblime.methods.regression",
 }
 
-__all__ = ["__version__", *_HOMES]  # noqa: PLE0604  the values are strings
+__all__ = ["__version__", *_HOMES]
 
 
 def __getattr__(name: str) -> object:

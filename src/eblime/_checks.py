@@ -44,7 +44,8 @@ def check_masks(masks: ArrayLike) -> FloatArray:
     array = as_floats("masks", masks)
     if array.ndim != 2:
         raise ValueError(
-            f"`masks` must be 2-D, one row a mask and one column a feature; got shape {array.shape}."
+            "`masks` must be 2-D, one row a mask and one column a feature; "
+            f"got shape {array.shape}."
         )
     if 0 in array.shape:
         raise ValueError(

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import paper
 import pytest
@@ -99,7 +101,7 @@ def test_half_line_cdf_agrees_with_quad(rng, case):
     pieces = [law.left[0], *np.sort(np.append(breaks, np.log(edge))), law.right[-1]]
     parts = [
         integrate.quad(density_at, low, high, epsabs=0, epsrel=1e-10, limit=200)[0]
-        for low, high in zip(pieces, pieces[1:], strict=False)
+        for low, high in pairwise(pieces)
     ]
     below = np.array(pieces[1:]) <= np.log(edge) + 1e-12
     assert_allclose(np.sum(np.array(parts)[below]) / np.sum(parts), 0.3, rtol=1e-7)

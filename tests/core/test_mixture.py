@@ -16,9 +16,7 @@ SHAPES = [(14, 3), (5, 8)]  # tall and wide
 
 def settings(flat):
     """A method with priors that matter, scores as they are."""
-    return eblime.EBLIME(
-        a=1.5, b=0.3, intercept="flat" if flat else "none", standardize=False
-    )
+    return eblime.EBLIME(a=1.5, b=0.3, intercept="flat" if flat else "none", standardize=False)
 
 
 def literal(flat):

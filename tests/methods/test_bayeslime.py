@@ -29,7 +29,7 @@ def test_closed_form_equals_the_published_recipe(rng, n, p):
     assert_allclose(post.intercept, phi[0], rtol=1e-9)
     assert_allclose(post.interval(0.9).T, judge.interval(0.9), rtol=1e-9)
     assert_allclose(post.cov, s2 * V[1:, 1:] * n / (n - 2), rtol=1e-8, atol=1e-12)
-    assert_allclose(post.intercept_law.sd ** 2, s2 * V[0, 0] * n / (n - 2), rtol=1e-9)
+    assert_allclose(post.intercept_law.sd**2, s2 * V[0, 0] * n / (n - 2), rtol=1e-9)
 
 
 def test_interval_equals_the_published_sampling(rng):

@@ -51,7 +51,7 @@ def test_permuting_masks_changes_nothing(seed, shape):
 @given(seed=SEEDS, shape=SHAPES)
 def test_flipping_signs_flips_the_answer(seed, shape):
     """Negated scores negate beta; a complemented mask column negates its own importance."""
-    rng, masks, scores, weights = made(seed, shape)
+    _, masks, scores, weights = made(seed, shape)
     post = eblime.fit(masks, scores, weights)
     negated = eblime.fit(masks, -scores, weights)
     flipped = masks.copy()
@@ -84,7 +84,7 @@ def test_scaling_the_scores_scales_the_answer(seed, shape, power):
 
 @given(seed=SEEDS, shape=SHAPES, power=st.integers(-12, 12), sign=st.sampled_from([-1, 1]))
 def test_shifting_the_scores_moves_the_intercept_only(seed, shape, power, sign):
-    """A constant added, up to 1e12: nothing else moves. Scores are rounded so that the sum is exact."""
+    """A constant added, up to 1e12; scores are rounded so that the sum itself is exact."""
     _, masks, scores, weights = made(seed, shape)
     shift = sign * np.round(10.0**power * 2**10) / 2**10
     scores = np.round(scores * 2**10) / 2**10

@@ -27,7 +27,7 @@ class Empirical:
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        return self.draws.beta.shape[1]
+        return int(self.draws.beta.shape[1])
 
     @property
     def mean(self) -> FloatArray:

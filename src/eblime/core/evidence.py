@@ -1,7 +1,8 @@
 """What the data say about lambda: Q and the marginal likelihood along a grid, O(L r).
 
 With `W^1/2 Z = U D V'` and `k = U' W^1/2 Y`, the printed N x N forms become sums over the spectrum:
-`log|M_lam| = sum log(1 + d_j / lam)` up to a constant, `Q_lam = 2b + residual + sum k_j^2 lam / (d_j + lam)`.
+`log|M_lam| = sum log(1 + d_j / lam)` up to a constant,
+`Q_lam = 2 b + residual + sum k_j^2 lam / (d_j + lam)`.
 """
 
 from __future__ import annotations

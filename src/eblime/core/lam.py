@@ -1,8 +1,8 @@
 """The posterior of lambda: fixed, on a grid, or on the whole half-line.
 
 On the half-line the density of `x = log(lambda)` is integrated by Gauss-Legendre panels laid where
-its mass is. The density is analytic in the strip `|Im x| < pi` whatever the data are, so that panels
-at most two units wide with eight nodes each leave errors near the rounding of the machine.
+its mass is. The density is analytic in the strip `|Im x| < pi` whatever the data are, so that
+panels two units wide with eight nodes each leave errors near the rounding of the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.core.evidence import Evidence
 from eblime.core.priors import log_half_cauchy
 
-__all__ = ["FixedLambda", "GridLambda", "LambdaLaw", "PanelLambda", "grid_lambda", "half_line_lambda"]
+__all__ = [
+    "FixedLambda",
+    "GridLambda",
+    "LambdaLaw",
+    "PanelLambda",
+    "grid_lambda",
+    "half_line_lambda",
+]
 
 _NODES, _WEIGHTS = legendre.leggauss(8)
 _FINE, _ = legendre.leggauss(16)
@@ -143,12 +150,13 @@ class GridLambda:
         """The first grid values whose cumulated weight reaches `q`."""
         total = np.cumsum(self.weights)
         index = np.searchsorted(total, check_prob("q", q) * total[-1])
-        return self.nodes[np.minimum(index, len(total) - 1)]
+        return np.asarray(self.nodes[np.minimum(index, len(total) - 1)])
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Cumulated weight of the grid values up to and including `x`."""
         total = np.concatenate([[0.0], np.cumsum(self.weights)])
-        return total[np.searchsorted(self.nodes, as_floats("x", x), side="right")]
+        index = np.searchsorted(self.nodes, as_floats("x", x), side="right")
+        return np.asarray(total[index])
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw grid values by the inverse cdf: Algorithm 2's law at a fraction of its cost."""
@@ -228,7 +236,7 @@ class PanelLambda:
         half = (self.right - self.left)[panel] / 2
         place = np.clip((logs - self.left[panel]) / half - 1, -1, 1)
         part = legendre.legval(place, series[:, panel], tensor=False)
-        return ((total[panel] + part) / total[-1]).reshape(values.shape)
+        return np.asarray((total[panel] + part) / total[-1]).reshape(values.shape)
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw i.i.d. values from the continuous law."""

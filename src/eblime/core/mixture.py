@@ -47,7 +47,7 @@ class Mixture:
     @property
     def full_rank(self) -> bool:
         """Whether the data reach every direction of the coefficients."""
-        return self.basis.shape[0] == self.basis.shape[1]
+        return len(self.evidence.d) == len(self.basis)
 
     @property
     def coefficients(self) -> FloatArray:
@@ -131,9 +131,7 @@ class Mixture:
         row = direction @ self.basis
         loc = (self._shrinkage(self.lam.nodes) * self._pull) @ row
         norm = float(direction @ direction)
-        return self._combination(
-            loc[:, None], row[None], norm, noise=noise, offset=offset
-        )
+        return self._combination(loc[:, None], row[None], norm, noise=noise, offset=offset)
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw (lambda, sigma^2, beta) i.i.d.: Algorithm 1, lambda by inverse cdf."""

@@ -112,7 +112,7 @@ class Posterior:
         return found.reshape(*target.shape, self.n_features)
 
     def pdf(self, x: ArrayLike) -> FloatArray:
-        """Marginal densities at x, which broadcasts against the features: a grid is `x[:, None]`."""
+        """Marginal densities at x, broadcasting against the features: a grid is `x[:, None]`."""
         return self.law.pdf(as_floats("x", x))
 
     def cdf(self, x: ArrayLike) -> FloatArray:

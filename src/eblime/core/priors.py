@@ -17,6 +17,4 @@ def log_half_cauchy(lambdas: FloatArray, *, scale: float = 1.0) -> FloatArray:
     Equation (2d) after the change of variables, normalised: `s / (pi sqrt(lam) (1 + s^2 lam))`.
     Its tail is `lam^-3/2`, so that lambda has no mean, before the data or after.
     """
-    return np.asarray(
-        np.log(scale / np.pi) - 0.5 * np.log(lambdas) - np.log1p(scale**2 * lambdas)
-    )
+    return np.asarray(np.log(scale / np.pi) - 0.5 * np.log(lambdas) - np.log1p(scale**2 * lambdas))

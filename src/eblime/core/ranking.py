@@ -8,7 +8,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["Ranking", "rank_draws", "rank_frequencies", "rank_features"]
+__all__ = ["Ranking", "rank_draws", "rank_features", "rank_frequencies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class NoiseVariance:
             middle = (low + high) / 2
             below = self._cdf(np.exp(middle)) < flat
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (self.mixture.unit**2 * np.exp((low + high) / 2)).reshape(target.shape)
+        return np.asarray(self.mixture.unit**2 * np.exp((low + high) / 2)).reshape(target.shape)
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw i.i.d. values, shape (n,): lambda first, then sigma^2 given it."""

@@ -103,8 +103,10 @@ class StudentMixture:
         flat = np.broadcast_to(q, shape).reshape(-1, m)
         blocks = _blocks(flat, len(self.weights))
         out = np.concatenate([self._quantile(block) for block in blocks])
-        return (self.offset + self.unit * out).reshape(shape) if self.unit else np.full(
-            shape, self.offset
+        return (
+            (self.offset + self.unit * out).reshape(shape)
+            if self.unit
+            else np.full(shape, self.offset)
         )
 
     def hdi(self, prob: float) -> FloatArray:
@@ -116,8 +118,8 @@ class StudentMixture:
             density = self._pdf(ends)
             rising = density[0] < density[1]  # then the interval must move to the right
             low, high = np.where(rising, left, low), np.where(rising, high, left)
-        return (self.offset + self.unit * ends).T if self.unit else np.full(
-            (len(low), 2), self.offset
+        return (
+            (self.offset + self.unit * ends).T if self.unit else np.full((len(low), 2), self.offset)
         )
 
     def _standard(self, x: ArrayLike) -> tuple[FloatArray, tuple[int, ...]]:
@@ -149,15 +151,15 @@ class StudentMixture:
         """Quantiles in standard units, (K, m) -> (K, m), by Newton on the normal scale.
 
         A mixture's quantile lies between the least and the greatest of its components'. Inside that
-        bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step that
-        leaves the bracket is replaced by halving it, on the asinh scale that heavy tails ask for.
+        bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step
+        that leaves it is replaced by halving it, on the asinh scale that heavy tails ask for.
         Newton doubles the digits: a step of 1e-7 of a width leaves an error near 1e-14.
         """
         with np.errstate(all="ignore"):  # next to no degrees of freedom: beyond all numbers
             ends = self.loc + self.scale * special.stdtrit(self.df, q)[:, None]
             low, high = ends.min(axis=1), ends.max(axis=1)
             if len(self.weights) == 1:
-                return low
+                return np.asarray(low)
             middle = np.einsum("l,klm->km", self.weights, ends)
             return self._newton(q, np.where(np.isfinite(middle), middle, low), low, high)
 
@@ -217,7 +219,7 @@ def _density(df: float, z: FloatArray) -> FloatArray:
 
 
 def _quintics(value: FloatArray, first: FloatArray, second: FloatArray) -> list[FloatArray]:
-    """Coefficients, highest power first, of pieces that meet value and two derivatives at both ends."""
+    """Pieces that meet value and two derivatives at both ends, highest power first."""
     first, second = first * _STEP, second * _STEP**2
     a, b, c = value[:-1], first[:-1], second[:-1] / 2
     gap, tilt, bend = value[1:] - a - b - c, first[1:] - b - 2 * c, second[1:] - 2 * c

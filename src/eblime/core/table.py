@@ -17,24 +17,29 @@ class Summarised(Protocol):
     """What the table needs of a posterior."""
 
     @property
-    def mean(self) -> FloatArray: ...  # noqa: D102
+    def mean(self) -> FloatArray: ...
 
     @property
-    def sd(self) -> FloatArray: ...  # noqa: D102
+    def sd(self) -> FloatArray: ...
 
-    r2: float
-    ess: float
-    n_masks: int
-    method: str
+    @property
+    def r2(self) -> float: ...
 
-    def interval(self, prob: float = 0.95) -> FloatArray: ...  # noqa: D102
+    @property
+    def ess(self) -> float: ...
 
-    def prob_positive(self) -> FloatArray: ...  # noqa: D102
+    @property
+    def n_masks(self) -> int: ...
+
+    @property
+    def method(self) -> str: ...
+
+    def interval(self, prob: float = 0.95) -> FloatArray: ...
+
+    def prob_positive(self) -> FloatArray: ...
 
 
-def importance_table(
-    post: Summarised, names: Sequence[str] | None, prob: float, top: int
-) -> str:
+def importance_table(post: Summarised, names: Sequence[str] | None, prob: float, top: int) -> str:
     """Lay out the `top` features by absolute mean, numbers aligned to the digits that matter."""
     mean = post.mean
     order = np.argsort(-np.abs(mean), kind="stable")[:top]

@@ -70,7 +70,7 @@ class EBLIME:
     >>> scores = masks @ [2.0, -1.0] + [0.1, -0.1, 0.0, 0.1, 0.0, -0.1]
     >>> post = eblime.fit(masks, scores, method=EBLIME())
     >>> post.mean.round(2), post.prob_positive().round(2)
-    (array([ 1.98, -0.97]), array([1., 0.]))
+    (array([ 1.93, -0.96]), array([1.  , 0.01]))
     """
 
     a: float = 1e-6
@@ -136,9 +136,7 @@ class EBLIME:
         null = len(spectrum.d) < len(spectrum.basis)
         if self.grid is None:
             lam = half_line_lambda(evidence, scale=self.scale, null=null)
-            mixture = Mixture(
-                basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit
-            )
+            mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
             return bayesian_posterior(self.name, spectrum, response, mixture)
         grid = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
         mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=grid, unit=response.unit)

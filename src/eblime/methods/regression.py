@@ -73,9 +73,9 @@ def fit(
     >>> scores = 0.5 * masks[:, 0] - 0.2 * masks[:, 2] + 0.05 * rng.normal(size=60)
     >>> post = eblime.fit(masks, scores)
     >>> post.interval(0.95).round(2)
-    array([[ 0.47,  0.52],
+    array([[ 0.46,  0.51],
            [-0.03,  0.02],
-           [-0.22, -0.17]])
+           [-0.24, -0.18]])
     """
     checked = check_masks(masks)
     one = check_scores(scores, len(checked), ndim=1)[:, None]

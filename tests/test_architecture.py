@@ -1,0 +1,125 @@
+"""The map of the house: which part may import which. Arrows point down only."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import eblime
+
+HOUSE = Path(eblime.__file__).parent
+BORDER = {"_types", "_checks", "protocols"}
+PURE = BORDER | {"numpy", "scipy"}
+PARTS = {"core", "methods", "designs", "kernels", "domains", "models", "explainer", "explanation"}
+
+# part -> what it may import: our own parts by name, packages by their top name. None: anything.
+ALLOWED = {
+    "__init__": PARTS | {"plot", "report", "datasets", "evaluation", "batch"},
+    "_types": {"numpy"},
+    "_checks": {"_types", "numpy"},
+    "protocols": {"_types", "numpy"},
+    "core": PURE,
+    "designs": PURE,
+    "kernels": PURE,
+    "methods": PURE | {"core"},
+}
+
+
+def imports(path):
+    """Names imported by a module, `if TYPE_CHECKING` left out; ours without the `eblime.`."""
+    tree = ast.parse(path.read_text(encoding="utf8"))
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            yield node.module
+
+
+def part_of(path):
+    """The part of the house a module belongs to: its folder, or its own name."""
+    return path.relative_to(HOUSE).with_suffix("").parts[0]
+
+
+@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))
+def test_arrows_point_down(path):
+    """Every import of every module is on the map."""
+    part = part_of(path)
+    assert part in ALLOWED, f"{part} is not on the map in {Path(__file__).name}"
+    for name in imports(path):
+        ours = name.split(".")[1] if name.startswith("eblime.") else name.split(".")[0]
+        if ours in sys.stdlib_module_names or ours in (part, "eblime"):
+            continue
+        assert ours in ALLOWED[part], f"{path.relative_to(HOUSE)} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))
+def test_modules_are_short(path):
+    """A module that outgrows 350 lines would serve better as two."""
+    assert len(path.read_text(encoding="utf8").splitlines()) <= 350
+
+
+def test_the_map_catches_an_arrow_that_points_up(tmp_path):
+    """The walk itself works: it sees plain, nested and dotted imports, and skips typing ones."""
+    module = tmp_path / "m.py"
+    module.write_text(
+        "from typing import TYPE_CHECKING\n"
+        "if TYPE_CHECKING:\n    import pandas\n"
+        "def f():\n    import eblime.cli.main\n    from eblime.plot import bars\n"
+    )
+
+    assert set(imports(module)) == {"typing", "eblime.cli.main", "eblime.plot"}
+
+
+BARE = """
+import sys
+
+class Wall:
+    def find_spec(self, name, path=None, target=None):
+        top = name.split(".")[0]
+        if top in sys.stdlib_module_names or top in {"eblime", "numpy", "scipy"}:
+            return None
+        if top.startswith("_"):  # compiled helpers of NumPy and SciPy
+            return None
+        raise ImportError("blocked: " + name)
+
+sys.meta_path.insert(0, Wall())
+import eblime
+assert "numpy" not in sys.modules, "import eblime must be lazy"
+post = eblime.fit([[1, 1], [1, 0], [0, 1], [0, 0]], [0.9, 0.6, 0.3, 0.1])
+post.interval(), post.ranking(), post.hdi(), post.lam.median, post.sigma2.quantile(0.5), str(post)
+for name in ("eblime-paper", "bayeslime", "lime"):
+    eblime.fit([[1, 1], [1, 0], [0, 1], [0, 0]], [0.9, 0.6, 0.3, 0.1], method=name)
+try:
+    import sklearn
+except ImportError:
+    print("walled in")
+"""
+
+
+def test_numpy_and_scipy_suffice():
+    """With every other package blocked, a posterior is fitted and summarised."""
+    run = subprocess.run([sys.executable, "-c", BARE], capture_output=True, text=True, check=False)
+
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.strip() == "walled in"
+
+
+def test_public_names_are_there():
+    """Every public name can be reached, and `dir` lists them."""
+    for name in eblime.__all__:
+        assert getattr(eblime, name) is not None
+    assert set(eblime.__all__) <= set(dir(eblime))
+    assert len(eblime.__all__) <= 25
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        eblime.nothing  # noqa: B018
