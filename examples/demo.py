@@ -1,7 +1,7 @@
-"""Why does a random forest call this tumour malignant, and how sure is the answer?
+"""Ask why a random forest calls a tumour malignant, and how sure the answer is.
 
-A real model on real data (569 biopsies, bundled with scikit-learn), explained by `eblime.fit` alone:
-ten measurements, each hidden by giving its columns the value of a typical benign biopsy.
+A real model on real data (569 biopsies, bundled with scikit-learn), explained by `eblime.fit`
+alone: ten measurements, each hidden by giving its columns the values of a typical benign biopsy.
 """
 
 from __future__ import annotations
