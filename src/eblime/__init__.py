@@ -11,17 +11,31 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from eblime.core.empirical import NoSpreadError as NoSpreadError
     from eblime.core.posterior import Posterior as Posterior
+    from eblime.explainer import ImageExplainer as ImageExplainer
+    from eblime.explanation import Explanation as Explanation
+    from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.eblime import EBLIME as EBLIME
     from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
     from eblime.methods.regression import fit as fit
     from eblime.methods.regression import fit_targets as fit_targets
+    from eblime.models.adapt import as_model as as_model
+    from eblime.models.onnx import OnnxModel as OnnxModel
+    from eblime.models.torch import TorchModel as TorchModel
+    from eblime.query import ModelError as ModelError
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
+    "Explanation": "eblime.explanation",
+    "ExponentialKernel": "eblime.kernels",
+    "ImageExplainer": "eblime.explainer",
+    "ModelError": "eblime.query",
+    "OnnxModel": "eblime.models.onnx",
+    "TorchModel": "eblime.models.torch",
+    "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
     "LIME": "eblime.methods.lime",
     "NoSpreadError": "eblime.core.empirical",

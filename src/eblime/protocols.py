@@ -1,17 +1,96 @@
-"""The seams of the library, one page: what a part must offer to take its place."""
+"""The seams of the library, one page: what a part must offer to take its place.
+
+x --domain--> Scene --Design--> masks --render--> Model --> scores
+`--Kernel--> weights
+(masks, scores, weights) --Method--> Posterior
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
 if TYPE_CHECKING:
     from eblime.core.posterior import Posterior
 
-__all__ = ["Method"]
+__all__ = ["Composite", "Design", "Kernel", "Method", "Model", "RenderingModel", "Scene", "Scorer"]
+
+
+class Scene(Protocol):
+    """One input cut into features, able to show itself with some of them hidden."""
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        ...
+
+    @property
+    def features(self) -> Sequence[str]:
+        """A name for each feature, as people read it."""
+        ...
+
+    def batch(self, n: int) -> NDArray[Any]:
+        """An empty batch of n inputs, for `render` to write into."""
+        ...
+
+    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
+        """Write one perturbed input for each row of `masks`, 1 shown and 0 hidden, into `out`."""
+        ...
+
+
+@runtime_checkable
+class Composite(Protocol):
+    """A scene that is two arrays and a label for each element: shown where the mask is 1."""
+
+    shown: NDArray[Any]  # the input itself
+    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    labels: NDArray[np.intp]  # (H, W) which feature a pixel belongs to
+    channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
+
+
+class Model(Protocol):
+    """A black box: a batch of n inputs in, scores of shape (n, outputs) or (n,) out."""
+
+    def __call__(self, batch: Any) -> Any:
+        """Score a batch."""
+        ...
+
+
+class Scorer(Protocol):
+    """Scores masks of one scene; may know several ways of computing the same."""
+
+    @property
+    def ways(self) -> int:
+        """In how many ways it can compute, such as memory layouts; the fastest will be kept."""
+        ...
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying, increasing."""
+        ...
+
+    def __call__(self, masks: FloatArray, way: int = 0) -> NDArray[Any]:
+        """Scores of the masks, (n, outputs)."""
+        ...
+
+
+@runtime_checkable
+class RenderingModel(Protocol):
+    """A model that renders composites itself, such as on a GPU, so that only masks travel."""
+
+    def scorer(self, scene: Composite) -> AbstractContextManager[Scorer]:
+        """Open the model for one scene; what it changed in itself is undone on leaving."""
+        ...
+
+
+Design = Callable[[np.random.Generator, int, int], FloatArray]  # rng, n_masks, p -> (N, p)
+Kernel = Callable[[FloatArray], FloatArray]  # masks (N, p) -> weights (N,)
 
 
 class Method(Protocol):

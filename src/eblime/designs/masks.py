@@ -1,0 +1,80 @@
+"""The designs: independent coins, complementary pairs, and all masks there are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eblime._checks import check_choice
+from eblime._types import FloatArray
+from eblime.protocols import Design
+
+__all__ = ["DESIGNS", "as_design", "bernoulli", "exhaustive", "is_exhaustive", "paired"]
+
+_MOST = 20  # features an exhaustive design may have: a million masks
+
+
+def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+    """Each feature shown or hidden by a fair coin; the input itself is the first row.
+
+    Examples
+    --------
+    >>> bernoulli(np.random.default_rng(0), 100, 4)[0]
+    array([1., 1., 1., 1.])
+    """
+    masks = rng.integers(0, 2, size=(n_masks, p)).astype(np.float64)
+    masks[0] = 1
+    return masks
+
+
+def paired(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+    """Coins and their complements, one after the other: all features shown equally often.
+
+    What is even in the complement, such as interactions of two features, cancels out of the
+    importances, which halves their error for models that have many.
+    """
+    half = bernoulli(rng, (n_masks + 1) // 2, p)
+    return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks]
+
+
+def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+    """All 2^p masks, whatever `n_masks` says: no sampling error is left. The input is the last.
+
+    Row k shows feature j where bit j of k is set.
+    """
+    if p > _MOST:
+        raise ValueError(
+            f"An exhaustive design must have at most {_MOST} features; got {p}, which is "
+            f"2^{p} masks. Take design='bernoulli' or fewer segments."
+        )
+    return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64)
+
+
+DESIGNS: dict[str, Design] = {
+    "bernoulli": bernoulli,
+    "paired": paired,
+    "exhaustive": exhaustive,
+}
+
+
+def as_design(design: str | Design, n_masks: int, p: int) -> Design:
+    """Return the design of that name or the function itself; all masks where they are affordable.
+
+    The random designs give way to the exhaustive one where `2^p <= n_masks`.
+    """
+    if isinstance(design, str):
+        check_choice("design", design, tuple(DESIGNS))
+        return exhaustive if p <= _MOST and 2**p <= n_masks else DESIGNS[design]
+    if not callable(design):
+        raise TypeError(
+            "`design` must be a name or a function of (rng, n_masks, p) that returns masks; "
+            f"got {design!r}."
+        )
+    return design
+
+
+def is_exhaustive(masks: FloatArray) -> bool:
+    """Whether the masks are all there are, each once."""
+    n, p = masks.shape
+    if p > _MOST or n != 2**p or not np.isin(masks, (0, 1)).all():
+        return False
+    return bool(len(np.unique(masks @ 2.0 ** np.arange(p))) == n)

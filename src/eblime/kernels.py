@@ -1,0 +1,104 @@
+"""Proximity kernels: how much a mask counts, by how far it is from the input itself.
+
+Two conventions are in use and differ by a factor of sqrt(2) in the width. lime and BayesLIME write
+`sqrt(exp(-d^2 / width^2))`, which is `exp(-d^2 / (2 width^2))`; the EBLIME paper writes
+`exp(-d^2 / theta^2)`. Here `width` is lime's and `theta` the paper's: `theta = sqrt(2) width`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from eblime._checks import check_choice, check_number
+from eblime._types import FloatArray
+from eblime.protocols import Kernel
+
+__all__ = ["ExponentialKernel", "as_kernel", "uniform"]
+
+DISTANCES = ("euclidean", "cosine", "hamming")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExponentialKernel:
+    """`exp(-d^2 / (2 width^2))`, with d the distance of a mask from the mask that shows all.
+
+    Parameters
+    ----------
+    distance
+        "euclidean": the square root of the number of hidden features; "cosine": 1 minus the cosine,
+        lime's for images and text; "hamming": the share of hidden features.
+    width
+        Width in lime's convention. None is `0.75 sqrt(p)` for "euclidean" (lime's for tables and
+        BayesLIME's), 0.25 for "cosine" (lime's for images) and 0.5 for "hamming".
+    theta
+        Width in the paper's convention, `exp(-d^2 / theta^2)`, instead of `width`.
+
+    Examples
+    --------
+    >>> ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    array([1.   , 0.641])
+    >>> ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    array([1.   , 0.368])
+    """
+
+    distance: Literal["euclidean", "cosine", "hamming"] = "euclidean"
+    width: float | None = None
+    theta: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown distance and widths that are not positive, or two of them."""
+        check_choice("distance", self.distance, DISTANCES)
+        for name, value in (("width", self.width), ("theta", self.theta)):
+            if value is not None:
+                check_number(name, value)
+        if self.width is not None and self.theta is not None:
+            raise ValueError(
+                "`width` (lime's) and `theta` (the paper's, sqrt(2) times as large) must not both "
+                f"be given; got width={self.width} and theta={self.theta}."
+            )
+
+    def __call__(self, masks: FloatArray) -> FloatArray:
+        """Weights of the masks, (N, p) -> (N,)."""
+        return np.asarray(np.exp(-((self._distances(masks) / self._theta(masks.shape[1])) ** 2)))
+
+    def _theta(self, p: int) -> float:
+        """The paper's width."""
+        if self.theta is not None:
+            return self.theta
+        default = {"euclidean": 0.75 * np.sqrt(p), "cosine": 0.25, "hamming": 0.5}
+        width = default[self.distance] if self.width is None else self.width
+        return float(np.sqrt(2) * width)
+
+    def _distances(self, masks: FloatArray) -> FloatArray:
+        """Distances from the mask of ones, (N,)."""
+        p = masks.shape[1]
+        if self.distance == "euclidean":
+            return np.asarray(np.sqrt(np.sum((1 - masks) ** 2, axis=1)))
+        if self.distance == "hamming":
+            return np.asarray(np.mean(masks != 1, axis=1))
+        length = np.linalg.norm(masks, axis=1) * np.sqrt(p)
+        cosine = np.divide(masks.sum(axis=1), length, out=np.zeros(len(masks)), where=length > 0)
+        return np.asarray(1 - cosine)
+
+
+def uniform(masks: FloatArray) -> FloatArray:
+    """Every mask counts the same, (N, p) -> (N,)."""
+    return np.ones(len(masks))
+
+
+def as_kernel(kernel: str | Kernel | None) -> Kernel:
+    """Return the kernel of that name, the default for None, or the function itself."""
+    if kernel is None:
+        return ExponentialKernel()
+    if isinstance(kernel, str):
+        check_choice("kernel", kernel, (*DISTANCES, "uniform"))
+        return uniform if kernel == "uniform" else ExponentialKernel(distance=kernel)  # type: ignore[arg-type]
+    if isinstance(kernel, type) or not callable(kernel):
+        raise TypeError(
+            f"`kernel` must be a name, an object such as ExponentialKernel(width=2.0) or a "
+            f"function from masks (N, p) to weights (N,); got {kernel!r}."
+        )
+    return kernel

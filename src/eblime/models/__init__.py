@@ -1,0 +1,1 @@
+"""Models: anything that answers -> one signature, a batch in and (n, outputs) scores out."""

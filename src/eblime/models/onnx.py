@@ -1,0 +1,127 @@
+"""ONNX networks by onnxruntime: layout, dtype and batch size are read from the graph."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from eblime._checks import check_choice
+
+__all__ = ["OnnxModel"]
+
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(double)": np.float64,
+    "tensor(uint8)": np.uint8,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnnxModel:
+    """An ONNX network that classifies or scores images.
+
+    Parameters
+    ----------
+    session
+        An `onnxruntime.InferenceSession`; `OnnxModel.load(path)` makes one.
+    preprocess
+        From a batch in the graph's layout and as float32, uint8 images scaled to [0, 1] and floats
+        as they are, to what the graph wants. None: nothing. A graph that takes uint8 gets uint8.
+    activation
+        What turns outputs into scores: "none" (the graph gives them), "softmax" or "sigmoid".
+    output
+        Name of the output to take; the first if None.
+    """
+
+    session: Any
+    preprocess: Callable[[NDArray[Any]], Any] | None = None
+    activation: Literal["none", "softmax", "sigmoid"] = "none"
+    output: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown activation or output."""
+        check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
+        if self.output is not None:
+            names = [output.name for output in self.session.get_outputs()]
+            check_choice("output", self.output, names)
+
+    @classmethod
+    def load(cls, source: Any, **settings: Any) -> OnnxModel:
+        """Open an ONNX file, or take a session as it is; settings are those of the class."""
+        if not isinstance(source, (str, os.PathLike)):
+            return cls(session=source, **settings)
+        try:
+            import onnxruntime
+        except ImportError as error:
+            raise ImportError(
+                "An ONNX model needs onnxruntime: pip install 'eblime[onnx]'."
+            ) from error
+        path = os.fspath(source)
+        if not os.path.isfile(path):  # noqa: PTH113  a path may be of any kind
+            raise FileNotFoundError(
+                f"`model` must be the path of an ONNX file; there is no {path!r}."
+            )
+        return cls(session=onnxruntime.InferenceSession(path), **settings)
+
+    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
+        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
+        entry = self.session.get_inputs()[0]
+        kind = _TYPES.get(entry.type)
+        if kind is None:
+            raise TypeError(f"The graph's input must be of {', '.join(_TYPES)}; got {entry.type}.")
+        images = _arranged(batch, entry.shape)
+        if kind is not np.uint8:
+            images = images.astype(np.float32) / (255 if batch.dtype == np.uint8 else 1)
+        images = images if self.preprocess is None else np.asarray(self.preprocess(images))
+        outputs = self._run(images.astype(kind, copy=False), entry)
+        scores = outputs.reshape(len(outputs), -1).astype(np.float64)
+        if self.activation == "softmax":
+            return np.asarray(special.softmax(scores, axis=1))
+        return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
+
+    def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
+        """Run the graph, in pieces of its own batch size where it has a fixed one."""
+        names = None if self.output is None else [self.output]
+        fixed = entry.shape[0] if isinstance(entry.shape[0], int) else None
+        if fixed is None or fixed == len(images):
+            return np.asarray(self.session.run(names, {entry.name: images})[0])
+        short = -len(images) % fixed
+        padded = np.concatenate([images, np.repeat(images[-1:], short, axis=0)])
+        parts = [
+            np.asarray(self.session.run(names, {entry.name: padded[i : i + fixed]})[0])
+            for i in range(0, len(padded), fixed)
+        ]
+        return np.concatenate(parts)[: len(images)]
+
+
+def _arranged(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
+    """Bring a batch into the graph's layout: channels first or last, or flat rows."""
+    if len(shape) == 2:
+        return batch.reshape(len(batch), -1)
+    if len(shape) == 3:
+        return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _squeezed(batch))
+    images = batch[..., None] if batch.ndim == 3 else batch
+    has_last = images.shape[-1] <= 4 or images.shape[1] > images.shape[-1]
+    wants_last = isinstance(shape[3], int) and shape[3] <= 4 and not _is_channels(shape[1])
+    if has_last and not wants_last:
+        return np.ascontiguousarray(np.moveaxis(images, -1, 1))
+    if wants_last and not has_last:
+        return np.ascontiguousarray(np.moveaxis(images, 1, -1))
+    return images
+
+
+def _is_channels(size: Any) -> bool:
+    """Whether a dimension of the graph is that of the channels."""
+    return isinstance(size, int) and size <= 4
+
+
+def _squeezed(batch: NDArray[Any]) -> tuple[int, ...]:
+    """Shape of one grey image whose channel axis is left out."""
+    return tuple(size for size in batch.shape[1:] if size != 1)
