@@ -12,7 +12,18 @@ import eblime
 HOUSE = Path(eblime.__file__).parent
 BORDER = {"_types", "_checks", "protocols"}
 PURE = BORDER | {"numpy", "scipy"}
-PARTS = {"core", "methods", "designs", "kernels", "domains", "models", "explainer", "explanation"}
+HEAVY = {"PIL", "onnxruntime", "skimage", "torch"}
+PARTS = {
+    "query",
+    "core",
+    "methods",
+    "designs",
+    "kernels",
+    "domains",
+    "models",
+    "explainer",
+    "explanation",
+}
 
 # part -> what it may import: our own parts by name, packages by their top name. None: anything.
 ALLOWED = {
@@ -24,6 +35,12 @@ ALLOWED = {
     "designs": PURE,
     "kernels": PURE,
     "methods": PURE | {"core"},
+    "domains": PURE | HEAVY,
+    "models": PURE | HEAVY,
+    "query": PURE | {"tqdm"},
+    "explanation": PURE | {"core", "methods", "pandas"},
+    "explainer": PURE
+    | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }
 
 
@@ -46,6 +63,15 @@ def imports(path):
             yield node.module
 
 
+def at_the_top(path):
+    """Packages imported when the module is, not inside a function."""
+    for node in ast.parse(path.read_text(encoding="utf8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module.split(".")[0]
+
+
 def part_of(path):
     """The part of the house a module belongs to: its folder, or its own name."""
     return path.relative_to(HOUSE).with_suffix("").parts[0]
@@ -61,6 +87,14 @@ def test_arrows_point_down(path):
         if ours in sys.stdlib_module_names or ours in (part, "eblime"):
             continue
         assert ours in ALLOWED[part], f"{path.relative_to(HOUSE)} imports {name}"
+
+
+@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))
+def test_heavy_packages_are_imported_where_used(path):
+    """Only NumPy, SciPy and ourselves are imported at the top of a module."""
+    light = {"eblime", "numpy", "scipy"} | set(sys.stdlib_module_names)
+
+    assert set(at_the_top(path)) <= light
 
 
 @pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from eblime.designs.masks import DESIGNS, as_design, bernoulli, exhaustive, is_exhaustive, paired
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_every_design_keeps_the_contract(rng, name):
+    """Zeros and ones, one column a feature, the input itself among them, reproducible."""
+    masks = DESIGNS[name](np.random.default_rng(3), 33, 5)
+
+    assert masks.shape == (32 if name == "exhaustive" else 33, 5)
+    assert masks.dtype == np.float64
+    assert np.isin(masks, (0, 1)).all()
+    assert (masks == 1).all(axis=1).any()
+    assert_array_equal(masks, DESIGNS[name](np.random.default_rng(3), 33, 5))
+
+
+def test_bernoulli_is_fair(rng):
+    """Half of the coins show, within 5 standard errors; the original is first."""
+    masks = bernoulli(rng, 20_001, 6)
+
+    assert masks[0].all()
+    assert_allclose(masks[1:].mean(axis=0), 0.5, atol=5 * 0.5 / np.sqrt(20_000))
+    assert_allclose(np.cov(masks[1:].T), np.eye(6) / 4, atol=0.02)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8])
+def test_pairs_are_complements(rng, n):
+    """Rows come in pairs that add up to one; an odd last row stands alone."""
+    masks = paired(rng, n, 4)
+
+    assert len(masks) == n
+    assert masks[0].all()
+    assert_array_equal(masks[0 : n - n % 2 : 2] + masks[1 : n - n % 2 + 1 : 2][: n // 2], 1)
+
+
+def test_exhaustive_counts_in_binary(rng):
+    """Row k shows feature j where bit j of k is set."""
+    masks = exhaustive(rng, 1, 3)
+
+    assert_array_equal(masks[5], [1, 0, 1])
+    assert is_exhaustive(masks)
+    assert is_exhaustive(masks[rng.permutation(8)])
+    assert not is_exhaustive(masks[[0, 1, 2, 3, 4, 5, 6, 6]])
+    assert not is_exhaustive(masks[:4])
+
+
+def test_all_masks_are_taken_where_they_are_affordable():
+    """A random design gives way to the exhaustive one; a function of the user's does not."""
+    assert as_design("bernoulli", 8, 3) is exhaustive
+    assert as_design("paired", 7, 3) is paired
+    assert as_design(bernoulli, 8, 3) is bernoulli
+
+
+def test_designs_are_refused_by_name(rng):
+    """Unknown names, things that are no functions, and far too many masks."""
+    with pytest.raises(ValueError, match=r"`design` must be one of 'bernoulli', 'paired'"):
+        as_design("coins", 10, 3)
+    with pytest.raises(TypeError, match=r"`design` must be a name or a function"):
+        as_design(3, 10, 3)
+    with pytest.raises(ValueError, match=r"at most 20 features; got 30"):
+        exhaustive(rng, 10, 30)

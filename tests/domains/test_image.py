@@ -1,0 +1,232 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from PIL import Image
+from skimage import data
+
+from eblime.domains.image import read_image
+from eblime.domains.segmentation import SEGMENTATIONS, segment
+
+
+def photo(height=60, width=80):
+    """A real photo, small."""
+    return data.astronaut()[::6, ::6][:height, :width].copy()
+
+
+def layouts():
+    """Grey, RGB, RGBA, many channels, channel-first; whole numbers, floats and booleans."""
+    rgb = photo()
+    yield "grey uint8", rgb[..., 0]
+    yield "rgb uint8", rgb
+    yield "rgb not contiguous", rgb[:, ::-1]
+    yield "rgba uint8", np.dstack([rgb, np.full(rgb.shape[:2], 255, np.uint8)])
+    yield "channel-first uint8", rgb.transpose(2, 0, 1)
+    yield "one channel first", rgb[None, ..., 0]
+    yield "seven channels", np.dstack([rgb, rgb, rgb[..., :1]])
+    yield "seven channels first", np.dstack([rgb, rgb, rgb[..., :1]]).transpose(2, 0, 1)
+    yield "float32", (rgb / 255).astype(np.float32)
+    yield "float64 standardised", (rgb - 127.0) / 60
+    yield "float16", (rgb / 255).astype(np.float16)
+    yield "uint16", rgb.astype(np.uint16) * 256
+    yield "bool", rgb[..., 0] > 100
+
+
+LAYOUTS = dict(layouts())
+
+
+def literal(scene, masks):
+    """Rendering as one would write it first."""
+    shown = masks[:, scene.labels] > 0.5
+    if scene.channel_axis == 2:
+        shown = shown[..., None]
+    elif scene.channel_axis == 0:
+        shown = shown[:, None]
+    return np.where(shown, scene.shown, scene.hidden)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+@pytest.mark.parametrize("hide", ["mean", "blur", 0])
+def test_rendering_equals_the_obvious(rng, name, hide):
+    """Every layout and dtype, bit for bit; nothing but the batch is written."""
+    image = LAYOUTS[name]
+    before = image.copy()
+    scene = read_image(image, segmentation="grid", hide=hide)
+    masks = rng.integers(0, 2, size=(6, scene.n_features)).astype(float)
+    batch = scene.batch(6)
+    scene.render(masks, batch)
+
+    assert batch.shape == (6, *image.shape)
+    assert batch.dtype == image.dtype
+    assert_array_equal(batch, literal(scene, masks))
+    assert_array_equal(image, before)
+    scene.render(np.ones((1, scene.n_features)), batch[:1])
+    assert_array_equal(batch[0], image)
+
+
+@pytest.mark.parametrize("name", SEGMENTATIONS)
+@pytest.mark.parametrize("layout", ["grey uint8", "rgb uint8", "rgba uint8", "channel-first uint8"])
+def test_segments_are_numbered_from_zero(name, layout):
+    """Every segmentation of every layout: labels 0 .. p - 1, the last one not forgotten."""
+    scene = read_image(LAYOUTS[layout], segmentation=name, hide="mean")
+
+    assert scene.labels.shape == (60, 80)
+    assert_array_equal(np.unique(scene.labels), np.arange(scene.n_features))
+    assert scene.n_features >= 2
+    assert len(scene.features) == scene.n_features
+    hidden_last = np.ones((1, scene.n_features))
+    hidden_last[0, -1] = 0
+    batch = scene.batch(1)
+    scene.render(hidden_last, batch)
+    assert not np.array_equal(batch[0], scene.shown)
+
+
+def test_segmentations_take_parameters():
+    """More segments on request, about as many as asked for."""
+    few = read_image(photo(), segmentation=("slic", {"n_segments": 8}), hide=0).n_features
+    many = read_image(photo(), segmentation=("slic", {"n_segments": 90}), hide=0).n_features
+
+    assert few < 15 < 60 < many
+    assert (
+        read_image(photo(), segmentation=("grid", {"rows": 2, "columns": 3}), hide=0).n_features
+        == 6
+    )
+
+
+def test_labels_of_any_numbers_are_renumbered():
+    """SLIC's from 1, a user's from -5, booleans: all become 0 .. p - 1."""
+    labels = np.full((60, 80), -5)
+    labels[:, 40:] = 7
+    scene = read_image(photo(), segmentation=labels, hide=0)
+
+    assert_array_equal(np.unique(scene.labels), [0, 1])
+    assert read_image(photo(), segmentation=labels > 0, hide=0).n_features == 2
+    assert read_image(photo(), segmentation=lambda picture: labels, hide=0).n_features == 2
+
+
+def test_a_large_photo_is_cut_on_a_copy():
+    """Labels come back at full size and follow the picture; the copy is what is cut."""
+    large = photo().repeat(30, axis=0).repeat(30, axis=1)
+    seen = []
+
+    def spy(picture):
+        seen.append(picture.shape)
+        return SEGMENTATIONS["grid"](picture)
+
+    scene = read_image(large, segmentation="slic", hide=0)
+    segment(large / 255.0, spy)
+
+    assert scene.labels.shape == large.shape[:2] == (1800, 2400)
+    assert 10 < scene.n_features < 120
+    assert seen == [(1800, 2400, 3)]  # a user's function gets the picture itself
+
+
+def test_mean_colour_is_the_segments_own():
+    """Each superpixel is hidden by its own mean, rounded to the image's dtype."""
+    image = photo()
+    scene = read_image(image, segmentation="grid", hide="mean")
+    for j in (0, 17, scene.n_features - 1):
+        inside = scene.labels == j
+        expected = np.rint(image[inside].mean(axis=0))
+        assert_array_equal(scene.hidden[inside], np.broadcast_to(expected, (inside.sum(), 3)))
+
+
+def test_other_ways_to_hide():
+    """A colour, a background, a function of the image."""
+    image = photo()
+    assert (read_image(image, segmentation="grid", hide=(9, 8, 7)).hidden == [9, 8, 7]).all()
+    background = image[::-1]
+    assert_array_equal(read_image(image, segmentation="grid", hide=background).hidden, background)
+    inverted = read_image(image, segmentation="grid", hide=lambda x: 255 - x.astype(int)).hidden
+    assert_array_equal(inverted, 255 - image)
+    grey = read_image(image[..., 0], segmentation="grid", hide=image[..., 1])
+    assert_array_equal(grey.hidden, image[..., 1])
+    blurred = read_image(image, segmentation="grid", hide="blur").hidden
+    assert blurred.std() < image.std()
+
+
+def test_files_and_pil_images(tmp_path):
+    """Paths are opened (and turned upright), PIL images are taken, palettes become colours."""
+    image = photo()
+    path = tmp_path / "photo.png"
+    Image.fromarray(image).save(path)
+    turned = tmp_path / "turned.jpg"
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was held on its side
+    Image.fromarray(image).save(turned, exif=exif)
+
+    assert_array_equal(read_image(str(path), segmentation="grid", hide=0).shown, image)
+    assert_array_equal(read_image(path, segmentation="grid", hide=0).shown, image)
+    assert_array_equal(read_image(Image.fromarray(image), segmentation="grid", hide=0).shown, image)
+    assert read_image(turned, segmentation="grid", hide=0).shown.shape == (80, 60, 3)
+    palette = Image.fromarray(image).convert("P")
+    assert read_image(palette, segmentation="grid", hide=0).shown.shape == (60, 80, 3)
+
+
+NAN = np.full((8, 8), 0.5)
+NAN[3, 2] = np.nan
+REFUSED = [
+    (np.zeros(5), {}, ValueError, r"one image of shape.*got shape \(5,\)"),
+    (np.zeros((2, 8, 8, 3)), {}, ValueError, r"one image of shape.*got shape \(2, 8, 8, 3\)"),
+    (np.zeros((0, 8)), {}, ValueError, r"one image of shape"),
+    (np.array([["a"]]), {}, TypeError, r"whole numbers or floats"),
+    (np.ones((8, 8), complex), {}, TypeError, r"whole numbers or floats"),
+    (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
+    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"must not be of one colour"),
+    (
+        np.full((8, 8, 3), 7, np.uint8),
+        {"segmentation": "grid", "hide": "mean"},
+        ValueError,
+        r"Hiding must change the image",
+    ),
+    (photo(), {"segmentation": "snake"}, ValueError, r"`segmentation` must be one of 'slic'"),
+    (
+        photo(),
+        {"segmentation": ("slic", {"n": 3})},
+        ValueError,
+        r"parameter of 'slic'` must be one of .*'n_segments'",
+    ),
+    (photo(), {"segmentation": ("slic",)}, TypeError, r"\(name, \{parameter: value\}\)"),
+    (photo(), {"segmentation": np.zeros((60, 80), int)}, ValueError, r"at least 2 segments; got 1"),
+    (
+        photo(),
+        {"segmentation": np.zeros((6, 8), int)},
+        ValueError,
+        r"height and width \(60, 80\); got \(6, 8\)",
+    ),
+    (photo(), {"segmentation": np.zeros((60, 80))}, TypeError, r"whole numbers; got dtype float64"),
+    (photo(), {"hide": "black"}, ValueError, r"`hide` must be one of 'mean', 'blur'; got 'black'"),
+    (photo(), {"hide": (1, 2)}, ValueError, r"one for each of the 3 channels; got 2"),
+    (photo(), {"hide": 300}, ValueError, r"between 0 and 255 for an image of uint8; got 300"),
+    (
+        photo(),
+        {"hide": np.zeros((5, 5, 3))},
+        ValueError,
+        r"must have the image's shape \(60, 80, 3\)",
+    ),
+    (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
+    (np.zeros((30, 40, 35)), {}, ValueError, r"does not say where its channels are"),
+]
+
+
+@pytest.mark.parametrize(("image", "change", "error", "message"), REFUSED)
+def test_bad_images_and_settings_are_refused(image, change, error, message):
+    """What must hold, what came, what to do."""
+    with pytest.raises(error, match=message):
+        read_image(image, **{"segmentation": "slic", "hide": 0, **change})
+
+
+def test_channels_can_be_said():
+    """Where the shape does not tell, the user does."""
+    cube = np.random.default_rng(0).random((30, 40, 35))
+
+    assert read_image(cube, segmentation="grid", hide=0, channels="first").labels.shape == (40, 35)
+    assert read_image(cube, segmentation="grid", hide=0, channels="last").labels.shape == (30, 40)
+
+
+def test_mean_of_constant_superpixels_is_harmless():
+    """A picture whose superpixels are partly constant still changes where they are not."""
+    image = photo()
+    image[:20] = 5
+    scene = read_image(image, segmentation="grid", hide="mean")
+
+    assert_allclose(scene.hidden[:5], 5)

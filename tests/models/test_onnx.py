@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import eblime
+
+onnx = pytest.importorskip("onnx")
+onnxruntime = pytest.importorskip("onnxruntime")
+
+IMAGE = np.random.default_rng(0).integers(0, 256, size=(12, 16, 3), dtype=np.uint8)
+
+
+def graph(path, shape, axes, kind=None, second=False):
+    """Write a graph that averages its input over the given axes; twice that is its second output."""
+    from onnx import TensorProto, helper
+
+    kind = TensorProto.FLOAT if kind is None else kind
+    nodes = [
+        helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT),
+        helper.make_node("ReduceMean", ["f"], ["mean"], axes=axes, keepdims=0),
+    ]
+    outputs = [helper.make_tensor_value_info("mean", TensorProto.FLOAT, None)]
+    if second:
+        nodes.append(helper.make_node("Add", ["mean", "mean"], ["twice"]))
+        outputs.append(helper.make_tensor_value_info("twice", TensorProto.FLOAT, None))
+    made = helper.make_graph(
+        nodes, "means", [helper.make_tensor_value_info("x", kind, shape)], outputs
+    )
+    model = helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, str(path))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"),
+    [
+        (["n", 3, 12, 16], [2, 3]),  # channels first
+        (["n", 12, 16, 3], [1, 2]),  # channels last
+        (["n", 3, "h", "w"], [2, 3]),
+        ([4, 3, 12, 16], [2, 3]),  # a fixed batch
+        ([1, 3, 12, 16], [2, 3]),
+    ],
+)
+@pytest.mark.parametrize("layout", ["last", "first"])
+def test_layout_and_batch_are_read_from_the_graph(tmp_path, shape, axes, layout):
+    """Mean colours, whatever the graph's layout, the image's layout and the fixed batch size."""
+    model = eblime.as_model(graph(tmp_path / "m.onnx", shape, axes))
+    batch = np.stack([IMAGE, IMAGE // 2, IMAGE // 3, IMAGE // 4, IMAGE // 5])
+    given = batch if layout == "last" else batch.transpose(0, 3, 1, 2)
+
+    assert_allclose(model(given), batch.mean(axis=(1, 2)) / 255, rtol=1e-5)
+
+
+def test_grey_rows_and_dtypes(tmp_path):
+    """Grey images, flat rows, uint8 and half precision graphs."""
+    from onnx import TensorProto
+
+    grey = IMAGE[None, ..., 0]
+    flat = eblime.as_model(graph(tmp_path / "flat.onnx", ["n", 192], [1]))
+    one = eblime.as_model(graph(tmp_path / "one.onnx", ["n", 1, 12, 16], [2, 3]))
+    plain = eblime.as_model(graph(tmp_path / "plain.onnx", ["n", 12, 16], [1, 2]))
+    bytes_ = eblime.as_model(
+        graph(tmp_path / "u8.onnx", ["n", 3, 12, 16], [2, 3], TensorProto.UINT8)
+    )
+
+    for model in (flat, one, plain):
+        assert_allclose(model(grey), [[grey.mean() / 255]], rtol=1e-5)
+    assert_allclose(bytes_(IMAGE[None]), IMAGE[None].mean(axis=(1, 2)), rtol=1e-5)
+
+
+def test_settings_and_outputs(tmp_path):
+    """Preprocessing, activation and the choice of an output."""
+    path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)
+    base = eblime.as_model(path)(IMAGE[None])
+    twice = eblime.OnnxModel.load(path, output="twice")(IMAGE[None])
+    shifted = eblime.OnnxModel.load(path, preprocess=lambda x: x + 1)(IMAGE[None])
+    soft = eblime.OnnxModel.load(path, activation="softmax")(IMAGE[None])
+
+    assert_allclose(twice, 2 * base)
+    assert_allclose(shifted, base + 1, rtol=1e-5)
+    assert_allclose(soft, np.exp(base) / np.exp(base).sum(), rtol=1e-6)
+    with pytest.raises(ValueError, match=r"`output` must be one of 'mean', 'twice'; got 'thrice'"):
+        eblime.OnnxModel.load(path, output="thrice")
+
+
+def test_a_file_is_explained(tmp_path):
+    """From the path of a graph to a posterior; a session does as well."""
+    path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3])
+    settings = {"segmentation": "grid", "hide": 0, "n_masks": 300}
+    e = eblime.ImageExplainer(str(path), **settings).explain(IMAGE, target=1)
+    session = onnxruntime.InferenceSession(str(path))
+    again = eblime.ImageExplainer(session, **settings).explain(IMAGE, target=1)
+    share = [
+        (IMAGE[..., 1] * (e.scene.labels == j)).sum() / 255 / 192 for j in range(e.scene.n_features)
+    ]
+
+    assert_allclose(e.posterior.mean, share, atol=1e-5)
+    assert_allclose(again.posterior.mean, e.posterior.mean)

@@ -1,0 +1,141 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+
+torch = pytest.importorskip("torch")
+
+IMAGE = np.random.default_rng(0).integers(0, 256, size=(24, 32, 3), dtype=np.uint8)
+
+
+def network(outputs=5, channels=3):
+    """A small convolutional network with parts that differ between training and inference."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(channels, 8, 3),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.Dropout(0.5),
+        torch.nn.AdaptiveAvgPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Linear(32, outputs),
+    )
+
+
+def explain(model, image=IMAGE, **settings):
+    """A quick explanation."""
+    defaults = {"segmentation": "grid", "hide": 0, "n_masks": 60}
+    return eblime.ImageExplainer(model, **{**defaults, **settings}).explain(image, target=0)
+
+
+@pytest.mark.parametrize("layout", ["last", "first", "grey", "float"])
+def test_rendering_on_the_device_equals_rendering_at_home(layout):
+    """Masks scored by `TorchModel` are what the network says of images rendered with NumPy."""
+    image = {
+        "last": IMAGE,
+        "first": IMAGE.transpose(2, 0, 1),
+        "grey": IMAGE[..., 0],
+        "float": (IMAGE / 255).astype(np.float32),
+    }[layout]
+    net = network(channels=1 if layout == "grey" else 3)
+    model = eblime.TorchModel(module=net)
+    through_batches = explain(lambda batch: model(batch), image)
+    on_device = explain(model, image)
+
+    assert_array_equal(on_device.masks, through_batches.masks)
+    assert_allclose(on_device.scores, through_batches.scores, atol=1e-6)
+
+
+def test_outputs_become_scores():
+    """Softmax, sigmoid or none, after the preprocessing."""
+    net = network()
+    images = torch.from_numpy(IMAGE[None].transpose(0, 3, 1, 2)).float()
+    net.eval()
+    with torch.no_grad():
+        logits = net((images / 255 - 0.5) / 0.2)
+    for activation, expected in (
+        ("softmax", logits.softmax(dim=1)),
+        ("sigmoid", logits.sigmoid()),
+        ("none", logits),
+    ):
+        model = eblime.TorchModel(
+            module=net, preprocess=lambda x: (x - 0.5) / 0.2, activation=activation
+        )
+        assert_allclose(model(IMAGE[None]), expected.numpy(), rtol=1e-5)
+
+
+def test_a_plain_module_is_wrapped():
+    """`ImageExplainer(module)` works: softmax, its own device."""
+    scores = explain(network()).scores
+
+    assert ((scores > 0) & (scores < 1)).all()
+
+
+def test_mode_gradients_and_layout_are_put_back():
+    """A network in training, partly in eval mode, comes back as it was, also after Ctrl-C."""
+    net = network()
+    net.train()
+    net[1].eval()
+    before = [part.training for part in net.modules()]
+    strides = [parameter.stride() for parameter in net.parameters()]
+
+    def interrupt(done, total):
+        if done > 20:
+            raise KeyboardInterrupt
+
+    explainer = eblime.ImageExplainer(net, segmentation="grid", hide=0, n_masks=60)
+    first = explainer.explain(IMAGE, target=1)
+    with pytest.raises(KeyboardInterrupt):
+        eblime.ImageExplainer(
+            net, segmentation="grid", hide=0, n_masks=60, progress=interrupt
+        ).explain(IMAGE)
+
+    assert [part.training for part in net.modules()] == before
+    assert [parameter.stride() for parameter in net.parameters()] == strides
+    assert torch.is_grad_enabled()
+    assert all(parameter.requires_grad for parameter in net.parameters())
+    assert_allclose(explainer.explain(IMAGE, target=1).scores, first.scores, atol=1e-6)
+
+
+def test_batch_size_changes_nothing():
+    """The same masks, the same answers, whatever the batch size."""
+    net = network()
+    scores = [explain(net, batch_size=size).scores for size in (1, 7, 60, None)]
+
+    for other in scores[1:]:
+        assert_allclose(other, scores[0], atol=1e-6)
+
+
+def test_mixed_precision_is_close():
+    """Autocast costs digits, not the answer."""
+    net = network()
+    full = explain(eblime.TorchModel(module=net))
+    mixed = explain(eblime.TorchModel(module=net, autocast=True))
+
+    assert_allclose(mixed.scores, full.scores, atol=0.02)
+
+
+def test_one_output_needs_a_sigmoid():
+    """The softmax of one output says nothing; the error says what to set."""
+    with pytest.raises(eblime.ModelError, match=r"set activation='sigmoid' or 'none'"):
+        explain(network(outputs=1))
+    model = eblime.TorchModel(module=network(outputs=1), activation="sigmoid")
+    assert explain(model).label == "output"
+
+
+def test_networks_that_return_no_tensor_are_refused():
+    """A dictionary of outputs needs a wrapper; the error says so."""
+
+    class Named(torch.nn.Module):
+        def forward(self, x):
+            return {"logits": x}
+
+    with pytest.raises(eblime.ModelError, match=r"must return a tensor of scores; got dict"):
+        explain(Named())
+
+
+def test_unknown_activation_is_refused():
+    """By name."""
+    with pytest.raises(ValueError, match=r"`activation` must be one of 'softmax'"):
+        eblime.TorchModel(module=network(), activation="relu")

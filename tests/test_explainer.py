@@ -1,0 +1,313 @@
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+
+GRID = ("grid", {"rows": 3, "columns": 4})
+IMAGE = np.random.default_rng(0).integers(1, 256, size=(24, 32, 3), dtype=np.uint8)
+SIZES = np.linspace(-1, 1, 12)  # importances of the twelve cells
+
+
+def linear(batch):
+    """A score that is a sum over the cells of how much of each is left, and its negative."""
+    cells = batch.reshape(len(batch), 3, 8, 4, 8, -1).astype(float).sum(axis=(2, 4, 5))
+    whole = IMAGE.reshape(3, 8, 4, 8, -1).astype(float).sum(axis=(1, 3, 4))
+    score = 0.3 + (cells / whole).reshape(len(batch), 12) @ SIZES
+    return np.column_stack([score, -score])
+
+
+def explain(model=linear, image=IMAGE, target=0, rng=0, **settings):
+    """A quick explanation of the little image."""
+    defaults = {"segmentation": GRID, "hide": 0, "n_masks": 200}
+    return eblime.ImageExplainer(model, **{**defaults, **settings}).explain(
+        image, target=target, rng=rng
+    )
+
+
+@pytest.mark.parametrize("design", ["bernoulli", "paired"])
+@pytest.mark.parametrize("kernel", [None, "cosine", "hamming", "uniform"])
+def test_known_importances_are_recovered(design, kernel):
+    """A model that is linear in the masks: exact means, certain signs, the whole of R^2."""
+    e = explain(design=design, kernel=kernel)
+    post = e.posterior
+
+    assert_allclose(post.mean, SIZES, atol=1e-5)
+    assert_allclose(post.intercept, 0.3, atol=1e-5)
+    assert post.r2 > 1 - 1e-8
+    assert_allclose(e.prediction, 0.3 + SIZES.sum(), atol=1e-12)
+    assert (post.interval()[:, 0] <= SIZES + 1e-6).all()
+
+
+@pytest.mark.parametrize("segmentation", ["slic", "quickshift", "felzenszwalb", "grid"])
+@pytest.mark.parametrize("hide", ["mean", "blur", 0])
+def test_every_segmentation_and_hiding_finds_what_matters(segmentation, hide):
+    """A model that looks at one corner of a photo: the superpixels there, and no others."""
+    from skimage import data
+
+    photo = data.astronaut()[:200:2, 100:300:2]
+    e = explain(
+        lambda batch: batch[:, 30:60, 30:60].astype(float).mean(axis=(1, 2, 3)),
+        photo,
+        segmentation=segmentation,
+        hide=hide,
+        n_masks=400,
+    )
+    inside = np.unique(e.scene.labels[30:60, 30:60])
+    outside = np.setdiff1d(np.arange(e.scene.n_features), inside)
+    moved = np.abs(e.posterior.mean)
+
+    assert moved[outside].max(initial=0) < 0.02 * moved[inside].max()
+
+
+def test_the_target_defaults_to_the_highest_output():
+    """None is the predicted class; a number or a name chooses another."""
+    assert explain(target=None).target == (0 if 0.3 + SIZES.sum() > 0 else 1)
+    assert explain(target=1).posterior.mean == pytest.approx(-SIZES, abs=1e-5)
+    named = explain(target="against", labels=["for", "against"])
+    assert (named.target, named.label) == (1, "against")
+
+
+def test_several_targets_share_the_model_calls():
+    """One set of calls, the same numbers as alone."""
+    asked = []
+
+    def counted(batch):
+        asked.append(len(batch))
+        return linear(batch)
+
+    explainer = eblime.ImageExplainer(counted, segmentation=GRID, hide=0, n_masks=100)
+    both = explainer.explain_targets(IMAGE, targets=2)
+    alone = explain(n_masks=100, target=1)
+
+    assert sum(asked) == 100
+    assert set(both) == {0, 1}
+    assert_allclose(both[1].posterior.mean, alone.posterior.mean)
+    assert list(explainer.explain_targets(IMAGE, targets=[1])) == [1]
+
+
+def test_the_same_seed_gives_the_same_answer():
+    """Whatever the batch size; another seed asks other masks; calling twice changes nothing."""
+    explainer = eblime.ImageExplainer(linear, segmentation=GRID, hide=0, n_masks=50)
+    first = explainer.explain(IMAGE, rng=3)
+
+    assert_array_equal(explainer.explain(IMAGE, rng=3).scores, first.scores)
+    for size in (1, 7, 1000):
+        other = explain(n_masks=50, rng=3, target=None, batch_size=size)
+        assert_array_equal(other.masks, first.masks)
+        assert_allclose(other.scores, first.scores, atol=1e-12)  # the model's own rounding
+    assert not np.array_equal(explainer.explain(IMAGE, rng=4).masks, first.masks)
+
+
+def test_all_masks_are_asked_where_they_are_affordable():
+    """2^4 masks instead of 200, and the explanation says so."""
+    e = explain(lambda b: b.mean(axis=(1, 2, 3)), segmentation=("grid", {"rows": 2, "columns": 2}))
+
+    assert len(e.masks) == 16
+    assert e.exhaustive
+    assert "no sampling error is left" in str(e)
+    assert "sampling error" not in str(explain())
+
+
+def test_progress_is_told_and_a_bar_is_drawn(capsys):
+    """A function hears (done, total) up to the end; True draws a bar on standard error."""
+    heard = []
+    explain(progress=lambda done, total: heard.append((done, total)))
+    explain(progress=True)
+    shown = capsys.readouterr()
+
+    assert heard[-1] == (200, 200)
+    assert heard == sorted(heard)
+    assert "200/200" in shown.err
+    assert shown.out == ""
+
+
+def test_memory_is_bounded():
+    """10,000 masks of a 224 x 224 photo: less than 256 MB beyond it, never all images at once."""
+    photo = np.random.default_rng(0).integers(0, 256, size=(224, 224, 3), dtype=np.uint8)
+    tracemalloc.start()
+    e = explain(lambda b: b[:, 0, 0, :1], photo, segmentation="grid", n_masks=10_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert len(e.scores) == 10_000
+    assert peak < 256e6
+
+
+def test_another_method_needs_no_model():
+    """Refitting uses the answers at hand."""
+    e = explain()
+    other = e.refit("bayeslime")
+
+    assert other.posterior.method == "BayesLIME"
+    assert_array_equal(other.scores, e.scores)
+    assert_allclose(
+        other.posterior.mean, eblime.fit(e.masks, e.scores, e.weights, "bayeslime").mean
+    )
+
+
+def test_frame_and_text():
+    """One row a feature; the text names the five most important."""
+    pytest.importorskip("pandas")
+    e = explain(labels=["for", "against"])
+    frame = e.to_frame()
+
+    assert list(frame.columns) == ["feature", "mean", "sd", "low", "high", "prob_positive", "top_k"]
+    assert len(frame) == 12
+    assert str(e).startswith("for: predicted 0.3")
+    assert "superpixel 11" in str(e)
+    assert "label='for'" in repr(e)
+    assert e.provenance["model_calls"] == 200
+
+
+def test_more_superpixels_than_masks_get_a_word():
+    """A warning that names both, and an answer all the same."""
+    with pytest.warns(UserWarning, match=r"more features \(12\) than masks \(5\)"):
+        e = explain(n_masks=5)
+
+    assert np.isfinite(e.posterior.mean).all()
+
+
+def count(model):
+    """A model that counts what it was asked."""
+
+    def counted(batch):
+        counted.calls += 1
+        return model(batch)
+
+    counted.calls = 0
+    return counted
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"image": np.zeros(3)}, ValueError, r"one image of shape"),
+        ({"segmentation": "snake"}, ValueError, r"`segmentation` must be one of"),
+        ({"hide": 300}, ValueError, r"between 0 and 255"),
+        ({"n_masks": 0}, ValueError, r"`n_masks` must be >= 1; got 0"),
+        ({"batch_size": 0}, ValueError, r"`batch_size` must be >= 1"),
+        ({"design": "all"}, ValueError, r"`design` must be one of"),
+        ({"kernel": "flat"}, ValueError, r"`kernel` must be one of"),
+        ({"method": "elime"}, ValueError, r"`method` must be one of"),
+        ({"channels": "middle"}, ValueError, r"`channels` must be one of"),
+        ({"kernel": lambda masks: masks}, ValueError, r"`weights` must have one entry"),
+        ({"design": lambda rng, n, p: np.ones(3)}, ValueError, r"`masks` must be 2-D"),
+    ],
+)
+def test_bad_settings_cost_no_model_call(change, error, message):
+    """Refused before the model is asked anything."""
+    model = count(linear)
+    with pytest.raises(error, match=message):
+        explain(model, **change)
+
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"target": 2}, ValueError, r"`target` must be >= 0 and < 2.*got 2"),
+        ({"target": -1}, ValueError, r"`target` must be >= 0 and < 2.*got -1"),
+        ({"target": 0.5}, TypeError, r"`target` must be a whole number, a name or None; got 0.5"),
+        ({"target": "for"}, ValueError, r"`target` must be a number where"),
+        ({"target": "FO", "labels": ["for", "to"]}, ValueError, r"Did you mean 'for'\?"),
+        ({"labels": ["for"]}, ValueError, r"name each of the model's 2 outputs; got 1"),
+    ],
+)
+def test_bad_targets_cost_one_model_call(change, error, message):
+    """Only the input itself must be asked to know the outputs."""
+    model = count(linear)
+    with pytest.raises(error, match=message):
+        explain(model, **change)
+
+    assert model.calls == 1
+
+
+def broken(when, what):
+    """A model that works until its `when`-th call, and then does `what`."""
+
+    def model(batch):
+        model.calls += 1
+        return linear(batch) if model.calls < when else what(batch)
+
+    model.calls = 0
+    return model
+
+
+def fail(batch):
+    """Raise as a model would."""
+    raise ZeroDivisionError("no such luck")
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        (
+            lambda b: linear(b)[1:],
+            r"scores of shape \(10, outputs\).*masks 11 to 20.*shape \(9, 2\)",
+        ),
+        (lambda b: linear(b)[:, :1], r"2 for the input itself and 1 for masks 11 to 20"),
+        (lambda b: linear(b) * np.nan, r"for mask 11 output 0 is nan"),
+        (lambda b: ["a"] * len(b), r"must return numbers; for masks 11 to 20"),
+        (lambda b: np.zeros((len(b), 2, 2)), r"it returned shape \(10, 2, 2\)"),
+        (fail, r"failed on masks 11 to 20: ZeroDivisionError: no such luck"),
+    ],
+)
+def test_a_model_that_breaks_is_reported_with_its_mask(what, message):
+    """Which masks, what came, what was expected; the cause is kept."""
+    with pytest.raises(eblime.ModelError, match=message) as caught:
+        explain(broken(3, what), batch_size=10)
+
+    if what is fail:
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_interrupting_leaves_the_explainer_usable():
+    """Ctrl-C comes through, and the next call works."""
+
+    def stop(batch):
+        raise KeyboardInterrupt
+
+    model = broken(3, stop)
+    explainer = eblime.ImageExplainer(model, segmentation=GRID, hide=0, n_masks=50)
+    with pytest.raises(KeyboardInterrupt):
+        explainer.explain(IMAGE, target=0)
+    model.calls = -1000
+
+    assert_allclose(explainer.explain(IMAGE, target=0).posterior.mean, SIZES, atol=1e-4)
+
+
+def test_regression_and_single_outputs():
+    """One number an image: no class to choose."""
+    e = explain(lambda batch: linear(batch)[:, 0], target=None)
+
+    assert (e.target, e.label) == (0, "output")
+    assert_allclose(e.posterior.mean, SIZES, atol=1e-5)
+
+
+def test_batch_size_tunes_itself():
+    """A model that is slow in large batches is asked in small ones, and the other way round."""
+    clock = {"now": 0.0}
+
+    def timed(cost):
+        def model(batch):
+            clock["now"] += cost(len(batch))
+            return linear(batch)
+
+        return model
+
+    import eblime.query as query
+
+    original = query.time.perf_counter
+    try:
+        query.time.perf_counter = lambda: clock["now"]
+        small = explain(timed(lambda n: 0.02 * n if n <= 4 else 0.07 * n), n_masks=400)
+        large = explain(timed(lambda n: 1.0 + 0.001 * n), n_masks=2000)
+    finally:
+        query.time.perf_counter = original
+
+    assert small.provenance["batch_size"] == 4
+    assert large.provenance["batch_size"] >= 128
