@@ -68,6 +68,8 @@ def test_the_target_defaults_to_the_highest_output():
     assert explain(target=1).posterior.mean == pytest.approx(-SIZES, abs=1e-5)
     named = explain(target="against", labels=["for", "against"])
     assert (named.target, named.label) == (1, "against")
+    assert explain(labels={1: "against"}).label == "output 0"
+    assert explain(labels={1: "against"}, target="against").target == 1
 
 
 def test_several_targets_share_the_model_calls():

