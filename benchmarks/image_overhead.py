@@ -59,7 +59,7 @@ def run_eblime(image, labels, model, n, target):
 
 
 def run_lime(image, labels, model, n, target):
-    """lime's own defaults: batches of 10."""
+    """Lime's own defaults: batches of 10."""
     with contextlib.redirect_stderr(io.StringIO()):
         return lime_image.LimeImageExplainer(random_state=0).explain_instance(
             image,
@@ -73,7 +73,7 @@ def run_lime(image, labels, model, n, target):
 
 
 def run_captum(image, labels, model, n, target):
-    """captum's Lime, 50 perturbed images a call."""
+    """Captum's Lime, 50 perturbed images a call."""
     tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None]
     mask = torch.from_numpy(labels)[None, None]
     with torch.inference_mode():
@@ -88,7 +88,7 @@ def run_captum(image, labels, model, n, target):
 
 
 def run_shap(image, labels, model, n, target):
-    """shap's PartitionExplainer, black background, 50 images a call."""
+    """Shap's PartitionExplainer, black background, 50 images a call."""
     masker = shap.maskers.Image(np.zeros(image.shape, image.dtype), image.shape)
     explainer = shap.PartitionExplainer(model, masker)
     return explainer(image[None], max_evals=n, batch_size=50, outputs=[target], silent=True)

@@ -1,9 +1,4 @@
-"""Images: superpixels as features, rendered at memory speed.
-
-A perturbed image is `hidden ^ ((shown ^ hidden) & mask)` on integer views of the pixels: no
-branches, no floating point, any dtype. Masks are spread over the pixels one image at a time, so
-that the work stays in the processor's cache, and written straight into the batch.
-"""
+"""Images: superpixels as features, rendered at memory speed by `stencil`."""
 
 from __future__ import annotations
 
@@ -17,6 +12,7 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray
 from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.segmentation import Segmentation, segment
+from eblime.domains.stencil import Stencil, cut_stencil
 
 __all__ = ["ImageScene", "read_image"]
 
@@ -31,6 +27,7 @@ class ImageScene:
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
+    stencil: Stencil  # the same, cut for rendering
 
     @property
     def n_features(self) -> int:
@@ -48,25 +45,7 @@ class ImageScene:
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed image for each mask into `out`, (n, *image shape)."""
-        word = np.dtype(f"u{self.shown.dtype.itemsize}")
-        planes = self.shown.shape[0] if self.channel_axis == 0 else 1
-        hidden = self.hidden.view(word).reshape(planes, -1)
-        change = self.shown.view(word).reshape(planes, -1) ^ hidden
-        places = self._places()
-        ones = np.array([0, -1]).astype(word)  # no bit set, every bit set
-        words = ones[(masks > 0.5).astype(np.intp)]
-        target = out.view(word).reshape(len(out), planes, -1)
-        spread = np.empty(places.size, dtype=word)
-        for row, image in zip(words, target, strict=True):
-            np.take(row, places, out=spread, mode="clip")
-            np.bitwise_and(change, spread, out=image)
-            np.bitwise_xor(image, hidden, out=image)
-
-    def _places(self) -> NDArray[np.intp]:
-        """The superpixel of each number of a plane: channels side by side repeat their pixel's."""
-        if self.channel_axis == 2:
-            return np.repeat(self.labels.ravel(), self.shown.shape[2])
-        return self.labels.ravel()
+        self.stencil.render(masks, out)
 
 
 def read_image(
@@ -95,11 +74,13 @@ def read_image(
             "shown ones everywhere. Take another, such as hide=0 or hide='blur'."
         )
     back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+    spread = labels if axis is None else np.expand_dims(labels, axis)
     return ImageScene(
         shown=np.ascontiguousarray(pixels),
         hidden=np.ascontiguousarray(back),
         labels=labels,
         channel_axis=axis,
+        stencil=cut_stencil(pixels, back, np.broadcast_to(spread, pixels.shape)),
     )
 
 
