@@ -249,13 +249,13 @@ def fail(batch):
     [
         (
             lambda b: linear(b)[1:],
-            r"scores of shape \(10, outputs\).*masks 11 to 20.*shape \(9, 2\)",
+            r"scores of shape \(10, outputs\).*masks 20 to 29.*shape \(9, 2\)",
         ),
-        (lambda b: linear(b)[:, :1], r"2 for the input itself and 1 for masks 11 to 20"),
-        (lambda b: linear(b) * np.nan, r"for mask 11 output 0 is nan"),
-        (lambda b: ["a"] * len(b), r"must return numbers; for masks 11 to 20"),
+        (lambda b: linear(b)[:, :1], r"2 for the input itself and 1 for masks 20 to 29"),
+        (lambda b: linear(b) * np.nan, r"for mask 20 output 0 is nan"),
+        (lambda b: ["a"] * len(b), r"must return numbers; for masks 20 to 29"),
         (lambda b: np.zeros((len(b), 2, 2)), r"it returned shape \(10, 2, 2\)"),
-        (fail, r"failed on masks 11 to 20: ZeroDivisionError: no such luck"),
+        (fail, r"failed on masks 20 to 29: ZeroDivisionError: no such luck"),
     ],
 )
 def test_a_model_that_breaks_is_reported_with_its_mask(what, message):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from eblime._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from eblime.core.empirical import NoSpreadError as NoSpreadError
     from eblime.core.posterior import Posterior as Posterior
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.query import ModelError as ModelError
-
-__version__ = "0.1.0"
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",

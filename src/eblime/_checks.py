@@ -16,20 +16,22 @@ __all__ = [
     "as_floats",
     "check_choice",
     "check_count",
+    "check_level",
     "check_masks",
     "check_number",
-    "check_positive",
     "check_prob",
     "check_scores",
     "check_weights",
 ]
+
+_HUGE = 1e100  # squares and products of what is larger would overflow
 
 
 def as_floats(name: str, values: ArrayLike) -> FloatArray:
     """Return a float64 array, or say that the values are not real numbers."""
     try:
         array = np.asarray(values)
-        if np.iscomplexobj(array):
+        if array.dtype.kind in "cSUmM" or np.ma.is_masked(values):
             raise TypeError
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -97,19 +99,14 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
     return array
 
 
-def check_positive(name: str, values: FloatArray) -> None:
-    """Refuse values that are not > 0, NaN among them."""
-    bad = np.flatnonzero(~(values > 0))
-    if bad.size:
-        raise ValueError(f"`{name}` must be > 0; got {values[bad[0]]} at index {bad[0]}.")
-
-
 def check_number(name: str, value: float, *, minimum: float = 0.0) -> None:
     """Refuse a setting that is not a finite number above the minimum."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    if not (np.isfinite(value) and value > minimum):
+    if not (value > minimum and abs(value) < np.inf):
         raise ValueError(f"`{name}` must be finite and > {minimum:g}; got {value!r}.")
+    if value > _HUGE:
+        raise ValueError(f"`{name}` must be at most {_HUGE:g}; got {value!r}.")
 
 
 def check_count(name: str, value: int, *, maximum: int | None = None) -> None:
@@ -130,6 +127,14 @@ def check_prob(name: str, value: ArrayLike) -> FloatArray:
     return array
 
 
+def check_level(name: str, value: float) -> float:
+    """Return one probability strictly between 0 and 1."""
+    array = check_prob(name, value)
+    if array.ndim:
+        raise ValueError(f"`{name}` must be one number; got shape {array.shape}.")
+    return float(array)
+
+
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     """Refuse a word that is not among those known, and list them."""
     if value not in known:
@@ -138,12 +143,10 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
 
 
 def _refuse_non_finite(name: str, array: FloatArray) -> None:
-    """Refuse NaN and infinities, and say in which row the first one stands."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(array.sum()):  # quick: a sum is finite only if every term is
-            return
-    bad = np.argwhere(~np.isfinite(array))
+    """Refuse NaN, infinities and what would overflow, and say in which row the first one stands."""
+    bad = np.argwhere(~(np.abs(array) <= _HUGE))
     if bad.size:
         place = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if array.ndim == 2 else "")
         value = array[tuple(bad[0])]
-        raise ValueError(f"`{name}` must be finite; got {value} at {place}.")
+        limit = f", at most {_HUGE:g} in size" if np.isfinite(value) else ""
+        raise ValueError(f"`{name}` must be finite{limit}; got {value} at {place}.")

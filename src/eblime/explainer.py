@@ -6,13 +6,14 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import scipy
 
 from eblime._checks import check_choice, check_count, check_masks, check_weights
 from eblime._types import FloatArray, RNGLike
+from eblime._version import __version__
 from eblime.designs.masks import as_design, is_exhaustive
 from eblime.domains.hiding import Hide
 from eblime.domains.image import Channels, read_image
@@ -22,7 +23,7 @@ from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
 from eblime.models.adapt import as_model
 from eblime.protocols import Design, Kernel, Method, Scene
-from eblime.query import Progress, ask, ask_original, scorer_of
+from eblime.query import Progress, ask, scorer_of
 
 __all__ = ["ImageExplainer"]
 
@@ -57,16 +58,14 @@ class Inquiry:
                 stacklevel=3,
             )
         with scorer_of(as_model(self.model), scene) as scorer:
-            original = ask_original(scorer, p)
-            columns = _columns(targets, original, self.labels)
             asked = ask(
                 scorer,
                 masks,
-                original,
-                columns,
+                lambda original: _columns(targets, original, self.labels),
                 batch_size=self.batch_size,
                 progress=self.progress,
             )
+        original = asked.original
         method = as_method(self.method)
         posteriors = method.fit(generator, masks, asked.scores, weights)
         provenance = {
@@ -77,7 +76,11 @@ class Inquiry:
             "model_calls": asked.calls,
             "batch_size": asked.batch_size,
             "seconds": time.perf_counter() - start,
-            "versions": {name: version(name) for name in ("eblime", "numpy", "scipy")},
+            "versions": {
+                "eblime": __version__,
+                "numpy": np.__version__,
+                "scipy": scipy.__version__,
+            },
         }
         return {
             column: Explanation(
@@ -92,7 +95,9 @@ class Inquiry:
                 exhaustive=is_exhaustive(masks),
                 provenance=provenance,
             )
-            for column, scores, posterior in zip(columns, asked.scores.T, posteriors, strict=True)
+            for column, scores, posterior in zip(
+                asked.columns, asked.scores.T, posteriors, strict=True
+            )
         }
 
 

@@ -19,7 +19,17 @@ from eblime._types import FloatArray
 if TYPE_CHECKING:
     from eblime.core.posterior import Posterior
 
-__all__ = ["Composite", "Design", "Kernel", "Method", "Model", "RenderingModel", "Scene", "Scorer"]
+__all__ = [
+    "Composite",
+    "Design",
+    "Kernel",
+    "Method",
+    "Model",
+    "Renderer",
+    "RenderingModel",
+    "Scene",
+    "Scorer",
+]
 
 
 class Scene(Protocol):
@@ -36,8 +46,16 @@ class Scene(Protocol):
         ...
 
     def batch(self, n: int) -> NDArray[Any]:
-        """An empty batch of n inputs, for `render` to write into."""
+        """An empty batch of n inputs, for the renderer to write into."""
         ...
+
+    def renderer(self) -> Renderer:
+        """What writes perturbed inputs into a batch; made once and used many times."""
+        ...
+
+
+class Renderer(Protocol):
+    """Writes perturbed inputs of one scene."""
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed input for each row of `masks`, 1 shown and 0 hidden, into `out`."""
@@ -75,8 +93,12 @@ class Scorer(Protocol):
         """Batch sizes worth trying, increasing."""
         ...
 
-    def __call__(self, masks: FloatArray, way: int = 0) -> NDArray[Any]:
-        """Scores of the masks, (n, outputs)."""
+    def launch(self, masks: FloatArray, way: int = 0) -> Any:
+        """Start scoring masks; on a GPU this returns at once, and another batch can be launched."""
+        ...
+
+    def fetch(self, launched: Any) -> NDArray[Any]:
+        """Scores of what was launched, (n, outputs)."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.protocols import Composite, Model, RenderingModel, Scene, Scorer
 
-__all__ = ["Asked", "ModelError", "Progress", "ask", "ask_original", "scorer_of"]
+__all__ = ["Asked", "ModelError", "Progress", "ask", "scorer_of"]
 
 Progress = bool | Callable[[int, int], object]
 
@@ -31,6 +32,8 @@ class Asked:
     """What the model answered."""
 
     scores: FloatArray  # (N, T)
+    original: FloatArray  # (outputs,) for the input itself
+    columns: Sequence[int]  # the outputs kept
     batch_size: int  # of the last full batch
     calls: int  # inputs that the model was asked about
 
@@ -45,39 +48,68 @@ def scorer_of(model: Model, scene: Scene) -> Iterator[Scorer]:
         yield _BatchScorer(model, scene)
 
 
-def ask_original(scorer: Scorer, n_features: int) -> FloatArray:
-    """The model's answer for the input itself, (outputs,)."""
-    return np.asarray(_answer(scorer, np.ones((1, n_features)), 0, 0, None)[0])
-
-
 def ask(
     scorer: Scorer,
     masks: FloatArray,
-    original: FloatArray,
-    columns: Sequence[int],
+    choose: Callable[[FloatArray], Sequence[int]],
     *,
     batch_size: int | None,
     progress: Progress,
 ) -> Asked:
-    """Scores of every mask for the chosen outputs; masks that show all are not asked again."""
-    scores = np.empty((len(masks), len(columns)))
+    """Scores of every mask for some outputs, which `choose` picks from the input's own answer.
+
+    The input itself is asked first, alone where the batch size is to be tuned (it warms the model
+    up) and with the first batch else. Masks that show all are not asked again.
+    """
     whole = (masks == 1).all(axis=1)
-    scores[whole] = original[list(columns)]
     todo = np.flatnonzero(~whole)
+    first = todo[: 0 if batch_size is None else batch_size - 1]
+    begin = np.concatenate([np.ones((1, masks.shape[1])), masks[first]])
+    opening = _checked(scorer, _launched(scorer, begin, 0, first), len(begin), first, None)
+    original = opening[0]
+    columns = list(choose(original))
+    scores = np.empty((len(masks), len(columns)))
+    scores[whole] = original[columns]
+    scores[first] = opening[1:][:, columns]
     tuner = _Tuner(scorer, batch_size)
-    done = len(masks) - len(todo)
     with _reporting(progress, len(masks)) as report:
+        done = int(whole.sum()) + len(first)
         report(done)
-        while done < len(masks):
-            size, way = tuner.choice
-            rows = todo[done - len(masks) + len(todo) :][:size]
-            start = time.perf_counter()
-            answer = _answer(scorer, masks[rows], way, int(rows[0]), len(original))
-            tuner.learn(len(rows), time.perf_counter() - start)
-            scores[rows] = answer[:, list(columns)]
+        for rows, answer in _answers(scorer, masks, todo[len(first) :], tuner, len(original)):
+            scores[rows] = answer[:, columns]
             done += len(rows)
             report(done)
-    return Asked(scores=scores, batch_size=tuner.choice[0], calls=len(todo) + 1)
+    return Asked(
+        scores=scores,
+        original=original,
+        columns=columns,
+        batch_size=tuner.choice[0],
+        calls=len(todo) + 1,
+    )
+
+
+def _answers(
+    scorer: Scorer, masks: FloatArray, todo: IntArray, tuner: _Tuner, width: int
+) -> Iterator[tuple[IntArray, FloatArray]]:
+    """Answers to the masks of `todo`, batch by batch.
+
+    Once the batch size is settled the next batch is launched before the last is fetched, so that a
+    GPU never waits for us.
+    """
+    waiting: deque[tuple[IntArray, Any, float]] = deque()
+    start = 0
+    while start < len(todo) or waiting:
+        if start < len(todo) and len(waiting) < (2 if tuner.settled else 1):
+            size, way = tuner.choice
+            rows = todo[start : start + size]
+            start += len(rows)
+            begun = time.perf_counter()
+            waiting.append((rows, _launched(scorer, masks[rows], way, rows), begun))
+            continue
+        rows, launched, begun = waiting.popleft()
+        answer = _checked(scorer, launched, len(rows), rows, width)
+        tuner.learn(len(rows), time.perf_counter() - begun)
+        yield rows, answer
 
 
 class _BatchScorer:
@@ -87,61 +119,90 @@ class _BatchScorer:
 
     def __init__(self, model: Model, scene: Scene) -> None:
         self._model, self._scene = model, scene
-        self._batch = scene.batch(1)
+        self._batch, self._renderer = scene.batch(1), scene.renderer()
         most = max(1, _BATCH_BYTES // max(1, self._batch.nbytes))
         self.sizes: Sequence[int] = tuple(size for size in _SIZES if size <= most) or (1,)
 
-    def __call__(self, masks: FloatArray, way: int = 0) -> NDArray[Any]:
+    def launch(self, masks: FloatArray, way: int = 0) -> Any:
+        """Render and ask."""
         if len(self._batch) < len(masks):
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
-        self._scene.render(masks, batch)
-        return np.asarray(self._model(batch))
+        self._renderer.render(masks, batch)
+        return self._model(batch)
+
+    def fetch(self, launched: Any) -> NDArray[Any]:
+        """The answer is there already."""
+        return np.asarray(launched)
 
 
 class _Tuner:
     """Finds the fastest batch size, and way of computing, on the batches that are asked anyway.
 
-    Two batches for each way at the smallest size, then larger ones as long as they gain.
+    Two batches for each way at the smallest size, then larger ones as long as they gain. What is
+    much slower at once does not get its second batch.
     """
 
     def __init__(self, scorer: Scorer, batch_size: int | None) -> None:
         sizes = scorer.sizes if batch_size is None else (batch_size,)
-        self._trials = [(sizes[0], way) for way in range(scorer.ways)]
+        self._ways = [(sizes[0], way) for way in range(1, scorer.ways)]
         self._larger = list(sizes[1:])
-        self._seconds: dict[tuple[int, int], list[float]] = {}
-        self.choice = self._trials[0]
-        self._settled = len(self._trials) == 1 and not self._larger
+        self._best = np.inf  # seconds an input
+        self._winner = self.choice = (sizes[0], 0)
+        self._seen = 0  # batches of the present choice
+        self.settled = not self._ways and not self._larger
 
     def learn(self, n: int, seconds: float) -> None:
         """Note how long a batch took, and choose the next."""
-        if self._settled or n < self.choice[0]:
+        if self.settled or n < self.choice[0]:
             return
-        self._seconds.setdefault(self.choice, []).append(seconds / n)
-        if len(self._seconds[self.choice]) < 2:
-            return
-        best = min(self._seconds, key=lambda choice: min(self._seconds[choice]))
-        untried = [choice for choice in self._trials if choice not in self._seconds]
-        largest = max(size for size, _ in self._seconds)
-        if untried:
-            self.choice = untried[0]
-        elif self._larger and best[0] == largest:  # still gaining
-            self.choice = (self._larger.pop(0), best[1])
+        self._seen += 1
+        hopeless = seconds / n > 1.25 * self._best
+        if seconds / n < self._best:
+            self._best, self._winner = seconds / n, self.choice
+        if self._seen == 2 or hopeless:
+            self._move_on()
+
+    def _move_on(self) -> None:
+        """Try the next way, or the next larger size while size gains, or settle on the best."""
+        self._seen = 0
+        if self._ways:
+            self.choice = self._ways.pop(0)
+        elif self._larger and self._winner[0] == self.choice[0]:
+            self.choice = (self._larger.pop(0), self._winner[1])
         else:
-            self.choice, self._settled = best, True
+            self.choice, self.settled = self._winner, True
 
 
-def _answer(
-    scorer: Scorer, masks: FloatArray, way: int, first: int, width: int | None
-) -> FloatArray:
-    """Ask about a few masks and check what comes back, (n, outputs)."""
-    place = f"mask {first}" if len(masks) == 1 else f"masks {first} to {first + len(masks) - 1}"
+def _launched(scorer: Scorer, masks: FloatArray, way: int, rows: IntArray) -> Any:
+    """Launch a batch; what the model raises comes with the masks it was asked about."""
     try:
-        raw = scorer(masks, way)
-    except ModelError:
-        raise
+        return scorer.launch(masks, way)
     except Exception as error:
-        raise ModelError(f"The model failed on {place}: {type(error).__name__}: {error}") from error
+        raise _failed(rows, error) from error
+
+
+def _failed(rows: IntArray, error: Exception) -> ModelError:
+    """The error that says where the model failed."""
+    return ModelError(f"The model failed on {_place(rows)}: {type(error).__name__}: {error}")
+
+
+def _place(rows: IntArray) -> str:
+    """The masks of a batch, as people read them."""
+    if len(rows) == 0:
+        return "the input itself"
+    return f"mask {rows[0]}" if len(rows) == 1 else f"masks {rows[0]} to {rows[-1]}"
+
+
+def _checked(
+    scorer: Scorer, launched: Any, n: int, rows: IntArray, width: int | None
+) -> FloatArray:
+    """Fetch the answer to a batch of n and check it, (n, outputs)."""
+    place = _place(rows)
+    try:
+        raw = scorer.fetch(launched)
+    except Exception as error:
+        raise _failed(rows, error) from error
     try:
         scores = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -149,21 +210,22 @@ def _answer(
             f"The model must return numbers; for {place} it returned {type(raw).__name__}."
         ) from error
     scores = scores[:, None] if scores.ndim == 1 else scores
-    if scores.ndim != 2 or len(scores) != len(masks) or scores.shape[1] == 0:
+    if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
         raise ModelError(
-            f"The model must return scores of shape ({len(masks)}, outputs) for a batch of "
-            f"{len(masks)}; for {place} it returned shape {np.shape(raw)}."
+            f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
+            f"for {place} it returned shape {np.shape(raw)}."
         )
     if width is not None and scores.shape[1] != width:
         raise ModelError(
             f"The model must return as many outputs for every mask; it returned {width} for the "
             f"input itself and {scores.shape[1]} for {place}."
         )
-    bad = np.argwhere(~np.isfinite(scores))
-    if bad.size:
-        row, column = bad[0]
+    if not np.isfinite(scores).all():
+        row, column = np.argwhere(~np.isfinite(scores))[0]
+        asked = np.concatenate([np.empty(n - len(rows), dtype=np.intp), rows])  # the input first
+        where = _place(asked[row : row + 1] if row >= n - len(rows) else rows[:0])
         raise ModelError(
-            f"The model must return finite scores; for mask {first + row} output {column} is "
+            f"The model must return finite scores; for {where} output {column} is "
             f"{scores[row, column]}."
         )
     return scores

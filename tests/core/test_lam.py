@@ -8,9 +8,10 @@ from problems import problem
 from scipy import integrate, stats
 
 from eblime.core.evidence import Evidence
-from eblime.core.lam import FixedLambda, GridLambda, grid_lambda, half_line_lambda
+from eblime.core.lam import FixedLambda, GridLambda, grid_lambda
+from eblime.core.panels import half_line_lambda
 from eblime.core.priors import log_half_cauchy
-from eblime.core.sampling import categorical_indices, gumbel_indices
+from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import decompose, respond
 
 
@@ -34,6 +35,7 @@ CASES = {
     "two modes": lambda rng: made(60, [1e6] * 4 + [1e-6] * 4, [2.5**0.5] * 8, 1.0),
     "near 1e-10": lambda rng: made(2000, [1e3] * 40, [5] * 40, 1e-9),
     "near 1e10": lambda rng: made(4000, [1e10] * 60, [0.9] * 60, 3000.0),
+    "many masks, good fit": lambda rng: made(1e5, np.ones(200), np.ones(200), 1e-4),
     "no information": lambda rng: made(1, [], [], 1.0),
     "one mask": lambda rng: made(2e-6, [3.0], [0.0], 1.0),
 }
@@ -137,10 +139,11 @@ def test_half_line_draws_follow_the_cdf(rng, case):
 
 
 def test_cdf_outside_the_half_line(rng):
-    """Nothing lies at or below zero, everything below infinity."""
+    """Nothing lies at or below zero, everything below infinity; NaN stays NaN."""
     law = half_line_lambda(CASES["tall"](rng))
 
-    assert_allclose(law.cdf([0.0, np.inf]), [0.0, 1.0], atol=1e-15)
+    assert_allclose(law.cdf([-1.0, 0.0, np.inf]), [0.0, 0.0, 1.0], atol=1e-15)
+    assert np.isnan(law.cdf(np.nan))
 
 
 def test_samplers_of_the_grid_have_one_law(rng):
@@ -151,8 +154,7 @@ def test_samplers_of_the_grid_have_one_law(rng):
     log_weights = np.log(np.maximum(weights, 1e-300))
     printed = paper.algorithm_2(rng, log_weights, grid.nodes, 2_000)
     for draws in (
-        grid.nodes[gumbel_indices(rng, grid, n)],
-        grid.nodes[categorical_indices(rng, grid, n)],
+        gumbel_sample(rng, grid, n),
         grid.sample(n, rng),
         printed,
     ):
@@ -168,7 +170,7 @@ def test_gumbel_blocks_change_nothing():
     grid = GridLambda(nodes=np.arange(1.0, 400_001.0), weights=np.full(400_000, 1 / 400_000))
     whole = np.random.default_rng(5).standard_exponential((7, 400_000))
 
-    assert_allclose(gumbel_indices(np.random.default_rng(5), grid, 7), whole.argmin(axis=1))
+    assert_allclose(gumbel_sample(np.random.default_rng(5), grid, 7), 1 + whole.argmin(axis=1))
 
 
 def test_grid_quantile_and_cdf():

@@ -102,6 +102,16 @@ def test_prob_outside_the_unit_interval_is_refused(rng, prob):
         post.quantile([0.5, prob])
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_nan_stays_nan(rng, method):
+    """The distribution functions do not invent an answer for NaN."""
+    post = eblime.fit(*problem(rng, 20, 3), method=method)
+
+    assert np.isnan(post.cdf(np.nan)).all()
+    assert np.isnan(post.pdf(np.nan)).all()
+    assert np.isnan(post.sigma2.cdf(np.nan))
+
+
 def test_other_refusals(rng):
     """k, by, n, names and x are checked with their names."""
     post = eblime.fit(*problem(rng, 20, 3))
@@ -115,6 +125,10 @@ def test_other_refusals(rng):
         post.sample(0)
     with pytest.raises(ValueError, match=r"one entry for each of the 3 features; got 2"):
         post.table(["a", "b"])
+    with pytest.raises(ValueError, match=r"`prob` must be one number; got shape \(2,\)"):
+        post.interval([0.5, 0.9])
+    with pytest.raises(ValueError, match=r"`k` must be >= 1 and <= 3; got 4"):
+        post.ranking().credible_set(4)
     with pytest.raises(ValueError, match=r"`x` must broadcast against the 3 features"):
         post.pdf(np.zeros(7))
 

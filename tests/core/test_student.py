@@ -88,6 +88,22 @@ def test_hdi_is_the_shortest_interval(rng):
     assert high - low <= best.fun * (1 + 1e-6)
 
 
+def test_hdi_of_two_bumps_is_the_narrower_one():
+    """A spike beside a broad bump: the shortest interval lies in the spike."""
+    law = StudentMixture(
+        weights=np.array([0.3, 0.7]),
+        loc=np.array([[0.0], [5.0]]),
+        scale=np.array([[0.01], [1.0]]),
+        df=30.0,
+        unit=1.0,
+        heavy=np.zeros(1, bool),
+    )
+    low, high = law.hdi(0.1)[0]
+
+    assert -0.01 < low < 0 < high < 0.01
+    assert_allclose(law.cdf(high) - law.cdf(low), 0.1, rtol=1e-6)
+
+
 def test_widths_of_many_magnitudes(rng):
     """Components from 1e-12 to 1e12 wide: the quantile is still found."""
     law = StudentMixture(
@@ -112,7 +128,7 @@ def test_no_unit_is_a_point_mass(rng):
     assert_allclose(law.sd, 0.0)
     assert_allclose(law.quantile(np.array([[0.1], [0.9]])), 4.0)
     assert_allclose(law.hdi(0.9), 4.0)
-    assert_allclose(law.cdf(np.array([[3.9], [4.0], [4.1]])), [[0, 0], [0.5, 0.5], [1, 1]])
+    assert_allclose(law.cdf(np.array([[3.9], [4.0], [4.1]])), [[0, 0], [1, 1], [1, 1]])
     assert_allclose(law.pdf(np.array([[3.9], [4.0]])), [[0, 0], [np.inf, np.inf]])
 
 

@@ -53,13 +53,13 @@ def test_rendering_equals_the_obvious(rng, name, hide):
     scene = read_image(image, segmentation="grid", hide=hide)
     masks = rng.integers(0, 2, size=(6, scene.n_features)).astype(float)
     batch = scene.batch(6)
-    scene.render(masks, batch)
+    scene.renderer().render(masks, batch)
 
     assert batch.shape == (6, *image.shape)
     assert batch.dtype == image.dtype
     assert_array_equal(batch, literal(scene, masks))
     assert_array_equal(image, before)
-    scene.render(np.ones((1, scene.n_features)), batch[:1])
+    scene.renderer().render(np.ones((1, scene.n_features)), batch[:1])
     assert_array_equal(batch[0], image)
 
 
@@ -76,7 +76,7 @@ def test_segments_are_numbered_from_zero(name, layout):
     hidden_last = np.ones((1, scene.n_features))
     hidden_last[0, -1] = 0
     batch = scene.batch(1)
-    scene.render(hidden_last, batch)
+    scene.renderer().render(hidden_last, batch)
     assert not np.array_equal(batch[0], scene.shown)
 
 

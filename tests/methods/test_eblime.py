@@ -187,6 +187,38 @@ def test_constant_scores_have_importance_zero(rng, method):
     assert post.r2 == 1.0
 
 
+@pytest.mark.parametrize("method", ["eblime", eblime.EBLIME(grid=eblime.PublishedGrid())])
+def test_constant_scores_rank_nobody(rng, method):
+    """Nothing moves the scores: every rank is as likely as any other, for every feature."""
+    post = eblime.fit(problem(rng, 30, 4)[0], np.zeros(30), method=method)
+
+    assert_allclose(post.rank_probability(), 0.25, atol=5 * 0.44 / 100)
+    assert_allclose(post.prob_positive(), 0.5)
+    assert_allclose(post.prob_greater(), 0.5)
+    assert (post.ranking().low == 1).all()
+    assert (post.ranking().high == 4).all()
+
+
+def test_one_heavy_mask_does_not_make_scores_constant(rng):
+    """Scores vary, however little the other masks weigh."""
+    masks, scores, _ = problem(rng, 60, 4)
+    near, far = (np.r_[1.0, np.full(59, size)] for size in (1e-20, 1e-31))
+
+    assert_allclose(
+        eblime.fit(masks, scores, far).mean, eblime.fit(masks, scores, near).mean, rtol=0.02
+    )
+
+
+def test_targets_get_the_draws_they_would_get_alone(rng):
+    """The same seed for each of several targets."""
+    masks, scores, weights = problem(rng, 30, 4)
+    many = np.column_stack([scores, scores**2])
+    together = eblime.fit_targets(masks, many, weights, "eblime-paper", rng=3)
+
+    for post, column in zip(together, many.T, strict=True):
+        assert_allclose(post.mean, eblime.fit(masks, column, weights, "eblime-paper", rng=3).mean)
+
+
 def test_constant_scores_are_the_intercept(rng):
     """With a free intercept any constant is met exactly."""
     masks, _, weights = problem(rng, 30, 4)
@@ -267,5 +299,9 @@ def test_other_settings_are_refused_by_name():
         eblime.EBLIME.paper(n_lambdas=0)
     with pytest.raises(ValueError, match=r"`upper` must be finite and > 0; got -1"):
         eblime.EBLIME.paper(upper=-1.0)
+    with pytest.raises(TypeError, match=r"`grid` must be a PublishedGrid or None; got 5"):
+        eblime.EBLIME(grid=5)
+    with pytest.raises(TypeError, match=r"`standardize` must be True or False; got 'no'"):
+        eblime.EBLIME(standardize="no")
     with pytest.raises(ValueError, match=r"`draws` must be >= 2 or None; got 1"):
         eblime.EBLIME.paper(draws=1)

@@ -23,6 +23,17 @@ def test_equals_weighted_ridge(rng, n, p, intercept, alpha):
     assert post.lam.mean == alpha
 
 
+@pytest.mark.parametrize("size", [1e5, 1e8, 1e-8])
+def test_equals_ridge_on_badly_scaled_columns(rng, size):
+    """A column in other units: no feature is taken for one that never varies."""
+    masks, scores, weights = problem(rng, 50, 6)
+    masks[:, 0] *= size
+    post = eblime.fit(masks, scores, weights, "lime")
+    judge = Ridge(alpha=1.0, solver="svd").fit(masks, scores, sample_weight=weights)
+
+    assert_allclose(post.mean, judge.coef_, rtol=1e-7, atol=1e-12)
+
+
 def test_spread_is_refused_with_a_way_out(rng):
     """A point estimate has no interval; the error names the methods that have one."""
     post = eblime.fit(*problem(rng, 30, 4), method="lime")

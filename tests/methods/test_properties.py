@@ -118,6 +118,17 @@ def test_repeating_masks_equals_weighing_them(seed, shape, lam):
     assert_allclose(means[0], means[1], rtol=1e-7, atol=1e-9)
 
 
+@given(seed=SEEDS, power=st.integers(-12, 6))
+def test_small_weights_do_not_hand_over_to_the_prior(seed, power):
+    """A kernel that makes all weights small moves the answer by a fraction of a width only."""
+    _, masks, scores, weights = made(seed, (60, 5))
+    post = eblime.fit(masks, scores, weights)
+    scaled = eblime.fit(masks, scores, weights * 10.0**power)
+
+    assert_allclose(scaled.mean, post.mean, atol=post.sd.max())
+    assert_allclose(scaled.sd, post.sd, rtol=0.35)
+
+
 @given(seed=SEEDS, shape=SHAPES)
 def test_summaries_are_coherent(seed, shape):
     """Quantiles increase, the cdf inverts them, the covariance is a covariance."""

@@ -62,6 +62,8 @@ BAD = [
     ({"masks": np.ones((0, 3))}, ValueError, r"at least one row and one column.*\(0, 3\)"),
     ({"masks": [[1, 2], [3]]}, TypeError, r"`masks` must be an array of real numbers"),
     ({"masks": np.eye(3) * 1j}, TypeError, r"`masks` must be an array of real numbers"),
+    ({"masks": [["1", "0"]] * 3}, TypeError, r"`masks` must be an array of real numbers"),
+    ({"masks": np.ma.masked_equal(np.eye(3), 1)}, TypeError, r"`masks` must be an array of real"),
     ({"masks": [["a", "b"]] * 3}, TypeError, r"`masks` must be an array of real numbers"),
     ({"masks": np.where(np.eye(3) > 0, np.nan, 0)}, ValueError, r"nan at row 0, column 0"),
     ({"scores": [0, 1]}, ValueError, r"one entry for each of the 3 masks; got 2"),
@@ -96,8 +98,12 @@ def test_targets_must_be_a_matrix():
         eblime.fit_targets(np.eye(3), np.ones((3, 0)))
 
 
-def test_huge_finite_values_are_not_called_infinite():
-    """A sum that overflows does not make its terms infinite."""
-    post = eblime.fit(np.eye(3), [1e308, 1e308, 0])
+def test_large_values_work_and_huge_ones_are_refused():
+    """Up to 1e100 nothing overflows, not even squares; beyond, the error says so."""
+    post = eblime.fit(np.eye(3), [1e100, 1e100, 0])
 
-    assert np.isfinite(post.mean).all()
+    assert np.isfinite(post.interval()).all()
+    assert np.isfinite(post.sigma2.median)
+    assert np.isfinite(post.sample(5, rng=0)).all()
+    with pytest.raises(ValueError, match=r"at most 1e\+100 in size; got 1e\+200 at row 1"):
+        eblime.fit(np.eye(3), [0, 1e200, 0])

@@ -9,6 +9,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.core.mixture import Draws, Mixture
+from eblime.core.student import broadcast_rows
 
 __all__ = ["Empirical", "NoSpreadError", "PointMass"]
 
@@ -67,25 +68,24 @@ class Empirical:
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """Share of the draws at or below x, which broadcasts against the features."""
-        beta = self.draws.beta
-        shape = np.broadcast_shapes(np.shape(x), beta.shape[1:])
-        rows = np.broadcast_to(x, shape).reshape(-1, beta.shape[1])
+        rows, shape = broadcast_rows(x, self.n_features)
         places = [
             np.searchsorted(column, row, side="right")
             for column, row in zip(self._sorted(), rows.T, strict=True)
         ]
-        return (np.stack(places, axis=1) / len(beta)).reshape(shape)
+        shares = np.stack(places, axis=1) / len(self.draws.beta)
+        return np.where(np.isnan(rows), np.nan, shares).reshape(shape)
 
     def prob_positive(self) -> FloatArray:
-        """Share of positive draws, (p,)."""
-        return np.asarray((self.draws.beta > 0).mean(axis=0))
+        """Share of positive draws, zeros counting one half, (p,)."""
+        return np.asarray(np.heaviside(self.draws.beta, 0.5).mean(axis=0))
 
     def prob_greater(self) -> FloatArray:
-        """Share of draws with beta_i > beta_j, (p, p), with one half on the diagonal."""
+        """Share of draws with beta_i > beta_j, ties counting one half, (p, p)."""
         beta = self.draws.beta
-        out = np.stack([(column[:, None] > beta).mean(axis=0) for column in beta.T])
-        np.fill_diagonal(out, 0.5)
-        return out
+        return np.stack(
+            [np.heaviside(column[:, None] - beta, 0.5).mean(axis=0) for column in beta.T]
+        )
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw afresh, i.i.d., from the law that the stored draws came from."""
@@ -101,6 +101,7 @@ class PointMass:
     """A point estimate: it has a mean and nothing to say about how sure it is."""
 
     mean: FloatArray  # (p,)
+    method: str  # name of the method that gave it
 
     @property
     def n_features(self) -> int:
@@ -147,6 +148,6 @@ class PointMass:
 
     def _refuse(self) -> NoReturn:
         raise NoSpreadError(
-            "LIME gives a point estimate, which has a mean and no spread. For intervals, "
+            f"{self.method} gives a point estimate, which has a mean and no spread. For intervals, "
             'probabilities and draws fit with method="eblime", "eblime-paper" or "bayeslime".'
         )

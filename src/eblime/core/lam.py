@@ -1,41 +1,19 @@
-"""The posterior of lambda: fixed, on a grid, or on the whole half-line.
-
-On the half-line the density of `x = log(lambda)` is integrated by Gauss-Legendre panels laid where
-its mass is. The density is analytic in the strip `|Im x| < pi` whatever the data are, so that
-panels two units wide with eight nodes each leave errors near the rounding of the machine.
-"""
+"""The posterior of lambda: set by hand, or on a grid; `panels` has the whole half-line."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_count, check_prob
-from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
+from eblime._types import FloatArray, RNGLike
 from eblime.core.evidence import Evidence
 from eblime.core.priors import log_half_cauchy
 
-__all__ = [
-    "FixedLambda",
-    "GridLambda",
-    "LambdaLaw",
-    "PanelLambda",
-    "grid_lambda",
-    "half_line_lambda",
-]
-
-_NODES, _WEIGHTS = legendre.leggauss(8)
-_FINE, _ = legendre.leggauss(16)
-_TO_SERIES = np.linalg.inv(legendre.legvander(_NODES, 7)).T  # values at the nodes -> coefficients
-_TO_FINE = _TO_SERIES @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
-_FINE_TO_SERIES = np.linalg.inv(legendre.legvander(_FINE, 15)).T
-_DEPTH = 32.0  # panels whose density is exp(-32) of the highest, or less, are left out
-_REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): what lies further out weighs 1e-16
+__all__ = ["FixedLambda", "GridLambda", "LambdaLaw", "grid_lambda"]
 
 
 class LambdaLaw(Protocol):
@@ -103,7 +81,7 @@ class FixedLambda:
     @property
     def log_mean(self) -> float:
         """The log of the value."""
-        return float(np.log(self.value)) if self.value > 0 else -np.inf
+        return float(np.log(self.value))
 
     @property
     def median(self) -> float:
@@ -143,7 +121,7 @@ class GridLambda:
 
     @property
     def median(self) -> float:
-        """The first grid value at or above which half the mass lies."""
+        """The first grid value at or below which half the mass lies."""
         return float(self.quantile(0.5))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
@@ -166,185 +144,8 @@ class GridLambda:
         return self.nodes[np.minimum(index, len(self.nodes) - 1)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PanelLambda:
-    """Lambda on the whole half-line, its log density known at the nodes of P panels."""
-
-    left: FloatArray  # (P,) panel ends in x = log(lambda), increasing
-    right: FloatArray  # (P,)
-    density: FloatArray  # (P, 8) density of x at the Gauss-Legendre nodes, total mass one
-
-    @property
-    def nodes(self) -> FloatArray:
-        """Lambda at the quadrature nodes, shape (8 P,)."""
-        middle, half = (self.right + self.left) / 2, (self.right - self.left) / 2
-        return np.exp(middle[:, None] + half[:, None] * _NODES).ravel()
-
-    @property
-    def weights(self) -> FloatArray:
-        """Quadrature weights, shape (8 P,)."""
-        half = (self.right - self.left) / 2
-        return (self.density * _WEIGHTS * half[:, None]).ravel()
-
-    @property
-    def mean(self) -> float:
-        """Infinite: the half-Cauchy leaves P(lambda | Y) a tail of `lam^-3/2`, whatever the data.
-
-        Use `median`, `quantile` or `log_mean`; the published grid has a finite mean.
-        """
-        return np.inf
-
-    @property
-    def log_mean(self) -> float:
-        """E(log lambda | Y), which is finite."""
-        return float(self.weights @ np.log(self.nodes))
-
-    @property
-    def median(self) -> float:
-        """Posterior median of lambda."""
-        return float(self.quantile(0.5))
-
-    def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles of lambda: the panel by bisection, the place in it by safeguarded Newton."""
-        target = check_prob("q", q)
-        total, series = self._cumulated()
-        aim = np.ravel(target) * total[-1]
-        panel = np.clip(np.searchsorted(total, aim, side="right") - 1, 0, len(self.left) - 1)
-        part, low, high = aim - total[panel], -np.ones(aim.shape), np.ones(aim.shape)
-        slope = legendre.legder(series)[:, panel]
-        place = np.zeros(aim.shape)
-        for _ in range(60):
-            gap = legendre.legval(place, series[:, panel], tensor=False) - part
-            low, high = np.where(gap <= 0, place, low), np.where(gap >= 0, place, high)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = place - gap / legendre.legval(place, slope, tensor=False)
-            inside = (newton > low) & (newton < high)
-            moved = np.where(inside, newton, (low + high) / 2)
-            done = np.max(np.abs(moved - place), initial=0.0) < 1e-14
-            place = moved
-            if done:
-                break
-        return np.exp(self._log_lambda(panel, place)).reshape(target.shape)
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """P(lambda <= x | Y), by integrating the panels' interpolants."""
-        values = as_floats("x", x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(np.ravel(values))
-        total, series = self._cumulated()
-        panel = np.clip(np.searchsorted(self.left, logs, side="right") - 1, 0, len(self.left) - 1)
-        half = (self.right - self.left)[panel] / 2
-        place = np.clip((logs - self.left[panel]) / half - 1, -1, 1)
-        part = legendre.legval(place, series[:, panel], tensor=False)
-        return np.asarray((total[panel] + part) / total[-1]).reshape(values.shape)
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Draw i.i.d. values from the continuous law."""
-        check_count("n", n)
-        uniform = np.random.default_rng(rng).random(n)
-        return self.quantile(np.clip(uniform, 1e-16, 1 - 1e-16))
-
-    def _cumulated(self) -> tuple[FloatArray, FloatArray]:
-        """Mass up to each panel, (P + 1,), and antiderivatives in Legendre series, (17, P).
-
-        The log density bends little across a panel: it is interpolated, not the density.
-        """
-        half = (self.right - self.left) / 2
-        fine = np.exp(np.log(self.density) @ _TO_FINE)
-        series = legendre.legint((fine @ _FINE_TO_SERIES).T * half, lbnd=-1, axis=0)
-        mass = legendre.legval(1.0, series)
-        return np.concatenate([[0.0], np.cumsum(mass)]), series
-
-    def _log_lambda(self, panel: IntArray, place: FloatArray) -> FloatArray:
-        """Turn a place in [-1, 1] of a panel into x."""
-        left, right = self.left[panel], self.right[panel]
-        return np.asarray((left + right) / 2 + place * (right - left) / 2)
-
-
 def grid_lambda(evidence: Evidence, grid: FloatArray, *, scale: float = 1.0) -> GridLambda:
     """Posterior of lambda on a grid: Proposition 2, normalised."""
     log_weights = evidence.log_likelihood(grid) + log_half_cauchy(grid, scale=scale)
     weights = np.exp(log_weights - log_weights.max())
     return GridLambda(nodes=grid, weights=weights / weights.sum())
-
-
-def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = False) -> PanelLambda:
-    """Posterior of lambda on (0, inf), by panels placed where its mass is.
-
-    Parameters
-    ----------
-    evidence
-        The likelihood of lambda.
-    scale
-        Scale of the half-Cauchy prior of lambda^-1/2.
-    null
-        Whether some direction of beta is left to the prior, whose variance is Q / lambda: then the
-        panels reach far enough to the left for E(1 / lambda | Y) too.
-    """
-    rank = len(evidence.d)
-
-    def log_density(x: FloatArray) -> FloatArray:
-        lambdas = np.exp(x)
-        return evidence.log_likelihood(lambdas) + log_half_cauchy(lambdas, scale=scale) + x
-
-    anchors = [-2 * np.log(scale), *np.log(evidence.d[[0, -1]] if rank else [])]
-    reachable = float(np.sum(evidence.k**2 / evidence.d))
-    if reachable > 0:  # where Q turns from its floor to its slope
-        anchors.append(np.log(evidence.floor / reachable))
-    tilt = 1.0 if null and rank > 1 else 0.0  # also watch the density times exp(-x)
-    low = max(min(anchors) - 5 - 2 * _REACH / (rank + 1 - 2 * tilt), -690.0)
-    high = min(max(anchors) + 5 + _REACH, 690.0)
-    left, right = _panels(log_density, low, high, tilt)
-    middle, half = (left + right) / 2, (right - left) / 2
-    values = log_density((middle[:, None] + half[:, None] * _NODES).ravel()).reshape(-1, 8)
-    density = np.exp(values - values.max())
-    return PanelLambda(left=left, right=right, density=density / ((density @ _WEIGHTS) @ half))
-
-
-def _panels(
-    log_density: Callable[[FloatArray], FloatArray], low: float, high: float, tilt: float
-) -> tuple[FloatArray, FloatArray]:
-    """Lay panels: none where nothing weighs, narrow enough that the log density bends little.
-
-    The lower a panel lies below the top, the more the density may vary across it.
-    """
-    edges = np.linspace(low, high, int(np.ceil((high - low) / 4)) + 1)
-    panels = np.stack([edges[:-1], edges[1:]])
-    values = log_density(edges)
-    ends = np.stack([values[:-1], values[1:]])
-    for _ in range(40):
-        middle = panels.mean(axis=0)
-        crest = log_density(middle)
-        values, places = np.vstack([ends, crest]), np.vstack([panels, middle])
-        depth, bound = _depth(values, places, tilt)
-        vary = values.max(axis=0) - values.min(axis=0)
-        wide = (panels[1] - panels[0] > 2) & (depth < 4)
-        split = (bound < _DEPTH) & ((vary > 2 + 0.35 * depth) | wide)
-        kept = (bound < _DEPTH) & ~split
-        if not split.any():
-            return panels[0][kept], panels[1][kept]
-        panels = _halve(panels, middle, kept, split)
-        ends = _halve(ends, crest, kept, split)
-        order = np.argsort(panels[0])
-        panels, ends = panels[:, order], ends[:, order]
-    raise FloatingPointError("The posterior density of lambda could not be resolved.")
-
-
-def _halve(ends: FloatArray, middle: FloatArray, kept: BoolArray, split: BoolArray) -> FloatArray:
-    """Panels kept as they are, then the left and the right halves of those split, (2, P)."""
-    cut = middle[split]
-    return np.hstack([ends[:, kept], [ends[0, split], cut], [cut, ends[1, split]]])
-
-
-def _depth(values: FloatArray, x: FloatArray, tilt: float) -> tuple[FloatArray, FloatArray]:
-    """How far each panel lies below the highest point seen, and a lower bound on that.
-
-    Counted in the log density, and in the log density minus x where `tilt` is 1. The bound allows
-    for a peak between the points of a panel, as high as its second difference says.
-    """
-    bend = np.abs(values[0] - 2 * values[2] + values[1])
-    depth = values.max() - values.max(axis=0)
-    if tilt:
-        tilted = values - x
-        depth = np.minimum(depth, tilted.max() - tilted.max(axis=0))
-    return depth, depth - bend

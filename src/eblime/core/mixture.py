@@ -20,7 +20,7 @@ __all__ = ["Draws", "Mixture"]
 _BLOCK = 1 << 22  # numbers held at once
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
     """Joint draws from the posterior, one row a draw."""
 
@@ -139,15 +139,19 @@ class Mixture:
 
     def draw_given(self, rng: np.random.Generator, lambdas: FloatArray) -> Draws:
         """Lines 4 and 5 of Algorithm 1 at the given lambdas: sigma^2, then beta."""
-        df, n, p = self.evidence.df, len(lambdas), self.n_features
-        chi2 = np.maximum(rng.chisquare(df, n), np.finfo(float).tiny)
-        sigma2 = self.evidence.q(lambdas) / chi2
+        n, p = len(lambdas), self.n_features
+        sigma2 = self.draw_sigma2(rng, lambdas)
         beta = np.empty((n, p))
         for start in range(0, n, max(1, _BLOCK // p)):
             block = slice(start, start + max(1, _BLOCK // p))
             beta[block] = self._beta_given(rng, lambdas[block], np.sqrt(sigma2[block]))
         beta *= self.unit
         return Draws(beta=beta, sigma2=sigma2 * self.unit**2, lam=lambdas)
+
+    def draw_sigma2(self, rng: np.random.Generator, lambdas: FloatArray) -> FloatArray:
+        """Line 4 of Algorithm 1: inverse gamma draws given lambda, equation (4), standard units."""
+        chi2 = rng.chisquare(self.evidence.df, len(lambdas))
+        return self.evidence.q(lambdas) / np.maximum(chi2, np.finfo(float).tiny)
 
     def _beta_given(
         self, rng: np.random.Generator, lambdas: FloatArray, sigma: FloatArray

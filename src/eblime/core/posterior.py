@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eblime._checks import as_floats, check_choice, check_count, check_prob
+from eblime._checks import as_floats, check_choice, check_count, check_level, check_prob
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.core.empirical import NoSpreadError
 from eblime.core.lam import LambdaLaw
@@ -93,17 +93,19 @@ class Posterior:
     def sigma2(self) -> NoiseVariance:
         """Posterior of sigma^2, the lack of linear fit at weight one."""
         if self.noise is None:
-            raise NoSpreadError("LIME has no posterior of sigma^2; fit with EBLIME or BayesLIME.")
+            raise NoSpreadError(
+                f"{self.method} has no posterior of sigma^2; fit with EBLIME or BayesLIME."
+            )
         return self.noise
 
     def interval(self, prob: float = 0.95) -> FloatArray:
         """Equal-tailed credible interval of each importance, shape (p, 2)."""
-        tail = (1 - float(check_prob("prob", prob))) / 2
+        tail = (1 - check_level("prob", prob)) / 2
         return self.law.quantile(np.array([tail, 1 - tail])).T
 
     def hdi(self, prob: float = 0.95) -> FloatArray:
         """Highest-density interval of each importance, the shortest with `prob`, shape (p, 2)."""
-        return self.law.hdi(float(check_prob("prob", prob)))
+        return self.law.hdi(check_level("prob", prob))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Marginal quantiles, every feature at once: shape (p,) for one q, (K, p) for K of them."""
@@ -156,19 +158,18 @@ class Posterior:
         self, by: str = "abs", *, prob: float = 0.95, n_draws: int = 10_000, rng: RNGLike = 0
     ) -> Ranking:
         """Features from most to least important, with bounds on all ranks that hold together."""
-        level = float(check_prob("prob", prob))
-        return rank_features(self._ranks(by, n_draws, rng), level)
+        return rank_features(self._ranks(by, n_draws, rng), check_level("prob", prob))
 
     def table(self, names: Sequence[str] | None = None, prob: float = 0.95, top: int = 20) -> str:
         """The most important features as text: mean, sd, interval and P(beta > 0)."""
-        check_prob("prob", prob)
+        level = check_level("prob", prob)
         check_count("top", top)
         if names is not None and len(names) != self.n_features:
             raise ValueError(
                 f"`names` must have one entry for each of the {self.n_features} features; "
                 f"got {len(names)}."
             )
-        return importance_table(self, names, prob, top)
+        return importance_table(self, names, level, top)
 
     def __repr__(self) -> str:
         """One line: what was fitted, to how much, how well."""
@@ -184,4 +185,5 @@ class Posterior:
     def _ranks(self, by: str, n_draws: int, rng: RNGLike) -> IntArray:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
-        return rank_draws(self.sample(n_draws, rng), by)
+        generator = np.random.default_rng(rng)
+        return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)

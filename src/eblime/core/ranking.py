@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 
 __all__ = ["Ranking", "rank_draws", "rank_features", "rank_frequencies"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ranking:
     """Features from most to least important, and the ranks each may have.
 
@@ -27,14 +28,21 @@ class Ranking:
 
     def credible_set(self, k: int) -> IntArray:
         """Features that may be among the k most important: none outside it is, with `prob`."""
+        check_count("k", k, maximum=len(self.order))
         return np.flatnonzero(self.low <= k)
 
 
-def rank_draws(beta: FloatArray, by: str) -> IntArray:
-    """Rank of every feature in every draw, 1 for the largest `|beta|` ("abs") or beta ("value")."""
+def rank_draws(rng: np.random.Generator, beta: FloatArray, by: str) -> IntArray:
+    """Rank of every feature in every draw, 1 for the largest `|beta|` ("abs") or beta ("value").
+
+    Importances that are all the same, as those of constant scores, are ranked by chance.
+    """
+    places = np.arange(1, beta.shape[1] + 1)
+    if (beta == beta[:, :1]).all():
+        return np.asarray(rng.permuted(np.tile(places, (len(beta), 1)), axis=1))
     order = np.argsort(-np.abs(beta) if by == "abs" else -beta, axis=1, kind="stable")
     ranks = np.empty_like(order)
-    np.put_along_axis(ranks, order, np.arange(1, beta.shape[1] + 1)[None], axis=1)
+    np.put_along_axis(ranks, order, places[None], axis=1)
     return ranks
 
 

@@ -1,36 +1,31 @@
-"""Algorithms 1 and 2 of the paper, in log space and in bounded memory, and a faster twin.
+"""Algorithm 2 of the paper: the Gumbel trick, in log space and in bounded memory.
 
-The Gumbel trick draws L exponentials for each value of lambda; the inverse cdf of the normalised
-weights has the same law and needs one uniform number.
+It draws L exponentials for each value of lambda; `GridLambda.sample` has the same law from one
+uniform number each.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
-from eblime.core.lam import GridLambda
+from eblime._types import FloatArray
+from eblime.core.lam import LambdaLaw
 
-__all__ = ["categorical_indices", "gumbel_indices"]
+__all__ = ["gumbel_sample"]
 
 _BLOCK = 1 << 20  # exponentials held at once
 
 
-def gumbel_indices(rng: np.random.Generator, grid: GridLambda, n: int) -> IntArray:
-    """Algorithm 2: the place of the largest log weight plus Gumbel noise, n times, O(n L)."""
+def gumbel_sample(rng: np.random.Generator, grid: LambdaLaw, n: int) -> FloatArray:
+    """The lambda whose log weight plus Gumbel noise is largest, n times, O(n L)."""
+    nodes, weights = grid.nodes, grid.weights
     with np.errstate(divide="ignore"):
-        log_weights = np.log(grid.weights)
-    out = np.empty(n, dtype=np.intp)
-    step = max(1, _BLOCK // len(log_weights))
+        log_weights = np.log(weights)
+    best = np.empty(n, dtype=np.intp)
+    step = max(1, _BLOCK // len(nodes))
     for start in range(0, n, step):
-        block = out[start : start + step]
-        noise: FloatArray = rng.standard_exponential((len(block), len(log_weights)))
+        block = best[start : start + step]
+        noise = rng.standard_exponential((len(block), len(nodes)))
         np.log(noise, out=noise)
         block[:] = np.argmax(np.subtract(log_weights, noise, out=noise), axis=1)
-    return out
-
-
-def categorical_indices(rng: np.random.Generator, grid: GridLambda, n: int) -> IntArray:
-    """Places on the grid by inverse cdf, O(L + n log L)."""
-    index = np.searchsorted(np.cumsum(grid.weights), rng.random(n), side="right")
-    return np.minimum(index, len(grid.weights) - 1)
+    return np.asarray(nodes[best])

@@ -68,8 +68,7 @@ class NoiseVariance:
         check_count("n", n)
         generator = np.random.default_rng(rng)
         lambdas = self.mixture.lam.sample(n, generator)
-        chi2 = generator.chisquare(self.mixture.evidence.df, n)
-        return self.mixture.unit**2 * self.mixture.evidence.q(lambdas) / chi2
+        return self.mixture.unit**2 * self.mixture.draw_sigma2(generator, lambdas)
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution function in standard units, (n,) -> (n,)."""
@@ -77,7 +76,8 @@ class NoiseVariance:
         q = evidence.q(law.nodes)
         with np.errstate(divide="ignore", over="ignore"):
             ratio = np.where(x > 0, q[:, None] / (2 * np.where(x > 0, x, 1.0)), np.inf)
-        return np.asarray(law.weights @ special.gammaincc(evidence.df / 2, ratio))
+        chance = np.asarray(law.weights @ special.gammaincc(evidence.df / 2, ratio))
+        return np.where(np.isnan(x), np.nan, chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

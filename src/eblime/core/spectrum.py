@@ -83,9 +83,8 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
     mean, centred = _centre(scores, root**2) if flat else (0.0, scores)
     unit = 1.0
     if standardize and not (flat and len(root) == 1):
-        unit = _spread(centred, root)
-        if unit <= 4 * np.finfo(float).eps * np.abs(scores).max():
-            unit = 0.0
+        constant = np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max()
+        unit = 0.0 if constant and (flat or not scores.any()) else _spread(centred, root)
     y = root * (centred / unit) if unit else np.zeros_like(root)
     with np.errstate(under="ignore"):
         k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / np.sqrt(spectrum.d)
@@ -97,14 +96,14 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
 def _right_vectors(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Right singular vectors (p, r) and squared singular values (r,), null directions left out."""
     n, p = matrix.shape
-    if n < p:
-        _, singular, basis = np.linalg.svd(matrix, full_matrices=False)
-        d, basis = singular**2, basis.T
-    else:  # p x p, and several times faster than a singular value decomposition
+    if n >= p:  # p x p, and several times faster than a singular value decomposition
         d, basis = np.linalg.eigh(matrix.T @ matrix)
-        d, basis = d[::-1], basis[:, ::-1]
-    kept = d > max(n, p) * np.finfo(float).eps * d[0]
-    return np.ascontiguousarray(basis[:, kept]), d[kept]
+        if d[0] > 1e-8 * d[-1]:  # well conditioned: squaring has cost no digit that matters
+            return np.ascontiguousarray(basis[:, ::-1]), d[::-1].copy()
+        matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
+    _, singular, rows = np.linalg.svd(matrix, full_matrices=False)
+    kept = singular > max(n, p) * np.finfo(float).eps * singular[0]
+    return np.ascontiguousarray(rows[kept].T), singular[kept] ** 2
 
 
 def _centre(scores: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:

@@ -27,7 +27,6 @@ class ImageScene:
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
-    stencil: Stencil  # the same, cut for rendering
 
     @property
     def n_features(self) -> int:
@@ -43,9 +42,12 @@ class ImageScene:
         """An empty batch of n images."""
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
 
-    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
-        """Write one perturbed image for each mask into `out`, (n, *image shape)."""
-        self.stencil.render(masks, out)
+    def renderer(self) -> Stencil:
+        """The image cut into words, which renders at memory speed."""
+        labels = self.labels
+        if self.channel_axis == 2:  # channels side by side: each number has its pixel's label
+            labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
+        return cut_stencil(self.shown, self.hidden, labels)
 
 
 def read_image(
@@ -74,13 +76,11 @@ def read_image(
             "shown ones everywhere. Take another, such as hide=0 or hide='blur'."
         )
     back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
-    spread = labels if axis is None else np.expand_dims(labels, axis)
     return ImageScene(
         shown=np.ascontiguousarray(pixels),
         hidden=np.ascontiguousarray(back),
         labels=labels,
         channel_axis=axis,
-        stencil=cut_stencil(pixels, back, np.broadcast_to(spread, pixels.shape)),
     )
 
 

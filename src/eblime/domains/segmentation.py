@@ -131,13 +131,17 @@ def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
         )
     if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
         raise TypeError(f"The segments must be whole numbers; got dtype {labels.dtype}.")
-    values, numbered = np.unique(labels, return_inverse=True)
-    if len(values) < 2:
+    shifted = labels.astype(np.intp) - int(labels.min())
+    if shifted.max() > labels.size:  # far apart: too many for a table
+        shifted = np.unique(labels, return_inverse=True)[1]
+    present = np.bincount(shifted.ravel()) > 0
+    numbered = (np.cumsum(present) - 1)[shifted]
+    if present.sum() < 2:
         raise ValueError(
             "The segmentation must find at least 2 segments; got 1. Ask for more, such as "
             "segmentation=('slic', {'n_segments': 50, 'compactness': 1.0}), or take 'grid'."
         )
-    return numbered.reshape(shape).astype(np.intp)
+    return np.asarray(numbered.reshape(shape), dtype=np.intp)
 
 
 def _three_channels(picture: FloatArray) -> FloatArray:

@@ -25,8 +25,8 @@ Words = NDArray[Any]  # unsigned integers, as wide as divides an image's bytes
 class Stencil:
     """An image and its hidden version as words, and which superpixel each word belongs to."""
 
-    hidden: Words  # (W,)
-    change: Words  # (W,) shown ^ hidden
+    hidden: Words  # (planes, W)
+    change: Words  # (planes, W) shown ^ hidden
     labels: NDArray[np.intp]  # (W,) superpixel of a word, of its first byte on an edge
     edge: NDArray[np.intp]  # (E,) words that several superpixels share
     edge_labels: NDArray[np.intp]  # (K, E) their superpixels
@@ -36,8 +36,9 @@ class Stencil:
         """Write one perturbed image for each mask, (n, p), into `out`, (n, *image shape)."""
         word = self.hidden.dtype
         tables = np.array([0, -1]).astype(word)[(masks > 0.5).astype(np.intp)]
-        spread = np.empty_like(self.hidden)
-        for table, image in zip(tables, out.reshape(len(out), -1).view(word), strict=True):
+        spread = np.empty_like(self.hidden[0])
+        images = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
+        for table, image in zip(tables, images, strict=True):
             np.take(table, self.labels, out=spread, mode="clip")
             if self.edge.size:
                 parts = table[self.edge_labels] & self.edge_bits
@@ -47,16 +48,21 @@ class Stencil:
 
 
 def cut_stencil(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.intp]) -> Stencil:
-    """Cut an image for rendering; `labels` has the image's shape, a label a number."""
-    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if shown.nbytes % size == 0)}")
+    """Cut an image for rendering; `labels` has the shape of the image, or of one of its planes."""
+    planes = shown.size // labels.size
+    plane_bytes = shown.nbytes // planes
+    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if plane_bytes % size == 0)}")
     covered = np.repeat(labels.ravel(), shown.itemsize).reshape(-1, word.itemsize)
     first = np.ascontiguousarray(covered[:, 0])
     edge = np.flatnonzero((covered != first[:, None]).any(axis=1))
     edge_labels, edge_bits = _parts(covered[edge], word)
-    hidden_words = np.ascontiguousarray(hidden).reshape(-1).view(word)
+    shown_words, hidden_words = (
+        np.ascontiguousarray(pixels).reshape(-1).view(word).reshape(planes, -1)
+        for pixels in (shown, hidden)
+    )
     return Stencil(
         hidden=hidden_words,
-        change=np.ascontiguousarray(shown).reshape(-1).view(word) ^ hidden_words,
+        change=shown_words ^ hidden_words,
         labels=first,
         edge=edge,
         edge_labels=edge_labels,

@@ -17,12 +17,13 @@ __all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
 
 
 def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
-    """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out."""
+    """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
+
+    Constant scores make a point mass, whatever Q is; it only must not be zero.
+    """
     df = 2 * a + len(spectrum.root) - spectrum.flat
     floor = 2 * b + response.residual
-    if not response.unit:  # constant scores: a point mass, whatever Q is
-        floor = max(floor, 1.0)
-    return Evidence(d=spectrum.d, k=response.k, floor=floor, df=df)
+    return Evidence(d=spectrum.d, k=response.k, floor=floor if response.unit else 1.0, df=df)
 
 
 def bayesian_posterior(
@@ -52,8 +53,9 @@ def point_posterior(
 ) -> Posterior:
     """Assemble the result of a method that gives a point estimate, in the spectrum's units."""
     beta = response.unit * coefficients
+    beta.flags.writeable = False
     return Posterior(
-        law=PointMass(mean=beta),
+        law=PointMass(mean=beta, method=name),
         lam=lam,
         intercept=response.mean - float(spectrum.centre @ beta),
         intercept_law=None,

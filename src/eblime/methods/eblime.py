@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,10 +11,11 @@ import numpy as np
 from eblime._checks import check_choice, check_count, check_number
 from eblime._types import FloatArray
 from eblime.core.empirical import Empirical
-from eblime.core.lam import GridLambda, grid_lambda, half_line_lambda
+from eblime.core.lam import LambdaLaw, grid_lambda
 from eblime.core.mixture import Mixture
+from eblime.core.panels import half_line_lambda
 from eblime.core.posterior import Posterior
-from eblime.core.sampling import categorical_indices, gumbel_indices
+from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.methods.common import bayesian_posterior, evidence_of
 
@@ -42,7 +44,7 @@ class PublishedGrid:
     @property
     def lambdas(self) -> FloatArray:
         """`r l / L` for l = 1 .. L, shape (L,)."""
-        return self.upper * np.arange(1, self.n_lambdas + 1) / self.n_lambdas
+        return self.upper * (np.arange(1, self.n_lambdas + 1) / self.n_lambdas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +54,8 @@ class EBLIME:
     Parameters
     ----------
     a, b
-        Shape and scale of the inverse gamma prior of sigma^2; weak by default.
+        Shape and scale of the inverse gamma prior of sigma^2; weak by default. With standardised
+        scores b is the scale at a mask of average weight.
     intercept
         "flat" integrates out a free intercept exactly, "none" has none, as in print.
     scale
@@ -86,6 +89,10 @@ class EBLIME:
         check_number("b", self.b)
         check_number("scale", self.scale)
         check_choice("intercept", self.intercept, ("flat", "none"))
+        if not isinstance(self.standardize, bool):
+            raise TypeError(f"`standardize` must be True or False; got {self.standardize!r}.")
+        if not isinstance(self.grid, (PublishedGrid, type(None))):
+            raise TypeError(f"`grid` must be a PublishedGrid or None; got {self.grid!r}.")
 
     @classmethod
     def paper(
@@ -114,7 +121,7 @@ class EBLIME:
     @property
     def name(self) -> str:
         """The method's name in tables and reports."""
-        return "EBLIME (published)" if self == EBLIME.paper() else "EBLIME"
+        return "EBLIME" if self.grid is None else "EBLIME (published grid)"
 
     def fit(
         self,
@@ -125,30 +132,39 @@ class EBLIME:
     ) -> tuple[Posterior, ...]:
         """Fit every target, shape (N, T), from one decomposition of the masks."""
         spectrum = decompose(masks, weights, flat=self.intercept == "flat")
-        responses = (respond(spectrum, column, standardize=self.standardize) for column in scores.T)
-        return tuple(self._fit_one(rng, spectrum, response) for response in responses)
+        posteriors: list[Posterior] = []
+        for column in scores.T:
+            response = respond(spectrum, column, standardize=self.standardize)
+            # The same stream for every target: each gets the draws it would get alone.
+            stream = rng if len(posteriors) == scores.shape[1] - 1 else deepcopy(rng)
+            posteriors.append(self._fit_one(stream, spectrum, response))
+        return tuple(posteriors)
 
     def _fit_one(
         self, rng: np.random.Generator, spectrum: Spectrum, response: Response
     ) -> Posterior:
         """Posterior of one target."""
-        evidence = evidence_of(spectrum, response, a=self.a, b=self.b)
-        null = len(spectrum.d) < len(spectrum.basis)
+        # Standardised scores have a spread of one at the average weight, and b is meant there:
+        # else the prior would take over where a narrow kernel makes all weights small.
+        weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
+        evidence = evidence_of(spectrum, response, a=self.a, b=self.b * weight)
+        lam: LambdaLaw
         if self.grid is None:
+            null = len(spectrum.d) < len(spectrum.basis)
             lam = half_line_lambda(evidence, scale=self.scale, null=null)
-            mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
-            return bayesian_posterior(self.name, spectrum, response, mixture)
-        grid = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
-        mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=grid, unit=response.unit)
-        law = self._draws(rng, self.grid, grid, mixture)
+        else:
+            lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
+        mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
+        law = None if self.grid is None else _drawn(rng, self.grid, mixture)
         return bayesian_posterior(self.name, spectrum, response, mixture, law=law)
 
-    def _draws(
-        self, rng: np.random.Generator, settings: PublishedGrid, grid: GridLambda, mixture: Mixture
-    ) -> Empirical | None:
-        """Algorithm 1 with the chosen sampler of lambda; None where the grid is integrated."""
-        if settings.draws is None:
-            return None
-        pick = gumbel_indices if settings.sampler == "gumbel" else categorical_indices
-        lambdas = grid.nodes[pick(rng, grid, settings.draws)]
-        return Empirical(draws=mixture.draw_given(rng, lambdas), source=mixture)
+
+def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> Empirical | None:
+    """Algorithm 1 with the chosen sampler of lambda; None where the grid is integrated exactly."""
+    if grid.draws is None:
+        return None
+    if grid.sampler == "gumbel":
+        lambdas = gumbel_sample(rng, mixture.lam, grid.draws)
+    else:
+        lambdas = mixture.lam.sample(grid.draws, rng)
+    return Empirical(draws=mixture.draw_given(rng, lambdas), source=mixture)

@@ -61,7 +61,7 @@ class TorchModel:
             images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
-            return self._scores(images)
+            return _at_home(self.score(images))
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
@@ -104,8 +104,8 @@ class TorchModel:
             for part in training:
                 part.training = True
 
-    def _scores(self, images: torch.Tensor) -> NDArray[Any]:
-        """Scores of images on the device, (n, outputs), as float64 at home."""
+    def score(self, images: torch.Tensor) -> torch.Tensor:
+        """Scores of images on the device, (n, C, H, W) -> (n, outputs), left there."""
         import torch
 
         values = images.float() / 255 if images.dtype == torch.uint8 else images.float()
@@ -126,7 +126,12 @@ class TorchModel:
             outputs = outputs.softmax(dim=1)
         elif self.activation == "sigmoid":
             outputs = outputs.sigmoid()
-        return np.asarray(outputs.cpu().numpy(), dtype=np.float64)
+        return outputs
+
+
+def _at_home(scores: torch.Tensor) -> NDArray[Any]:
+    """Scores as a NumPy array, waiting for the device."""
+    return np.asarray(scores.cpu().numpy())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +145,7 @@ class TorchScorer:
 
     @property
     def ways(self) -> int:
-        """Contiguous or channels last: on a CPU the second is often faster."""
+        """Channels last, often the faster on a CPU, or contiguous."""
         return 2 if self.labels.device.type == "cpu" and self.shown.shape[0] > 1 else 1
 
     @property
@@ -148,15 +153,22 @@ class TorchScorer:
         """Batches of a few images for a CPU, of hundreds for a GPU."""
         return (4, 8, 16, 32, 64) if self.labels.device.type == "cpu" else (64, 128, 256, 512)
 
-    def __call__(self, masks: FloatArray, way: int = 0) -> NDArray[Any]:
-        """Render on the device and score, (n, p) -> (n, outputs)."""
+    def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor:
+        """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
         import torch
 
-        bits = torch.from_numpy(masks > 0.5).to(self.labels.device)
+        bits = torch.from_numpy(masks > 0.5)
+        if self.labels.device.type == "cuda":  # pinned memory travels without waiting
+            bits = bits.pin_memory()
+        bits = bits.to(self.labels.device, non_blocking=True)
         spread = bits[:, self.labels].reshape(len(masks), 1, *self.shown.shape[1:])
         images = torch.where(spread, self.shown, self.hidden)
         if self.ways > 1:
-            layout = torch.channels_last if way == 1 else torch.contiguous_format
+            layout = torch.channels_last if way == 0 else torch.contiguous_format
             self.model.module.to(memory_format=layout)
             images = images.contiguous(memory_format=layout)
-        return self.model._scores(images)
+        return self.model.score(images)
+
+    def fetch(self, launched: torch.Tensor) -> NDArray[Any]:
+        """Wait for the device."""
+        return _at_home(launched)

@@ -1,0 +1,115 @@
+"""Time a whole image explanation on a GPU beside the bare forward passes of its network.
+
+ResNet-50 and VGG16 from torchvision (random weights serve for timing), 1,000 masks of a 224 x 224
+image over 49 superpixels, one batch size for all. captum's Lime beside them where it is installed.
+
+    python benchmarks/image_gpu.py [--batch 250]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+import torchvision
+
+import eblime
+
+N_MASKS = 1_000
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def picture() -> np.ndarray:
+    """Something that is not flat, 224 x 224 x 3."""
+    down, across = np.mgrid[0:224, 0:224]
+    waves = [np.sin(down / (9 + 7 * c)) * np.cos(across / (11 + 5 * c)) for c in range(3)]
+    return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
+
+
+def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median times, the runs taking turns; the device is waited for."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats + 2):
+        for name, run in runs.items():
+            gc.collect()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            if turn > 1:  # two turns warm up
+                times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def measure(name: str, batch: int) -> None:
+    """One network: ours, the bare passes, captum."""
+    net = getattr(torchvision.models, name)(weights=None).cuda().eval()
+    mean = torch.tensor(MEAN, device="cuda")[:, None, None]
+    std = torch.tensor(STD, device="cuda")[:, None, None]
+    image = picture()
+    explainer = eblime.ImageExplainer(
+        eblime.TorchModel(net, lambda x: (x - mean) / std),
+        segmentation="grid",
+        hide=0,
+        n_masks=N_MASKS,
+        batch_size=batch,
+    )
+    tensors = torch.randn(batch, 3, 224, 224, device="cuda")
+
+    def bare() -> None:
+        with torch.inference_mode():
+            for start in range(0, N_MASKS, batch):
+                net(tensors[: N_MASKS - start])
+
+    def whole() -> None:
+        post = explainer.explain(image, target=0).posterior
+        post.mean, post.interval()
+
+    runs = {"eblime, whole explanation": whole, "bare forward passes": bare}
+    if find_spec("captum") and find_spec("sklearn"):
+        import captum.attr
+
+        labels = explainer.explain(image, target=0).scene.labels
+        tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].cuda()
+        mask = torch.from_numpy(labels)[None, None].cuda()
+
+        def captum_lime() -> None:
+            with torch.inference_mode():
+                captum.attr.Lime(lambda x: net((x / 255 - mean) / std).softmax(dim=1)).attribute(
+                    tensor,
+                    target=0,
+                    feature_mask=mask,
+                    baselines=0,
+                    n_samples=N_MASKS,
+                    perturbations_per_eval=batch,
+                )
+
+        runs["captum Lime"] = captum_lime
+    found = seconds(runs, 9)
+    least = found["bare forward passes"]
+    print(f"{name}, batches of {batch}:\n\n| | seconds | times bare |\n|---|---:|---:|")
+    for run, value in found.items():
+        print(f"| {run} | {value:.3f} | {value / least:.3f} |")
+    print(flush=True)
+
+
+def main() -> None:
+    """Measure both networks."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--batch", type=int, default=250, help="images a model call")
+    batch = parser.parse_args().batch
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
+        f"torchvision {torchvision.__version__}, eblime {eblime.__version__}\n"
+    )
+    for name in ("resnet50", "vgg16"):
+        measure(name, batch)
+
+
+if __name__ == "__main__":
+    main()
