@@ -94,11 +94,14 @@ class Scorer(Protocol):
         ...
 
     def launch(self, masks: FloatArray, way: int = 0) -> Any:
-        """Start scoring masks; on a GPU this returns at once, and another batch can be launched."""
+        """Start scoring masks; on a GPU this returns at once, and another batch can be launched.
+
+        What comes back has a shape, (n, outputs), and its columns can be picked by a list.
+        """
         ...
 
-    def fetch(self, launched: Any) -> NDArray[Any]:
-        """Scores of what was launched, (n, outputs)."""
+    def fetch(self, launched: Any) -> Any:
+        """What was launched, or columns of it, as an array at home."""
         ...
 
 

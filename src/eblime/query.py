@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.protocols import Composite, Model, RenderingModel, Scene, Scorer
@@ -63,20 +62,20 @@ def ask(
     """
     whole = (masks == 1).all(axis=1)
     todo = np.flatnonzero(~whole)
-    first = todo[: 0 if batch_size is None else batch_size - 1]
-    begin = np.concatenate([np.ones((1, masks.shape[1])), masks[first]])
-    opening = _checked(scorer, _launched(scorer, begin, 0, first), len(begin), first, None)
+    tuner = _Tuner(scorer, batch_size)
+    columns: list[int] = []
+    answers = _answers(scorer, masks, todo, tuner, columns)
+    first, opening = next(answers)
     original = opening[0]
-    columns = list(choose(original))
+    columns += choose(original)
     scores = np.empty((len(masks), len(columns)))
     scores[whole] = original[columns]
     scores[first] = opening[1:][:, columns]
-    tuner = _Tuner(scorer, batch_size)
+    done = int(whole.sum()) + len(first)
     with _reporting(progress, len(masks)) as report:
-        done = int(whole.sum()) + len(first)
         report(done)
-        for rows, answer in _answers(scorer, masks, todo[len(first) :], tuner, len(original)):
-            scores[rows] = answer[:, columns]
+        for rows, answer in answers:
+            scores[rows] = answer
             done += len(rows)
             report(done)
     return Asked(
@@ -89,15 +88,18 @@ def ask(
 
 
 def _answers(
-    scorer: Scorer, masks: FloatArray, todo: IntArray, tuner: _Tuner, width: int
+    scorer: Scorer, masks: FloatArray, todo: IntArray, tuner: _Tuner, columns: list[int]
 ) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Answers to the masks of `todo`, batch by batch.
+    """Answers batch by batch: first all outputs, the input itself before the masks, then `columns`.
 
     Once the batch size is settled the next batch is launched before the last is fetched, so that a
     GPU never waits for us.
     """
-    waiting: deque[tuple[IntArray, Any, float]] = deque()
-    start = 0
+    start = tuner.choice[0] - 1 if tuner.settled else 0
+    rows = todo[:start]
+    begin = np.concatenate([np.ones((1, masks.shape[1])), masks[rows]])
+    waiting = deque([(rows, _launched(scorer, begin, 0, rows), time.perf_counter())])
+    width = None
     while start < len(todo) or waiting:
         if start < len(todo) and len(waiting) < (2 if tuner.settled else 1):
             size, way = tuner.choice
@@ -107,8 +109,12 @@ def _answers(
             waiting.append((rows, _launched(scorer, masks[rows], way, rows), begun))
             continue
         rows, launched, begun = waiting.popleft()
-        answer = _checked(scorer, launched, len(rows), rows, width)
-        tuner.learn(len(rows), time.perf_counter() - begun)
+        if width is None:
+            answer = _checked(scorer, launched, len(rows) + 1, rows)
+            width = answer.shape[1]
+        else:
+            answer = _checked(scorer, launched, len(rows), rows, width, columns)
+            tuner.learn(len(rows), time.perf_counter() - begun)
         yield rows, answer
 
 
@@ -129,11 +135,12 @@ class _BatchScorer:
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
-        return self._model(batch)
+        answer = self._model(batch)
+        return answer if hasattr(answer, "shape") else np.asarray(answer)
 
-    def fetch(self, launched: Any) -> NDArray[Any]:
+    def fetch(self, launched: Any) -> Any:
         """The answer is there already."""
-        return np.asarray(launched)
+        return launched
 
 
 class _Tuner:
@@ -195,37 +202,41 @@ def _place(rows: IntArray) -> str:
 
 
 def _checked(
-    scorer: Scorer, launched: Any, n: int, rows: IntArray, width: int | None
+    scorer: Scorer,
+    launched: Any,
+    n: int,
+    rows: IntArray,
+    width: int | None = None,
+    columns: Sequence[int] = (),
 ) -> FloatArray:
-    """Fetch the answer to a batch of n and check it, (n, outputs)."""
-    place = _place(rows)
-    try:
-        raw = scorer.fetch(launched)
-    except Exception as error:
-        raise _failed(rows, error) from error
-    try:
-        scores = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ModelError(
-            f"The model must return numbers; for {place} it returned {type(raw).__name__}."
-        ) from error
-    scores = scores[:, None] if scores.ndim == 1 else scores
-    if scores.ndim != 2 or len(scores) != n or scores.shape[1] == 0:
+    """Fetch the answer to a batch of n and check it: (n, outputs), or of them only `columns`."""
+    shape = tuple(getattr(launched, "shape", None) or np.shape(launched))
+    if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
-            f"for {place} it returned shape {np.shape(raw)}."
+            f"for {_place(rows)} it returned shape {shape}."
         )
-    if width is not None and scores.shape[1] != width:
+    outputs = 1 if len(shape) == 1 else shape[1]
+    if width is not None and outputs != width:
         raise ModelError(
             f"The model must return as many outputs for every mask; it returned {width} for the "
-            f"input itself and {scores.shape[1]} for {place}."
+            f"input itself and {outputs} for {_place(rows)}."
         )
+    try:
+        kept = launched[:, list(columns)] if columns and len(shape) == 2 else launched
+        scores = np.asarray(scorer.fetch(kept), dtype=np.float64).reshape(n, -1)
+    except (TypeError, ValueError) as error:
+        message = f"The model must return numbers; for {_place(rows)} it did not."
+        raise ModelError(message) from error
+    except Exception as error:
+        raise _failed(rows, error) from error
     if not np.isfinite(scores).all():
-        row, column = np.argwhere(~np.isfinite(scores))[0]
-        asked = np.concatenate([np.empty(n - len(rows), dtype=np.intp), rows])  # the input first
-        where = _place(asked[row : row + 1] if row >= n - len(rows) else rows[:0])
+        row, column = (int(place) for place in np.argwhere(~np.isfinite(scores))[0])
+        place = row - (n - len(rows))  # the input itself, if among them, comes first
+        where = _place(rows[place : place + 1] if place >= 0 else rows[:0])
+        output = columns[column] if columns else column
         raise ModelError(
-            f"The model must return finite scores; for {where} output {column} is "
+            f"The model must return finite scores; for {where} output {output} is "
             f"{scores[row, column]}."
         )
     return scores

@@ -113,7 +113,7 @@ def test_a_large_photo_is_cut_on_a_copy():
         return SEGMENTATIONS["grid"](picture)
 
     scene = read_image(large, segmentation="slic", hide=0)
-    segment(large / 255.0, spy)
+    segment(large, spy)
 
     assert scene.labels.shape == large.shape[:2] == (1800, 2400)
     assert 10 < scene.n_features < 120

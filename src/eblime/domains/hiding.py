@@ -36,7 +36,7 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
                 f"`hide` must be one number or one for each of the {image.shape[-1]} channels; "
                 f"got {len(values)}."
             )
-        return _like(image, np.broadcast_to(values, image.shape))
+        return np.broadcast_to(_like(image, values), image.shape)
     return _background(image, hide, "`hide`")
 
 

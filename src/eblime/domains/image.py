@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray
 from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
@@ -68,7 +67,7 @@ def read_image(
     pixels = _pixels(image)
     axis = _channel_axis(pixels, channels)
     stacked = pixels[..., None] if axis is None else np.moveaxis(pixels, axis, -1)
-    labels = segment(_picture(stacked), segmentation)
+    labels = segment(stacked, segmentation)
     hidden = hidden_version(stacked, labels, hide)
     if np.array_equal(hidden, stacked):
         raise ValueError(
@@ -131,15 +130,3 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
         f"`image` of shape {pixels.shape} does not say where its channels are; "
         "set channels='first' or channels='last'."
     )
-
-
-def _picture(stacked: NDArray[Any]) -> FloatArray:
-    """The image as segmentations want it: (H, W, C) floats in [0, 1], alpha left out."""
-    colours = stacked[..., :-1] if stacked.shape[-1] in (2, 4) else stacked
-    values = colours.astype(np.float64)
-    if stacked.dtype == np.uint8:
-        return np.asarray(values / 255)
-    low, high = values.min(), values.max()
-    if stacked.dtype.kind == "f" and low >= 0 and high <= 1:
-        return values
-    return np.asarray((values - low) / (high - low) if high > low else values * 0)

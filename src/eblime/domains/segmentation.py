@@ -48,7 +48,7 @@ def felzenszwalb(picture: FloatArray, **params: Any) -> Labels:
     return np.asarray(segmentation.felzenszwalb(picture, channel_axis=-1, **settings))
 
 
-def grid(picture: FloatArray, *, rows: int = 7, columns: int = 7) -> Labels:
+def grid(picture: NDArray[Any], *, rows: int = 7, columns: int = 7) -> Labels:
     """Equal rectangles, 7 by 7 of them."""
     height, width = picture.shape[:2]
     down = np.arange(height) * min(rows, height) // height
@@ -64,22 +64,22 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
 }
 
 
-def segment(picture: FloatArray, segmentation: Segmentation) -> Labels:
-    """Cut a picture, (H, W, C) in [0, 1], into segments labelled 0 .. p - 1, (H, W).
+def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
+    """Cut an image, (H, W, C), into segments labelled 0 .. p - 1, (H, W).
 
     `segmentation` is a name, a name with a dictionary of parameters, an array of labels, or a
-    function from the picture to labels.
+    function from the picture, (H, W, C) floats in [0, 1] without alpha, to labels.
     """
+    if isinstance(segmentation, str):
+        segmentation = (segmentation, {})
     if isinstance(segmentation, tuple):
         name, params = _named(segmentation)
-        labels = _on_a_copy(picture, lambda small: SEGMENTATIONS[name](small, **params), name)
-    elif isinstance(segmentation, str):
-        return segment(picture, (segmentation, {}))
+        labels = _cut(image, name, params)
     elif callable(segmentation):
-        labels = np.asarray(segmentation(picture))
+        labels = np.asarray(segmentation(_picture(image)))
     else:
         labels = np.asarray(segmentation)
-    return _relabelled(labels, picture.shape[:2])
+    return _relabelled(labels, image.shape[:2])
 
 
 def _named(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
@@ -104,23 +104,38 @@ def _named(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[st
     return name, params
 
 
-def _on_a_copy(picture: FloatArray, cut: Callable[[FloatArray], Labels], name: str) -> Labels:
-    """Cut a smaller copy where the picture is large, and enlarge the labels again."""
-    height, width = picture.shape[:2]
+def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
+    """Cut by name: a smaller copy where the image is large, the labels enlarged again."""
+    if name == "grid":
+        return grid(image, **params)
+    height, width = image.shape[:2]
     factor = -(-max(height, width) // LONGEST)
-    flat = np.ptp(picture, axis=(0, 1)).max() == 0
-    if flat and name != "grid":
+    rows, columns = -(-height // factor), -(-width // factor)
+    if factor > 1:
+        padding = ((0, rows * factor - height), (0, columns * factor - width), (0, 0))
+        blocks = np.pad(image, padding, mode="edge").reshape(rows, factor, columns, factor, -1)
+        image = blocks.mean(axis=(1, 3)).astype(
+            np.float64 if image.dtype.kind == "f" else image.dtype
+        )
+    if (image == image[0, 0]).all():
         raise ValueError(
             f"The image must not be of one colour to be cut by segmentation={name!r}; every pixel "
-            f"is {picture[0, 0].tolist()}. Take segmentation='grid' or give your own labels."
+            f"is {image[0, 0].tolist()}. Take segmentation='grid' or give your own labels."
         )
-    if factor == 1 or name == "grid":
-        return cut(picture)
-    rows, columns = -(-height // factor), -(-width // factor)
-    padding = ((0, rows * factor - height), (0, columns * factor - width), (0, 0))
-    blocks = np.pad(picture, padding, mode="edge").reshape(rows, factor, columns, factor, -1)
-    labels = cut(blocks.mean(axis=(1, 3)))
+    labels = SEGMENTATIONS[name](_picture(image), **params)
     return np.asarray(labels.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width])
+
+
+def _picture(image: NDArray[Any]) -> FloatArray:
+    """The image as segmentations want it: (H, W, C) floats in [0, 1], alpha left out."""
+    colours = image[..., :-1] if image.shape[-1] in (2, 4) else image
+    values = colours.astype(np.float64)
+    if image.dtype == np.uint8:
+        return np.asarray(values / 255)
+    low, high = values.min(), values.max()
+    if image.dtype.kind == "f" and low >= 0 and high <= 1:
+        return values
+    return np.asarray((values - low) / (high - low) if high > low else values * 0)
 
 
 def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
