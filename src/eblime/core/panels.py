@@ -35,7 +35,7 @@ _NODES, _WEIGHTS = legendre.leggauss(8)
 _FINE, _ = legendre.leggauss(16)
 _TO_FINE = _to_series(8) @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
 _FINE_TO_SERIES = _to_series(16)
-_DEPTH = 32.0  # panels whose density is exp(-32) of the highest, or less, are left out
+_DEPTH = 28.0  # panels whose density is exp(-28) of the highest, or less, are left out
 _REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): what lies further out weighs 1e-16
 
 
@@ -186,7 +186,7 @@ def _panels(
         depth, bound = _depth(values, places, tilt)
         vary = values.max(axis=0) - values.min(axis=0)
         wide = (panels[1] - panels[0] > 2) & (depth < 4)
-        split = (bound < _DEPTH) & ((vary > 2 + 0.35 * depth) | wide)
+        split = (bound < _DEPTH) & ((vary > 3 + 0.5 * depth) | wide)
         kept = (bound < _DEPTH) & ~split
         if not split.any():
             return panels[0][kept], panels[1][kept]

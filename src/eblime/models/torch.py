@@ -108,7 +108,8 @@ class TorchModel:
         """Scores of images on the device, (n, C, H, W) -> (n, outputs), left there."""
         import torch
 
-        values = images.float() / 255 if images.dtype == torch.uint8 else images.float()
+        scaled = images.dtype == torch.uint8
+        values = images.float().div_(255) if scaled else images.float()
         values = values if self.preprocess is None else self.preprocess(values)
         outputs = self.module(values)
         if not isinstance(outputs, torch.Tensor):
