@@ -282,6 +282,30 @@ def test_interrupting_leaves_the_explainer_usable():
     assert_allclose(explainer.explain(IMAGE, target=0).posterior.mean, SIZES, atol=1e-4)
 
 
+def test_a_batch_that_memory_does_not_hold_is_made_smaller():
+    """Tuning stops at the size that still worked; a size set by hand fails with the cause."""
+
+    def model(batch):
+        if len(batch) > 16:
+            raise MemoryError("too large")
+        return linear(batch)
+
+    import eblime.query as query
+
+    clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch quicker than the one before
+    original = query.time.perf_counter
+    try:
+        query.time.perf_counter = lambda: next(clock)
+        e = explain(model, n_masks=300)
+    finally:
+        query.time.perf_counter = original
+
+    assert e.provenance["batch_size"] <= 16
+    assert_allclose(e.posterior.mean, SIZES, atol=1e-4)
+    with pytest.raises(eblime.ModelError, match=r"MemoryError: too large"):
+        explain(model, batch_size=20)
+
+
 def test_regression_and_single_outputs():
     """One number an image: no class to choose."""
     e = explain(lambda batch: linear(batch)[:, 0], target=None)

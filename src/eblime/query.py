@@ -104,9 +104,15 @@ def _answers(
         if start < len(todo) and len(waiting) < (2 if tuner.settled else 1):
             size, way = tuner.choice
             rows = todo[start : start + size]
-            start += len(rows)
             begun = time.perf_counter()
-            waiting.append((rows, _launched(scorer, masks[rows], way, rows), begun))
+            try:
+                launched = _launched(scorer, masks[rows], way, rows)
+            except ModelError as error:
+                if _out_of_memory(error) and tuner.give_up():
+                    continue
+                raise
+            waiting.append((rows, launched, begun))
+            start += len(rows)
             continue
         rows, launched, begun = waiting.popleft()
         if width is None:
@@ -146,8 +152,9 @@ class _BatchScorer:
 class _Tuner:
     """Finds the fastest batch size, and way of computing, on the batches that are asked anyway.
 
-    Two batches for each way at the smallest size, then larger ones as long as they gain. What is
-    much slower at once does not get its second batch.
+    Two batches for each way at the smallest size, then larger ones as long as they gain. A small
+    batch that is much slower at once does not get its second one (a large one may be slow only
+    because it is the first of its size), and a size that memory does not hold is given up.
     """
 
     def __init__(self, scorer: Scorer, batch_size: int | None) -> None:
@@ -164,11 +171,18 @@ class _Tuner:
         if self.settled or n < self.choice[0]:
             return
         self._seen += 1
-        hopeless = seconds / n > 1.25 * self._best
+        hopeless = n <= 32 and seconds / n > 1.25 * self._best
         if seconds / n < self._best:
             self._best, self._winner = seconds / n, self.choice
         if self._seen == 2 or hopeless:
             self._move_on()
+
+    def give_up(self) -> bool:
+        """Settle on the best so far, if there is one that is smaller."""
+        if self.settled or self._winner[0] >= self.choice[0]:
+            return False
+        self.choice, self.settled = self._winner, True
+        return True
 
     def _move_on(self) -> None:
         """Try the next way, or the next larger size while size gains, or settle on the best."""
@@ -187,6 +201,13 @@ def _launched(scorer: Scorer, masks: FloatArray, way: int, rows: IntArray) -> An
         return scorer.launch(masks, way)
     except Exception as error:
         raise _failed(rows, error) from error
+
+
+def _out_of_memory(error: ModelError) -> bool:
+    """Whether a model failed for want of memory: NumPy's, Python's or torch's error."""
+    return isinstance(error.__cause__, MemoryError) or (
+        type(error.__cause__).__name__ == "OutOfMemoryError"
+    )
 
 
 def _failed(rows: IntArray, error: Exception) -> ModelError:

@@ -61,7 +61,7 @@ class TorchModel:
             images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
-            return _at_home(self.score(images))
+            return _at_home(self.score(_as_floats(images)))
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
@@ -72,7 +72,7 @@ class TorchModel:
             def sent(pixels: NDArray[Any]) -> Any:
                 axis = scene.channel_axis
                 planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
-                return torch.from_numpy(np.ascontiguousarray(planes)).to(device)
+                return _as_floats(torch.from_numpy(np.ascontiguousarray(planes)).to(device))
 
             labels = torch.from_numpy(np.ascontiguousarray(scene.labels)).to(device).ravel()
             scorer = TorchScorer(
@@ -105,13 +105,10 @@ class TorchModel:
                 part.training = True
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
-        """Scores of images on the device, (n, C, H, W) -> (n, outputs), left there."""
+        """Scores of float images on the device, (n, C, H, W) -> (n, outputs), left there."""
         import torch
 
-        scaled = images.dtype == torch.uint8
-        values = images.float().div_(255) if scaled else images.float()
-        values = values if self.preprocess is None else self.preprocess(values)
-        outputs = self.module(values)
+        outputs = self.module(images if self.preprocess is None else self.preprocess(images))
         if not isinstance(outputs, torch.Tensor):
             raise TypeError(
                 f"The network must return a tensor of scores; got {type(outputs).__name__}. "
@@ -130,6 +127,13 @@ class TorchModel:
         return outputs
 
 
+def _as_floats(images: torch.Tensor) -> torch.Tensor:
+    """float32 images: uint8 scaled to [0, 1], others as they are."""
+    import torch
+
+    return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
 def _at_home(scores: torch.Tensor) -> NDArray[Any]:
     """Scores as a NumPy array, waiting for the device."""
     return np.asarray(scores.cpu().numpy())
@@ -140,7 +144,7 @@ class TorchScorer:
     """Scores masks of one scene on the device; on a CPU it knows two memory layouts."""
 
     model: TorchModel
-    shown: Any  # (C, H, W) on the device
+    shown: Any  # (C, H, W) float32 on the device
     hidden: Any
     labels: Any  # (H W,)
 
