@@ -24,6 +24,7 @@ format: $(VENV)/.lint
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/posterior.py
+	$(BIN)/python benchmarks/image_overhead.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

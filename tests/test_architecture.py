@@ -14,6 +14,7 @@ BORDER = {"_types", "_checks", "_version", "protocols"}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {"PIL", "onnxruntime", "skimage", "torch"}
 PARTS = {
+    "storage",
     "query",
     "core",
     "methods",
@@ -39,7 +40,11 @@ ALLOWED = {
     "domains": PURE | HEAVY,
     "models": PURE | HEAVY,
     "query": PURE | {"tqdm"},
-    "explanation": PURE | {"core", "methods", "pandas"},
+    # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
+    "explanation": PURE | {"core", "methods", "pandas", "plot", "storage", "export"},
+    "storage": PURE | {"core", "domains", "explanation"},
+    "export": PURE | {"core", "explanation", "arviz", "shap"},
+    "plot": PURE | {"explanation", "methods", "matplotlib"},
     "explainer": PURE
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }

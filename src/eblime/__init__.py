@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.query import ModelError as ModelError
+    from eblime.storage import load as load
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
@@ -42,6 +43,7 @@ _HOMES = {
     "Posterior": "eblime.core.posterior",
     "PublishedGrid": "eblime.methods.eblime",
     "fit": "eblime.methods.regression",
+    "load": "eblime.storage",
     "fit_targets": "eblime.methods.regression",
 }
 

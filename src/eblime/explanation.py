@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eblime._checks import check_choice
 from eblime._types import FloatArray, RNGLike
 from eblime.core.posterior import Posterior
 from eblime.methods.regression import as_method
@@ -16,6 +19,7 @@ from eblime.protocols import Method, Scene
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
 
 __all__ = ["Explanation"]
 
@@ -71,6 +75,41 @@ class Explanation:
                 "top_k": post.top_k_probability(min(k, post.n_features)),
             }
         )
+
+    def plot(self, kind: str = "intervals", *, ax: Axes | None = None, **settings: Any) -> Axes:
+        """Draw the explanation; returns matplotlib Axes.
+
+        Kinds: "intervals" (default), "density", "ranks", "lambda", "convergence"; for images also
+        "map", "uncertainty", "top_k" and "sign". Settings go to the function of `eblime.plot`.
+        """
+        from eblime.plot.kinds import KINDS
+
+        check_choice("kind", kind, tuple(KINDS))
+        return KINDS[kind](self, ax=ax, **settings)  # type: ignore[no-any-return]
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
+        from eblime.storage import save
+
+        return save(self, path)
+
+    def to_json(self, prob: float = 0.95, k: int = 5) -> str:
+        """The numbers as JSON text, in the layout of docs/reference/json.md."""
+        from eblime.export import to_json
+
+        return to_json(self, prob, k)
+
+    def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
+        """Draws for ArviZ, one chain of i.i.d. (beta, sigma2, lam)."""
+        from eblime.export import to_arviz
+
+        return to_arviz(self, n_draws, rng)
+
+    def to_shap(self, prob: float = 0.95) -> Any:
+        """A `shap.Explanation` whose bounds are the credible interval."""
+        from eblime.export import to_shap
+
+        return to_shap(self, prob)
 
     def __repr__(self) -> str:
         """One line: what was explained, how well."""

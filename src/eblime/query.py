@@ -57,8 +57,8 @@ def ask(
 ) -> Asked:
     """Scores of every mask for some outputs, which `choose` picks from the input's own answer.
 
-    The input itself is asked first, alone where the batch size is to be tuned (it warms the model
-    up) and with the first batch else. Masks that show all are not asked again.
+    The input itself is asked with the first batch, which warms the model up and is not timed.
+    Masks that show all are not asked again.
     """
     whole = (masks == 1).all(axis=1)
     todo = np.flatnonzero(~whole)
@@ -95,7 +95,7 @@ def _answers(
     Once the batch size is settled the next batch is launched before the last is fetched, so that a
     GPU never waits for us.
     """
-    start = tuner.choice[0] - 1 if tuner.settled else 0
+    start = tuner.choice[0] - 1
     rows = todo[:start]
     begin = np.concatenate([np.ones((1, masks.shape[1])), masks[rows]])
     waiting = deque([(rows, _launched(scorer, begin, 0, rows), time.perf_counter())])
@@ -120,7 +120,7 @@ def _answers(
             width = answer.shape[1]
         else:
             answer = _checked(scorer, launched, len(rows), rows, width, columns)
-            tuner.learn(len(rows), time.perf_counter() - begun)
+            tuner.learn(len(rows), time.perf_counter() - begun, len(todo) - start)
         yield rows, answer
 
 
@@ -152,22 +152,23 @@ class _BatchScorer:
 class _Tuner:
     """Finds the fastest batch size, and way of computing, on the batches that are asked anyway.
 
-    Two batches for each way at the smallest size, then larger ones as long as they gain. A small
-    batch that is much slower at once does not get its second one (a large one may be slow only
-    because it is the first of its size), and a size that memory does not hold is given up.
+    Two batches for each way at the smallest size, then larger ones as long as they gain and are
+    worth the try: the last step gained much, or many masks are left. A small batch that is much
+    slower at once does not get its second one (a large one may be slow only because it is the
+    first of its size), and a size that memory does not hold is given up.
     """
 
     def __init__(self, scorer: Scorer, batch_size: int | None) -> None:
         sizes = scorer.sizes if batch_size is None else (batch_size,)
         self._ways = [(sizes[0], way) for way in range(1, scorer.ways)]
         self._larger = list(sizes[1:])
-        self._best = np.inf  # seconds an input
+        self._best = self._before = np.inf  # seconds an input: now, and before this size
         self._winner = self.choice = (sizes[0], 0)
         self._seen = 0  # batches of the present choice
         self.settled = not self._ways and not self._larger
 
-    def learn(self, n: int, seconds: float) -> None:
-        """Note how long a batch took, and choose the next."""
+    def learn(self, n: int, seconds: float, left: int) -> None:
+        """Note how long a batch took with so many masks left, and choose the next."""
         if self.settled or n < self.choice[0]:
             return
         self._seen += 1
@@ -175,7 +176,7 @@ class _Tuner:
         if seconds / n < self._best:
             self._best, self._winner = seconds / n, self.choice
         if self._seen == 2 or hopeless:
-            self._move_on()
+            self._move_on(left)
 
     def give_up(self) -> bool:
         """Settle on the best so far, if there is one that is smaller."""
@@ -184,12 +185,19 @@ class _Tuner:
         self.choice, self.settled = self._winner, True
         return True
 
-    def _move_on(self) -> None:
-        """Try the next way, or the next larger size while size gains, or settle on the best."""
+    def _move_on(self, left: int) -> None:
+        """Try the next way, or the next larger size, or settle on the best."""
         self._seen = 0
         if self._ways:
             self.choice = self._ways.pop(0)
-        elif self._larger and self._winner[0] == self.choice[0]:
+            return
+        gained = self._best < 0.8 * self._before
+        if (
+            self._larger
+            and self._winner[0] == self.choice[0]
+            and left >= (8 if gained else 32) * self._larger[0]
+        ):
+            self._before = self._best
             self.choice = (self._larger.pop(0), self._winner[1])
         else:
             self.choice, self.settled = self._winner, True

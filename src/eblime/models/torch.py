@@ -139,7 +139,7 @@ def _at_home(scores: torch.Tensor) -> NDArray[Any]:
     return np.asarray(scores.cpu().numpy())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TorchScorer:
     """Scores masks of one scene on the device; on a CPU it knows two memory layouts."""
 
@@ -147,6 +147,7 @@ class TorchScorer:
     shown: Any  # (C, H, W) float32 on the device
     hidden: Any
     labels: Any  # (H W,)
+    layout: Any = None  # memory layout that the network was last put into
 
     @property
     def ways(self) -> int:
@@ -156,7 +157,7 @@ class TorchScorer:
     @property
     def sizes(self) -> Sequence[int]:
         """Batches of a few images for a CPU, of hundreds for a GPU."""
-        return (4, 8, 16, 32, 64) if self.labels.device.type == "cpu" else (64, 128, 256, 512)
+        return (4, 8, 16, 32, 64) if self.labels.device.type == "cpu" else (128, 256, 512)
 
     def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
@@ -170,7 +171,9 @@ class TorchScorer:
         images = torch.where(spread, self.shown, self.hidden)
         if self.ways > 1:
             layout = torch.channels_last if way == 0 else torch.contiguous_format
-            self.model.module.to(memory_format=layout)
+            if layout is not self.layout:
+                self.model.module.to(memory_format=layout)
+                self.layout = layout
             images = images.contiguous(memory_format=layout)
         return self.model.score(images)
 

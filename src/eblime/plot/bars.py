@@ -1,0 +1,85 @@
+"""Importances with their credible intervals, and two explanations side by side."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime.explanation import Explanation
+from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, clean
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["compare", "intervals"]
+
+
+def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
+    """The most important features, each with its mean, 50 % and 95 % intervals: the paper's Fig. 1.
+
+    Green is in favour, orange against, and grey where the 95 % interval holds zero.
+    """
+    check_count("top", top)
+    post = explanation.posterior
+    order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
+    wide, narrow, mean = post.interval(0.95)[order], post.interval(0.5)[order], post.mean[order]
+    drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
+    for place, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
+        colour = FAVOUR if outer[0] > 0 else AGAINST if outer[1] < 0 else NEUTRAL
+        drawn.hlines(place, *outer, color=colour, linewidth=1.6)
+        drawn.hlines(place, *inner, color=colour, linewidth=5)
+        drawn.plot(centre, place, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
+    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
+    drawn.set_yticks(range(len(order)), [explanation.features[j] for j in order])
+    drawn.set_xlabel(f"importance for {explanation.label!r} (bars: 50 % and 95 %)")
+    _head(drawn, explanation)
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def compare(
+    first: Explanation,
+    second: Explanation,
+    *,
+    names: tuple[str, str] | None = None,
+    top: int = 12,
+    ax: Axes | None = None,
+) -> Axes:
+    """Two explanations of the same features: means and 95 % intervals, one below the other."""
+    check_count("top", top)
+    if list(first.features) != list(second.features):
+        raise ValueError(
+            "The explanations must have the same features; got "
+            f"{len(first.features)} and {len(second.features)} of them."
+        )
+    labels = (first.posterior.method, second.posterior.method) if names is None else names
+    size = np.maximum(np.abs(first.posterior.mean), np.abs(second.posterior.mean))
+    order = np.argsort(-size, kind="stable")[:top][::-1]
+    drawn = axes(ax, (6.4, 1.2 + 0.36 * len(order)))
+    for shift, colour, marker, label, entry in (
+        (0.16, FAVOUR, "o", labels[0], first),
+        (-0.16, AGAINST, "s", labels[1], second),
+    ):
+        mean, ends = entry.posterior.mean[order], entry.posterior.interval()[order]
+        places = np.arange(len(order)) + shift
+        drawn.hlines(places, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
+        drawn.plot(mean, places, marker, color=colour, markersize=5, label=label)
+    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
+    drawn.set_yticks(range(len(order)), [first.features[j] for j in order])
+    drawn.set_xlabel("importance (bars: 95 %)")
+    drawn.legend(frameon=False, loc="best", fontsize="small")
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def _head(drawn: Any, explanation: Explanation) -> None:
+    """What was explained, and how well the line fits, above the picture."""
+    post = explanation.posterior
+    drawn.set_title(
+        f"{explanation.label}: {explanation.prediction:.3g}    "
+        f"R² {post.r2:.2f}, {post.n_masks} masks, {post.method}",
+        fontsize="medium",
+        loc="left",
+    )

@@ -1,0 +1,140 @@
+"""Densities, ranks, the ridge parameter, and how intervals close as masks are added."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime.explanation import Explanation
+from eblime.methods.eblime import EBLIME
+from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, clean, log_ticks
+from eblime.protocols import Method
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["convergence", "densities", "ranks", "ridge"]
+
+_LINES = ("-", "--", "-.", ":")
+
+
+def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
+    """Marginal posterior densities of the most important features."""
+    check_count("top", top)
+    post = explanation.posterior
+    order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
+    ends = post.quantile([1e-4, 1 - 1e-4])[:, order]
+    x = np.linspace(ends[0].min(), ends[1].max(), 600)
+    x = x[x != 0]  # the density has a logarithmic singularity of no mass at zero
+    height = post.pdf(np.broadcast_to(x[:, None], (len(x), post.n_features)))[:, order]
+    drawn = axes(ax, (6.4, 3.4))
+    for place, j in enumerate(order):
+        colour = FAVOUR if post.mean[j] > 0 else AGAINST
+        shade = 1 - 0.13 * place
+        style = _LINES[place % len(_LINES)]
+        name = explanation.features[j]
+        drawn.plot(x, height[:, place], style, color=colour, alpha=shade, label=name)
+        drawn.fill_between(x, height[:, place], color=colour, alpha=0.12 * shade, linewidth=0)
+    drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
+    drawn.set_ylim(bottom=0)
+    drawn.set_xlabel(f"importance for {explanation.label!r}")
+    drawn.set_ylabel("posterior density")
+    drawn.legend(
+        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3
+    )
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
+    """Probability of each rank for the features that come first: rows features, columns ranks."""
+    check_count("top", top)
+    post = explanation.posterior
+    order = post.ranking().order[:top]
+    chance = post.rank_probability()[order][:, : len(order)]
+    drawn = axes(ax, (1.9 + 0.36 * len(order), 1.4 + 0.3 * len(order)))
+    field = drawn.imshow(chance, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+    drawn.set_xticks(range(len(order)), [str(r + 1) for r in range(len(order))])
+    drawn.set_yticks(range(len(order)), [explanation.features[j] for j in order])
+    drawn.set_xlabel("rank by |importance|")
+    for row, column in zip(*np.nonzero(chance >= 0.05), strict=True):
+        value = chance[row, column]
+        colour = "white" if value < 0.6 else INK
+        drawn.text(
+            column,
+            row,
+            f"{value:.2f}".lstrip("0"),
+            ha="center",
+            va="center",
+            fontsize="x-small",
+            color=colour,
+        )
+    drawn.figure.colorbar(field, ax=drawn, label="probability")
+    return drawn  # type: ignore[no-any-return]
+
+
+def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
+    """Posterior of the ridge parameter lambda, on a log scale, beside BayesLIME's fixed 1."""
+    law = explanation.posterior.lam
+    drawn = axes(ax, (6.4, 3.0))
+    low, middle, high = law.quantile([0.001, 0.5, 0.999])
+    if low < high:
+        x = np.geomspace(low, high, 201)
+        chance = np.diff(law.cdf(x)) / np.diff(np.log(x))
+        centre = np.sqrt(x[1:] * x[:-1])
+        drawn.plot(centre, chance, color=FAVOUR)
+        drawn.fill_between(centre, chance, color=FAVOUR, alpha=0.2, linewidth=0)
+        drawn.set_ylim(bottom=0)
+    log_ticks(drawn)
+    drawn.axvline(middle, color=FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
+    drawn.axvline(1, color=NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
+    drawn.set_xlabel("ridge parameter λ")
+    drawn.set_ylabel("density of log λ")
+    drawn.legend(frameon=False, fontsize="small")
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def convergence(
+    explanation: Explanation, *, top: int = 4, method: Method | None = None, ax: Axes | None = None
+) -> Axes:
+    """How the 95 % intervals of the leading features close as masks are added, in their order."""
+    check_count("top", top)
+    post = explanation.posterior
+    order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
+    n = len(explanation.scores)
+    counts = np.unique(np.geomspace(min(n, 20), n, 12).astype(int))
+    chosen = EBLIME() if method is None else method
+    generator = np.random.default_rng(0)
+    ends = np.array(
+        [
+            chosen.fit(
+                generator,
+                explanation.masks[:count],
+                explanation.scores[:count, None],
+                explanation.weights[:count],
+            )[0].interval()[order]
+            for count in counts
+        ]
+    )
+    drawn = axes(ax, (6.4, 3.6))
+    colours = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")
+    for place, j in enumerate(order):
+        colour = colours[place % len(colours)]
+        drawn.fill_between(counts, *ends[:, place].T, color=colour, alpha=0.25, linewidth=0)
+        drawn.plot(
+            counts,
+            ends[:, place].mean(axis=1),
+            _LINES[place % 4],
+            color=colour,
+            label=explanation.features[j],
+        )
+    drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
+    log_ticks(drawn)
+    drawn.set_xlabel("masks asked")
+    drawn.set_ylabel(f"importance for {explanation.label!r} (95 %)")
+    drawn.legend(frameon=False, fontsize="small")
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]

@@ -1,0 +1,24 @@
+"""The kinds of picture that `Explanation.plot` draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from eblime.plot.bars import intervals
+from eblime.plot.curves import convergence, densities, ranks, ridge
+from eblime.plot.maps import importance_map, sign_map, top_k_map, uncertainty_map
+
+__all__ = ["KINDS"]
+
+KINDS: dict[str, Callable[..., Any]] = {
+    "intervals": intervals,
+    "density": densities,
+    "ranks": ranks,
+    "lambda": ridge,
+    "convergence": convergence,
+    "map": importance_map,
+    "uncertainty": uncertainty_map,
+    "top_k": top_k_map,
+    "sign": sign_map,
+}

@@ -1,0 +1,125 @@
+import json
+import zipfile
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+from eblime.storage import SCHEMA
+
+GRID = ("grid", {"rows": 3, "columns": 3})
+IMAGE = np.random.default_rng(0).integers(1, 256, size=(12, 15, 3), dtype=np.uint8)
+
+
+def explained(method="eblime", image=IMAGE):
+    """A quick explanation with any method."""
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch.reshape(len(batch), -1)[:, ::7].mean(axis=1) / 255,
+        segmentation=GRID,
+        hide=0,
+        n_masks=60,
+        method=method,
+    )
+    return explainer.explain(image)
+
+
+@pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
+def test_a_saved_explanation_comes_back_whole(tmp_path, method):
+    """Every number, the image, the masks and the provenance; saved again it is the same."""
+    e = explained(method)
+    again = eblime.load(e.save(tmp_path / "e.eblime"))
+
+    assert_array_equal(again.posterior.mean, e.posterior.mean)
+    assert_array_equal(again.scene.shown, e.scene.shown)
+    assert_array_equal(again.masks, e.masks)
+    assert again.provenance == e.provenance
+    assert (again.label, again.target, again.prediction) == (e.label, e.target, e.prediction)
+    assert str(again) == str(e)
+    if method != "lime":
+        assert_allclose(again.posterior.interval(), e.posterior.interval(), rtol=0)
+        assert_array_equal(again.posterior.sample(5, rng=1), e.posterior.sample(5, rng=1))
+        assert again.posterior.lam.median == e.posterior.lam.median
+    batch = again.scene.batch(1)
+    again.scene.renderer().render(np.ones((1, 9)), batch)
+    assert_array_equal(batch[0], IMAGE)
+
+
+def test_no_pickle_is_in_the_file(tmp_path):
+    """Plain JSON and plain arrays."""
+    with zipfile.ZipFile(explained().save(tmp_path / "e.eblime")) as archive:
+        names = archive.namelist()
+        json.loads(archive.read("explanation.json"))
+        heads = [archive.read(name)[:6] for name in names if name.endswith(".npy")]
+
+    assert set(heads) == {b"\x93NUMPY"}
+    assert all(name == "explanation.json" or name.endswith(".npy") for name in names)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
+def test_a_file_cut_short_is_refused_clearly(tmp_path, share):
+    """However much is missing."""
+    path = explained().save(tmp_path / "e.eblime")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(share * len(data))])
+
+    with pytest.raises(ValueError, match=r"is not a whole eblime explanation"):
+        eblime.load(path)
+
+
+def test_a_newer_schema_is_refused_by_name(tmp_path):
+    """What a later version wrote says so."""
+    path = explained().save(tmp_path / "e.eblime")
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    tree = json.loads(parts["explanation.json"])
+    parts["explanation.json"] = json.dumps({**tree, "schema": SCHEMA + 1}).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+
+    with pytest.raises(ValueError, match=rf"schema {SCHEMA + 1}; this eblime reads up to"):
+        eblime.load(path)
+
+
+def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
+    """Writing is atomic: an error on the way changes nothing and leaves no litter."""
+    path = explained().save(tmp_path / "e.eblime")
+    before = path.read_bytes()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("eblime.storage.os.fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        explained("bayeslime").save(path)
+
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_others_may_read_the_file(tmp_path):
+    """The file has the rights that any new file has."""
+    plain = tmp_path / "plain"
+    plain.touch()
+
+    assert explained().save(tmp_path / "e.eblime").stat().st_mode == plain.stat().st_mode
+
+
+def test_only_results_can_be_saved(tmp_path):
+    """A user's own scene class is refused by name, before anything is written."""
+    e = explained()
+
+    class Mine:
+        pass
+
+    object.__setattr__(e, "scene", Mine())
+    with pytest.raises(TypeError, match=r"A Mine cannot be saved"):
+        e.save(tmp_path / "e.eblime")
+    assert not list(tmp_path.iterdir())
+
+
+def test_missing_files_are_missing(tmp_path):
+    """The usual error."""
+    with pytest.raises(FileNotFoundError):
+        eblime.load(tmp_path / "nothing.eblime")
