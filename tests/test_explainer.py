@@ -215,7 +215,7 @@ def test_bad_settings_cost_no_model_call(change, error, message):
         ({"target": -1}, ValueError, r"`target` must be >= 0 and < 2.*got -1"),
         ({"target": 0.5}, TypeError, r"`target` must be a whole number, a name or None; got 0.5"),
         ({"target": "for"}, ValueError, r"`target` must be a number where"),
-        ({"target": "FO", "labels": ["for", "to"]}, ValueError, r"Did you mean 'for'\?"),
+        ({"target": "GAIN", "labels": ["for", "against"]}, ValueError, r"mean 'against'\?"),
         ({"labels": ["for"]}, ValueError, r"name each of the model's 2 outputs; got 1"),
     ],
 )
