@@ -22,10 +22,10 @@ def test_page_runs_as_written(page):
         with contextlib.redirect_stdout(printed):
             exec(compile(code, page.name, "exec"), scope)
         if shown:
-            compare(printed.getvalue().split(), shown.split())
+            assert_printed(printed.getvalue().split(), shown.split())
 
 
-def compare(printed, shown):
+def assert_printed(printed, shown):
     """Words are the same, numbers nearly so: other versions of scikit-learn grow other forests."""
     assert len(printed) == len(shown)
     for ours, theirs in zip(printed, shown, strict=True):

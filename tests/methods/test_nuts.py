@@ -11,7 +11,7 @@ import eblime
 STORED = json.loads((Path(__file__).parents[1] / "data" / "nuts.json").read_text())["problems"]
 
 
-def compare(found, stored, what):
+def assert_near(found, stored, what):
     """Within four Monte Carlo standard errors of the sampler."""
     value, error = stored
     assert abs(found - value) <= 4 * error, f"{what}: {found} against {value} +- {error}"
@@ -27,19 +27,19 @@ def test_exact_posterior_agrees_with_nuts(problem):
 
     for j in range(masks.shape[1]):
         stored = judge[f"beta[{j}]"]
-        compare(post.mean[j], stored["mean"], f"mean of beta[{j}]")
-        compare(post.sd[j], stored["sd"], f"sd of beta[{j}]")
+        assert_near(post.mean[j], stored["mean"], f"mean of beta[{j}]")
+        assert_near(post.sd[j], stored["sd"], f"sd of beta[{j}]")
         for q, *value in stored["quantiles"]:
-            compare(post.quantile(q)[j], value, f"{q} quantile of beta[{j}]")
-    compare(post.lam.log_mean, judge["log_lambda"]["mean"], "mean of log lambda")
-    compare(post.sigma2.mean, judge["sigma2"]["mean"], "mean of sigma2")
+            assert_near(post.quantile(q)[j], value, f"{q} quantile of beta[{j}]")
+    assert_near(post.lam.log_mean, judge["log_lambda"]["mean"], "mean of log lambda")
+    assert_near(post.sigma2.mean, judge["sigma2"]["mean"], "mean of sigma2")
     for q, *value in judge["log_lambda"]["quantiles"]:
-        compare(np.log(post.lam.quantile(q)), value, f"{q} quantile of log lambda")
+        assert_near(np.log(post.lam.quantile(q)), value, f"{q} quantile of log lambda")
     for q, *value in judge["sigma2"]["quantiles"]:
-        compare(post.sigma2.quantile(q), value, f"{q} quantile of sigma2")
+        assert_near(post.sigma2.quantile(q), value, f"{q} quantile of sigma2")
     if "intercept" in judge:
-        compare(post.intercept, judge["intercept"]["mean"], "mean of the intercept")
-        compare(post.intercept_law.sd, judge["intercept"]["sd"], "sd of the intercept")
+        assert_near(post.intercept, judge["intercept"]["mean"], "mean of the intercept")
+        assert_near(post.intercept_law.sd, judge["intercept"]["sd"], "sd of the intercept")
 
 
 def test_the_judge_sampled_well():

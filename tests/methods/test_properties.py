@@ -19,7 +19,7 @@ def made(seed, shape):
     return rng, *problem(rng, *shape)
 
 
-def same(ours, theirs, scale):
+def assert_same(ours, theirs, scale):
     """Equal to 1e-7 of the posterior's scale, infinities in the same places."""
     assert_allclose(ours, theirs, rtol=1e-7, atol=1e-7 * scale)
 
@@ -33,8 +33,8 @@ def test_permuting_features_permutes_the_answer(seed, shape):
     moved = eblime.fit(masks[:, order], scores, weights)
 
     scale = np.abs(post.mean).max() + 1e-9
-    same(moved.mean, post.mean[order], scale)
-    same(moved.quantile(0.9), post.quantile(0.9)[order], scale)
+    assert_same(moved.mean, post.mean[order], scale)
+    assert_same(moved.quantile(0.9), post.quantile(0.9)[order], scale)
 
 
 @given(seed=SEEDS, shape=SHAPES)
@@ -45,7 +45,7 @@ def test_permuting_masks_changes_nothing(seed, shape):
     post = eblime.fit(masks, scores, weights)
     moved = eblime.fit(masks[order], scores[order], weights[order])
 
-    same(moved.quantile(0.1), post.quantile(0.1), np.abs(post.mean).max() + 1e-9)
+    assert_same(moved.quantile(0.1), post.quantile(0.1), np.abs(post.mean).max() + 1e-9)
 
 
 @given(seed=SEEDS, shape=SHAPES)
@@ -59,11 +59,11 @@ def test_flipping_signs_flips_the_answer(seed, shape):
     turned = eblime.fit(flipped, scores, weights)
     scale = np.abs(post.mean).max() + 1e-9
 
-    same(negated.mean, -post.mean, scale)
-    same(negated.quantile(0.1), -post.quantile(0.9), scale)
-    same(turned.mean[0], -post.mean[0], scale)
-    same(turned.mean[1:], post.mean[1:], scale)
-    same(turned.intercept, post.intercept + post.mean[0], scale)
+    assert_same(negated.mean, -post.mean, scale)
+    assert_same(negated.quantile(0.1), -post.quantile(0.9), scale)
+    assert_same(turned.mean[0], -post.mean[0], scale)
+    assert_same(turned.mean[1:], post.mean[1:], scale)
+    assert_same(turned.intercept, post.intercept + post.mean[0], scale)
 
 
 @given(seed=SEEDS, shape=SHAPES, power=st.integers(-12, 12))
@@ -75,8 +75,8 @@ def test_scaling_the_scores_scales_the_answer(seed, shape, power):
     scaled = eblime.fit(masks, scores * factor, weights)
     scale = np.abs(post.mean).max() + 1e-9
 
-    same(scaled.mean / factor, post.mean, scale)
-    same(scaled.interval() / factor, post.interval(), scale)
+    assert_same(scaled.mean / factor, post.mean, scale)
+    assert_same(scaled.interval() / factor, post.interval(), scale)
     assert_allclose(scaled.prob_positive(), post.prob_positive(), rtol=1e-7)
     assert_allclose(scaled.lam.median, post.lam.median, rtol=1e-6)
     assert_allclose(scaled.r2, post.r2, atol=1e-9)
@@ -92,8 +92,8 @@ def test_shifting_the_scores_moves_the_intercept_only(seed, shape, power, sign):
     moved = eblime.fit(masks, scores + shift, weights)
     scale = np.abs(post.mean).max() + 1e-9
 
-    same(moved.mean, post.mean, scale)
-    same(moved.interval(), post.interval(), scale)
+    assert_same(moved.mean, post.mean, scale)
+    assert_same(moved.interval(), post.interval(), scale)
     assert_allclose(moved.r2, post.r2, atol=1e-9)
     assert_allclose(moved.intercept, post.intercept + shift, rtol=1e-9, atol=1e-9)
 
