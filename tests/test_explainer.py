@@ -166,7 +166,7 @@ def test_frame_and_text():
 
 def test_more_superpixels_than_masks_get_a_word():
     """A warning that names both, and an answer all the same."""
-    with pytest.warns(UserWarning, match=r"more features \(12\) than masks \(5\)"):
+    with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count \(5\)"):
         e = explain(n_masks=5)
 
     assert np.isfinite(e.posterior.mean).all()
@@ -197,6 +197,22 @@ def count(model):
         ({"channels": "middle"}, ValueError, r"`channels` must be one of"),
         ({"kernel": lambda masks: masks}, ValueError, r"`weights` must have one entry"),
         ({"design": lambda rng, n, p: np.ones(3)}, ValueError, r"`masks` must be 2-D"),
+        ({"design": lambda rng, n, p: np.ones((n, p - 1))}, ValueError, r"of shape \(N, 12\)"),
+        ({"design": lambda rng, n, p: -np.ones((n, p))}, ValueError, r"zeros and ones.*from -1 to"),
+        ({"target": -1}, ValueError, r"`target` must be >= 0; got -1"),
+        (
+            {"labels": ["crane", "crane"], "target": "crane"},
+            ValueError,
+            r"several outputs, \[0, 1\]",
+        ),
+        ({"labels": "ab"}, TypeError, r"`labels` must be a list of names"),
+        ({"labels": {"0": "for"}}, TypeError, r"from column number to name"),
+        ({"progress": "yes"}, TypeError, r"`progress` must be True, False or a function"),
+        ({"segmentation": None}, TypeError, r"`segmentation` must be a name"),
+        ({"segmentation": ("grid", {"rows": 0})}, ValueError, r"`rows` must be >= 1; got 0"),
+        ({"target": 0.5}, TypeError, r"`target` must be a whole number, a name or None; got 0.5"),
+        ({"target": "for"}, ValueError, r"`target` must be a number where"),
+        ({"target": "GAIN", "labels": ["for", "against"]}, ValueError, r"mean 'against'\?"),
     ],
 )
 def test_bad_settings_cost_no_model_call(change, error, message):
@@ -211,11 +227,7 @@ def test_bad_settings_cost_no_model_call(change, error, message):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"target": 2}, ValueError, r"`target` must be >= 0 and < 2.*got 2"),
-        ({"target": -1}, ValueError, r"`target` must be >= 0 and < 2.*got -1"),
-        ({"target": 0.5}, TypeError, r"`target` must be a whole number, a name or None; got 0.5"),
-        ({"target": "for"}, ValueError, r"`target` must be a number where"),
-        ({"target": "GAIN", "labels": ["for", "against"]}, ValueError, r"mean 'against'\?"),
+        ({"target": 2}, ValueError, r"`target` must be < 2, the number of outputs.*got 2"),
         ({"labels": ["for"]}, ValueError, r"name each of the model's 2 outputs; got 1"),
     ],
 )
@@ -304,6 +316,70 @@ def test_a_batch_that_memory_does_not_hold_is_made_smaller():
     assert_allclose(e.posterior.mean, SIZES, atol=1e-4)
     with pytest.raises(eblime.ModelError, match=r"MemoryError: too large"):
         explain(model, batch_size=20)
+
+
+@pytest.mark.parametrize("size", [16, None])
+def test_answers_that_share_memory_are_safe(size):
+    """A view of the batch, or an output used again: the scores are those of a copy."""
+    buffer = np.empty((512, 2))
+
+    def view(batch):
+        return batch[:, 0, 0, :2]
+
+    def reused(batch):
+        buffer[: len(batch)] = linear(batch)
+        return buffer[: len(batch)]
+
+    for model in (view, reused):
+        ours = explain(model, batch_size=size)
+        copied = explain(lambda batch, model=model: model(batch).copy(), batch_size=size)
+        assert_allclose(ours.scores, copied.scores, atol=1e-12)
+
+
+def test_answers_of_many_kinds():
+    """Lists, data frames and tensors of half precision are numbers too; complex ones are not."""
+    pandas = pytest.importorskip("pandas")
+    expected = explain().scores
+
+    assert_allclose(explain(lambda b: linear(b).tolist()).scores, expected)
+    assert_allclose(explain(lambda b: pandas.DataFrame(linear(b))).scores, expected)
+    assert_allclose(explain(lambda b: linear(b).astype(np.float16)).scores, expected, atol=5e-3)
+    with pytest.raises(eblime.ModelError, match="must return real numbers"):
+        explain(lambda b: linear(b) * 1j)
+
+
+def test_a_first_batch_that_memory_does_not_hold_is_halved():
+    """Down to what works."""
+
+    def model(batch):
+        if len(batch) > 1:
+            raise MemoryError
+        return linear(batch)
+
+    e = explain(model, n_masks=30)
+
+    assert e.provenance["batch_size"] == 1
+    assert len(e.scores) == 30
+
+
+def test_the_users_image_is_left_alone():
+    """The explanation keeps its own copy, and a function that hides gets one too."""
+    image = IMAGE.copy()
+
+    def black(pixels):
+        pixels[:] = 0
+        return pixels
+
+    e = explain(image=image, hide=black)
+    assert_array_equal(image, IMAGE)
+    image[:] = 0
+    assert_array_equal(e.scene.shown, IMAGE)
+
+
+def test_a_kernel_that_leaves_too_little_gets_a_word():
+    """So narrow that one mask counts."""
+    with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count"):
+        explain(kernel=eblime.ExponentialKernel(theta=0.3))
 
 
 def test_regression_and_single_outputs():

@@ -67,6 +67,20 @@ def test_a_file_cut_short_is_refused_clearly(tmp_path, share):
         eblime.load(path)
 
 
+def test_a_damaged_file_is_refused_clearly(tmp_path, rng):
+    """Bytes flipped anywhere: either the file still reads, or the error is ours."""
+    path = explained().save(tmp_path / "e.eblime")
+    data = np.frombuffer(path.read_bytes(), np.uint8)
+    for _ in range(60):
+        bad = data.copy()
+        bad[rng.integers(0, len(bad), 3)] ^= rng.integers(1, 256, 3, dtype=np.uint8)
+        path.write_bytes(bad.tobytes())
+        try:
+            eblime.load(path)
+        except ValueError as error:
+            assert "eblime" in str(error) or "schema" in str(error)
+
+
 def test_a_newer_schema_is_refused_by_name(tmp_path):
     """What a later version wrote says so."""
     path = explained().save(tmp_path / "e.eblime")

@@ -15,9 +15,9 @@ from eblime._checks import check_choice, check_count, check_masks, check_weights
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
 from eblime.designs.masks import as_design, is_exhaustive
-from eblime.domains.hiding import Hide
+from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, read_image
-from eblime.domains.segmentation import Segmentation
+from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.explanation import Explanation
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
@@ -49,13 +49,16 @@ class Inquiry:
         start = time.perf_counter()
         generator = np.random.default_rng(rng)
         p = scene.n_features
-        masks = check_masks(as_design(self.design, self.n_masks, p)(generator, self.n_masks, p))
+        _check_targets(targets, self.labels)
+        masks = _designed(as_design(self.design, self.n_masks, p)(generator, self.n_masks, p), p)
         weights = check_weights(as_kernel(self.kernel)(masks), len(masks))
-        if len(masks) < p:
+        counting = min(int(np.count_nonzero(weights)), round(_effective(weights)))
+        if counting < p:
             warnings.warn(
-                f"There are more features ({p}) than masks ({len(masks)}): expect wide intervals. "
-                "Ask for more masks or cut the input into fewer features.",
-                stacklevel=3,
+                f"There are more features ({p}) than masks that count ({counting}): expect wide "
+                "intervals. Ask for more masks, cut the input into fewer features, or take a "
+                "wider kernel.",
+                stacklevel=4,
             )
         with scorer_of(as_model(self.model), scene) as scorer:
             asked = ask(
@@ -72,9 +75,9 @@ class Inquiry:
             "method": repr(method),
             "design": self.design if isinstance(self.design, str) else repr(self.design),
             "kernel": repr(as_kernel(self.kernel)),
-            "seed": rng if rng is None or isinstance(rng, int) else "a generator of the caller's",
+            "seed": int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
             "model_calls": asked.calls,
-            "batch_size": asked.batch_size,
+            "batch_size": int(asked.batch_size),
             "seconds": time.perf_counter() - start,
             "versions": {
                 "eblime": __version__,
@@ -101,7 +104,7 @@ class Inquiry:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ImageExplainer:
     """Explains what a model says of an image, by superpixels.
 
@@ -164,6 +167,12 @@ class ImageExplainer:
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
         check_choice("channels", self.channels, ("auto", "first", "last"))
+        check_segmentation(self.segmentation)
+        if isinstance(self.hide, str):
+            check_choice("hide", self.hide, HIDES)
+        if not (isinstance(self.progress, bool) or callable(self.progress)):
+            raise TypeError(f"`progress` must be True, False or a function; got {self.progress!r}.")
+        _check_labels(self.labels)
         as_method(self.method)
         as_kernel(self.kernel)
         as_design(self.design, self.n_masks, 2)
@@ -207,6 +216,50 @@ class ImageExplainer:
         return inquiry.explain(scene, targets, rng)
 
 
+def _designed(masks: Any, p: int) -> FloatArray:
+    """Masks of a design, which may be the user's: (N, p) zeros and ones, not to be written to."""
+    checked = check_masks(masks).copy()
+    if checked.shape[1] != p or not np.isin(checked, (0, 1)).all():
+        raise ValueError(
+            f"`design` must return zeros and ones of shape (N, {p}); got shape {checked.shape} "
+            f"with values from {checked.min():g} to {checked.max():g}."
+        )
+    checked.flags.writeable = False
+    return checked
+
+
+def _effective(weights: FloatArray) -> float:
+    """Effective sample size of the weights."""
+    return float(weights.sum() ** 2 / np.sum(weights**2))
+
+
+def _check_labels(labels: Any) -> None:
+    """Refuse labels that are no names."""
+    if labels is None:
+        return
+    names = list(labels.values()) if isinstance(labels, Mapping) else labels
+    keys = list(labels) if isinstance(labels, Mapping) else []
+    if (
+        isinstance(labels, str)
+        or not isinstance(names, (list, tuple))
+        or not all(isinstance(name, str) for name in names)
+        or not all(isinstance(key, (int, np.integer)) for key in keys)
+    ):
+        raise TypeError(
+            "`labels` must be a list of names, or a dictionary from column number to name; "
+            f"got {labels!r:.80}."
+        )
+
+
+def _check_targets(targets: Any, labels: Labels | None) -> None:
+    """Refuse what no model can have as a target, before it is asked anything."""
+    if isinstance(targets, str) or not isinstance(targets, (int, np.integer, list, tuple)):
+        raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
+    if isinstance(targets, (list, tuple)):
+        for target in targets:
+            _column(target, 1 << 62, labels)
+
+
 def _columns(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed."""
     outputs = len(original)
@@ -230,10 +283,11 @@ def _column(target: Any, outputs: int, labels: Labels | None) -> int:
         target = _column_of_name(target, labels)
     if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
         raise TypeError(f"`target` must be a whole number, a name or None; got {target!r}.")
-    if not 0 <= target < outputs:
+    if target < 0:
+        raise ValueError(f"`target` must be >= 0; got {target}.")
+    if target >= outputs:
         raise ValueError(
-            f"`target` must be >= 0 and < {outputs}, the number of outputs of the model; "
-            f"got {target}."
+            f"`target` must be < {outputs}, the number of outputs of the model; got {target}."
         )
     return int(target)
 
@@ -245,12 +299,15 @@ def _column_of_name(name: str, labels: Labels | None) -> int:
             f"`target` must be a number where the explainer has no `labels`; got {name!r}."
         )
     named = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
-    columns = {label: column for column, label in named}
-    if name not in columns:
-        near = [label for label in columns if name.lower() in label.lower()][:5]
+    columns = [(int(column), label) for column, label in named]
+    found = [column for column, label in columns if label == name]
+    if len(found) > 1:
+        raise ValueError(f"`target` {name!r} names several outputs, {found}; give the number.")
+    if not found:
+        near = [label for _, label in columns if name.lower() in label.lower()][:5]
         hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"`target` must be among `labels`; got {name!r}.{hint}")
-    return columns[name]
+    return found[0]
 
 
 def _name(column: int, outputs: int, labels: Labels | None) -> str:

@@ -89,6 +89,11 @@ class Scorer(Protocol):
         ...
 
     @property
+    def overlaps(self) -> bool:
+        """Whether a batch may be launched while another is under way, as on a GPU."""
+        ...
+
+    @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, increasing."""
         ...

@@ -97,11 +97,19 @@ def _answers(
     """
     start = tuner.choice[0] - 1
     rows = todo[:start]
-    begin = np.concatenate([np.ones((1, masks.shape[1])), masks[rows]])
-    waiting = deque([(rows, _launched(scorer, begin, 0, rows), time.perf_counter())])
+    while True:
+        begin = np.concatenate([np.ones((1, masks.shape[1])), masks[rows]])
+        try:
+            waiting = deque([(rows, _launched(scorer, begin, 0, rows), time.perf_counter())])
+            break
+        except ModelError as error:
+            if not (_out_of_memory(error) and tuner.halve()):
+                raise
+            start = tuner.choice[0] - 1
+            rows = todo[:start]
     width = None
     while start < len(todo) or waiting:
-        if start < len(todo) and len(waiting) < (2 if tuner.settled else 1):
+        if start < len(todo) and len(waiting) < (2 if tuner.settled and scorer.overlaps else 1):
             size, way = tuner.choice
             rows = todo[start : start + size]
             begun = time.perf_counter()
@@ -128,6 +136,7 @@ class _BatchScorer:
     """Renders into one batch that is used again and again, and asks the model with it."""
 
     ways = 1
+    overlaps = False
 
     def __init__(self, model: Model, scene: Scene) -> None:
         self._model, self._scene = model, scene
@@ -141,8 +150,7 @@ class _BatchScorer:
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
-        answer = self._model(batch)
-        return answer if hasattr(answer, "shape") else np.asarray(answer)
+        return np.array(self._model(batch))  # a copy: the answer may be a view of the batch
 
     def fetch(self, launched: Any) -> Any:
         """The answer is there already."""
@@ -165,6 +173,7 @@ class _Tuner:
         self._best = self._before = np.inf  # seconds an input: now, and before this size
         self._winner = self.choice = (sizes[0], 0)
         self._seen = 0  # batches of the present choice
+        self._fixed = batch_size is not None
         self.settled = not self._ways and not self._larger
 
     def learn(self, n: int, seconds: float, left: int) -> None:
@@ -177,6 +186,13 @@ class _Tuner:
             self._best, self._winner = seconds / n, self.choice
         if self._seen == 2 or hopeless:
             self._move_on(left)
+
+    def halve(self) -> bool:
+        """Settle on half the size, where even the first batch was too large and may be smaller."""
+        if self._fixed or self.choice[0] == 1:
+            return False
+        self.choice, self.settled = (self.choice[0] // 2, 0), True
+        return True
 
     def give_up(self) -> bool:
         """Settle on the best so far, if there is one that is smaller."""
@@ -245,6 +261,8 @@ def _checked(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
             f"for {_place(rows)} it returned shape {shape}."
         )
+    if np.iscomplexobj(launched):
+        raise ModelError(f"The model must return real numbers; for {_place(rows)} it did not.")
     outputs = 1 if len(shape) == 1 else shape[1]
     if width is not None and outputs != width:
         raise ModelError(

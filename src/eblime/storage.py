@@ -31,7 +31,7 @@ from eblime.core.student import StudentMixture
 from eblime.domains.image import ImageScene
 from eblime.explanation import Explanation
 
-__all__ = ["SCHEMA", "load", "save"]
+__all__ = ["SCHEMA", "NewerSchemaError", "load", "save"]
 
 SCHEMA = 1
 _NAME = "explanation.json"
@@ -54,6 +54,10 @@ _CLASSES = {
         StudentMixture,
     )
 }
+
+
+class NewerSchemaError(ValueError):
+    """A file was written by a later eblime."""
 
 
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
@@ -89,7 +93,9 @@ def load(path: str | os.PathLike[str]) -> Explanation:
             count = sum(name.endswith(".npy") for name in archive.namelist())
             arrays = [_read_array(archive.read(f"{k}.npy")) for k in range(count)]
         found = _Reader(arrays).decode(tree["explanation"])
-    except (zipfile.BadZipFile, KeyError, EOFError, json.JSONDecodeError, TypeError) as error:
+    except (FileNotFoundError, IsADirectoryError, PermissionError, NewerSchemaError):
+        raise
+    except Exception as error:  # whatever damage makes of zip, JSON and arrays
         raise ValueError(
             f"{source} is not a whole eblime explanation: it may be cut short or damaged ({error})."
         ) from error
@@ -166,7 +172,7 @@ def _check_schema(tree: Any, source: Path) -> None:
     """Refuse what a later eblime wrote."""
     schema = tree["schema"]
     if schema > SCHEMA:
-        raise ValueError(
+        raise NewerSchemaError(
             f"{source} has schema {schema}; this eblime reads up to schema {SCHEMA}. "
             "Update it: pip install -U eblime."
         )

@@ -144,6 +144,35 @@ def test_other_ways_to_hide():
     assert blurred.std() < image.std()
 
 
+def test_a_background_in_the_images_own_layout():
+    """Channel-first images take channel-first backgrounds."""
+    image = photo().transpose(2, 0, 1)
+    scene = read_image(image, segmentation="grid", hide=np.ascontiguousarray(image[:, ::-1]))
+
+    assert_array_equal(scene.hidden, image[:, ::-1])
+
+
+def test_large_black_and_white_images_are_cut():
+    """Means of blocks are not rounded to the image's dtype."""
+    stripes = np.zeros((1100, 1100), np.uint8)
+    stripes[:, ::3] = 1
+    stripes[:500] = 0
+
+    assert read_image(stripes, segmentation="slic", hide=7).n_features > 1
+    assert read_image(stripes > 0, segmentation="felzenszwalb", hide=1).n_features > 1
+
+
+def test_labels_of_any_size():
+    """Unsigned, negative and far apart."""
+    labels = np.zeros((60, 80), np.uint64)
+    labels[:, 40:] = 2**64 - 1
+    wide = np.full((60, 80), np.iinfo(np.int64).min)
+    wide[:, 40:] = np.iinfo(np.int64).max
+
+    assert read_image(photo(), segmentation=labels, hide=0).n_features == 2
+    assert read_image(photo(), segmentation=wide, hide=0).n_features == 2
+
+
 def test_files_and_pil_images(tmp_path):
     """Paths are opened (and turned upright), PIL images are taken, palettes become colours."""
     image = photo()
@@ -185,6 +214,7 @@ REFUSED = [
         ValueError,
         r"parameter of 'slic'` must be one of .*'n_segments'",
     ),
+    (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
     (photo(), {"segmentation": ("slic",)}, TypeError, r"\(name, \{parameter: value\}\)"),
     (photo(), {"segmentation": np.zeros((60, 80), int)}, ValueError, r"at least 2 segments; got 1"),
     (

@@ -68,6 +68,32 @@ def test_grey_rows_and_dtypes(tmp_path):
     assert_allclose(bytes_(IMAGE[None]), IMAGE[None].mean(axis=(1, 2)), rtol=1e-5)
 
 
+def test_shapes_that_fit_are_left_alone(tmp_path):
+    """Many channels, few columns: what the graph's own sizes say decides."""
+    many = np.random.default_rng(0).random((2, 8, 9, 6), dtype=np.float32)
+    last = eblime.as_model(graph(tmp_path / "last.onnx", ["n", 8, 9, 6], [1, 2]))
+    narrow = eblime.as_model(graph(tmp_path / "narrow.onnx", ["n", 3, 40, 4], [2, 3]))
+    batch = np.random.default_rng(0).random((2, 3, 40, 4), dtype=np.float32)
+
+    assert_allclose(last(many), many.mean(axis=(1, 2)), rtol=1e-5)
+    assert_allclose(narrow(batch), batch.mean(axis=(2, 3)), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"The graph takes images of shape \[8, 9, 6\]"):
+        last(batch)
+
+
+def test_a_graph_of_bytes_takes_bytes(tmp_path):
+    """Floats would become zeros without a word; they are refused."""
+    from onnx import TensorProto
+
+    model = eblime.as_model(
+        graph(tmp_path / "u8.onnx", ["n", 3, 12, 16], [2, 3], TensorProto.UINT8)
+    )
+    with pytest.raises(TypeError, match=r"the image must be uint8, not float64"):
+        model(IMAGE[None] / 255)
+    with pytest.raises(TypeError, match=r"use OnnxModel.load\(path\)"):
+        eblime.OnnxModel(session="m.onnx")
+
+
 def test_settings_and_outputs(tmp_path):
     """Preprocessing, activation and the choice of an output."""
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)

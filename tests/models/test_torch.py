@@ -98,6 +98,36 @@ def test_mode_gradients_and_layout_are_put_back():
     assert_allclose(explainer.explain(IMAGE, target=1).scores, first.scores, atol=1e-6)
 
 
+def test_a_network_can_be_trained_afterwards():
+    """Weights are the very tensors they were, in the layout they were in, and take gradients."""
+    for layout in (torch.contiguous_format, torch.channels_last):
+        net = network().to(memory_format=layout).train()
+        places = [parameter.data_ptr() for parameter in net.parameters()]
+        explain(net)
+        net(torch.rand(4, 3, 16, 16)).sum().backward()
+
+        assert [parameter.data_ptr() for parameter in net.parameters()] == places
+        assert net[0].weight.is_contiguous(memory_format=layout)
+        assert net[0].weight.grad is not None
+
+
+def test_a_device_that_is_not_there_leaves_the_network_as_it_was():
+    """The mode is put back also when the move fails."""
+    if torch.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    net = network().train()
+    with pytest.raises((RuntimeError, AssertionError)):
+        explain(eblime.TorchModel(net, device="cuda"))
+
+    assert net.training
+
+
+def test_what_is_no_network_is_refused():
+    """At once, by name."""
+    with pytest.raises(TypeError, match=r"`module` must be a torch.nn.Module; got function"):
+        eblime.TorchModel(lambda x: x)
+
+
 def test_batch_size_changes_nothing():
     """The same masks, the same answers, whatever the batch size."""
     net = network()

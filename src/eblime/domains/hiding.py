@@ -28,7 +28,7 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
         check_choice("hide", hide, HIDES)
         return _like(image, _segment_means(image, labels) if hide == "mean" else _blurred(image))
     if callable(hide):
-        return _background(image, hide(image), "the function `hide`")
+        return _background(image, hide(image.copy()), "the function `hide`")
     values = as_floats("hide", hide)
     if values.ndim <= 1:
         if values.ndim == 1 and len(values) != image.shape[-1]:
@@ -53,7 +53,7 @@ def _segment_means(image: NDArray[Any], labels: NDArray[np.intp]) -> NDArray[Any
 def _blurred(image: NDArray[Any]) -> NDArray[Any]:
     """A strong blur: three passes of a box a tenth of the image wide."""
     size = max(3, round(max(image.shape[:2]) / 10))
-    blurred = image.astype(np.float32)
+    blurred = image.astype(np.float64)
     for _ in range(3):
         blurred = ndimage.uniform_filter(blurred, size=(size, size, 1), mode="nearest")
     return blurred
@@ -87,4 +87,8 @@ def _like(image: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
                 f"{image.dtype}; got {rounded.min():g} to {rounded.max():g}."
             )
         return np.asarray(rounded, dtype=image.dtype)
-    return np.asarray(values, dtype=image.dtype)
+    with np.errstate(over="ignore"):
+        cast = np.asarray(values, dtype=image.dtype)
+    if not np.isfinite(cast).all():
+        raise ValueError(f"`hide` must fit an image of {image.dtype}; it has larger numbers.")
+    return cast

@@ -64,8 +64,11 @@ def read_image(
     channels
         Where the channels are; "auto" takes the axis of at most 4, or the much shorter one.
     """
-    pixels = _pixels(image)
+    pixels = np.array(_pixels(image), order="C")  # a copy: the explanation keeps it
+    pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     axis = _channel_axis(pixels, channels)
+    if axis == 0 and isinstance(hide, np.ndarray) and hide.shape == pixels.shape:
+        hide = np.moveaxis(hide, 0, -1)
     stacked = pixels[..., None] if axis is None else np.moveaxis(pixels, axis, -1)
     labels = segment(stacked, segmentation)
     hidden = hidden_version(stacked, labels, hide)
@@ -76,7 +79,7 @@ def read_image(
         )
     back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
     return ImageScene(
-        shown=np.ascontiguousarray(pixels),
+        shown=pixels,
         hidden=np.ascontiguousarray(back),
         labels=labels,
         channel_axis=axis,

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_count
 from eblime._types import FloatArray
 
-__all__ = ["SEGMENTATIONS", "segment"]
+__all__ = ["SEGMENTATIONS", "check_segmentation", "segment"]
 
 LONGEST = 512  # pixels of the longer side of the copy that is cut
 
@@ -64,6 +64,19 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
 }
 
 
+def check_segmentation(segmentation: Segmentation) -> None:
+    """Refuse an unknown name or parameter, and what is no segmentation at all."""
+    if isinstance(segmentation, str):
+        check_choice("segmentation", segmentation, tuple(SEGMENTATIONS))
+    elif isinstance(segmentation, tuple):
+        _named(segmentation)
+    elif not callable(segmentation) and np.ndim(segmentation) != 2:
+        raise TypeError(
+            "`segmentation` must be a name, (name, {parameter: value}), an array of labels (H, W) "
+            f"or a function; got {segmentation!r:.80}."
+        )
+
+
 def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
     """Cut an image, (H, W, C), into segments labelled 0 .. p - 1, (H, W).
 
@@ -99,8 +112,10 @@ def _named(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[st
         ours = {"image", "start_label", "channel_axis"}
         signature = inspect.signature(getattr(algorithms, name))
         taken = [p for p in signature.parameters if p not in ours]
-    for key in params:
+    for key, value in params.items():
         check_choice(f"segmentation parameter of {name!r}", key, taken)
+        if name == "grid":
+            check_count(key, value)
     return name, params
 
 
@@ -114,9 +129,7 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
     if factor > 1:
         padding = ((0, rows * factor - height), (0, columns * factor - width), (0, 0))
         blocks = np.pad(image, padding, mode="edge").reshape(rows, factor, columns, factor, -1)
-        image = blocks.mean(axis=(1, 3)).astype(
-            np.float64 if image.dtype.kind == "f" else image.dtype
-        )
+        image = blocks.mean(axis=(1, 3)) / (255 if image.dtype == np.uint8 else 1)
     if (image == image[0, 0]).all():
         raise ValueError(
             f"The image must not be of one colour to be cut by segmentation={name!r}; every pixel "
@@ -146,14 +159,16 @@ def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
         )
     if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
         raise TypeError(f"The segments must be whole numbers; got dtype {labels.dtype}.")
-    shifted = labels.astype(np.intp) - int(labels.min())
-    if shifted.max() > labels.size:  # far apart: too many for a table
-        shifted = np.unique(labels, return_inverse=True)[1]
+    low, high = int(labels.min()), int(labels.max())
+    if high - low > labels.size or high > np.iinfo(np.intp).max:  # too far apart for a table
+        shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
+    else:
+        shifted = labels.astype(np.intp) - low
     present = np.bincount(shifted.ravel()) > 0
     numbered = (np.cumsum(present) - 1)[shifted]
     if present.sum() < 2:
         raise ValueError(
-            "The segmentation must find at least 2 segments; got 1. Ask for more, such as "
+            "The segmentation must find at least 2 segments; got 1. Set its parameters, such as "
             "segmentation=('slic', {'n_segments': 50, 'compactness': 1.0}), or take 'grid'."
         )
     return np.asarray(numbered.reshape(shape), dtype=np.intp)

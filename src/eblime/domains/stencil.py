@@ -52,10 +52,11 @@ def cut_stencil(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.in
     planes = shown.size // labels.size
     plane_bytes = shown.nbytes // planes
     word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if plane_bytes % size == 0)}")
-    covered = np.repeat(labels.ravel(), shown.itemsize).reshape(-1, word.itemsize)
-    first = np.ascontiguousarray(covered[:, 0])
+    narrow = labels.ravel().astype(np.int32)
+    covered = np.repeat(narrow, shown.itemsize).reshape(-1, word.itemsize)
+    first = covered[:, 0].astype(np.intp)
     edge = np.flatnonzero((covered != first[:, None]).any(axis=1))
-    edge_labels, edge_bits = _parts(covered[edge], word)
+    edge_labels, edge_bits = _parts(covered[edge].astype(np.intp), word)
     shown_words, hidden_words = (
         np.ascontiguousarray(pixels).reshape(-1).view(word).reshape(planes, -1)
         for pixels in (shown, hidden)

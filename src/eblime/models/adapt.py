@@ -25,7 +25,7 @@ def as_model(model: Any) -> Model:
     """
     if isinstance(model, type):
         raise TypeError(f"`model` must be an object, not the class {model.__name__} itself.")
-    if type(model).__module__.startswith("eblime."):
+    if type(model).__module__.startswith("eblime.") and callable(model):
         return model  # type: ignore[no-any-return]
     if _descends(model, "torch", "Module"):
         from eblime.models.torch import TorchModel
@@ -60,8 +60,14 @@ class SklearnModel:
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Scores of a batch; one column where the model gives one number an input."""
-        scores = np.asarray(self.predict(batch.reshape(len(batch), -1)))
-        return scores.reshape(len(scores), -1)
+        scores = self.predict(batch.reshape(len(batch), -1))
+        if isinstance(scores, list) and scores and np.ndim(scores[0]) > 1:
+            raise TypeError(
+                "A classifier of several outputs returns a list of probabilities; wrap it in a "
+                "function that picks one."
+            )
+        found = np.asarray(scores)
+        return found[:, None] if found.ndim == 1 else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

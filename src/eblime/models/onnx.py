@@ -48,6 +48,11 @@ class OnnxModel:
     def __post_init__(self) -> None:
         """Refuse an unknown activation or output."""
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
+        if not hasattr(self.session, "get_inputs"):
+            raise TypeError(
+                f"`session` must be an onnxruntime session; got {self.session!r}. "
+                "For a file use OnnxModel.load(path)."
+            )
         if self.output is not None:
             names = [output.name for output in self.session.get_outputs()]
             check_choice("output", self.output, names)
@@ -76,6 +81,8 @@ class OnnxModel:
         kind = _TYPES.get(entry.type)
         if kind is None:
             raise TypeError(f"The graph's input must be of {', '.join(_TYPES)}; got {entry.type}.")
+        if kind is np.uint8 and batch.dtype != np.uint8:
+            raise TypeError(f"The graph takes uint8; the image must be uint8, not {batch.dtype}.")
         images = _arranged(batch, entry.shape)
         if kind is not np.uint8:
             images = images.astype(np.float32) / (255 if batch.dtype == np.uint8 else 1)
@@ -102,24 +109,28 @@ class OnnxModel:
 
 
 def _arranged(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
-    """Bring a batch into the graph's layout: channels first or last, or flat rows."""
+    """Bring a batch into the graph's layout: as it is where that fits, else moved, or flat rows."""
     if len(shape) == 2:
         return batch.reshape(len(batch), -1)
     if len(shape) == 3:
         return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _squeezed(batch))
     images = batch[..., None] if batch.ndim == 3 else batch
-    has_last = images.shape[-1] <= 4 or images.shape[1] > images.shape[-1]
-    wants_last = isinstance(shape[3], int) and shape[3] <= 4 and not _is_channels(shape[1])
-    if has_last and not wants_last:
-        return np.ascontiguousarray(np.moveaxis(images, -1, 1))
-    if wants_last and not has_last:
-        return np.ascontiguousarray(np.moveaxis(images, 1, -1))
-    return images
+    first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
+    few = images.shape[-1] <= 4 < images.shape[1]  # channels are last, and graphs want them first
+    for layout in (first, images, last) if few else (images, first, last):
+        if _fits(layout.shape, shape):
+            return np.ascontiguousarray(layout)
+    raise ValueError(
+        f"The graph takes images of shape {shape[1:]}; those given have shape {batch.shape[1:]}."
+    )
 
 
-def _is_channels(size: Any) -> bool:
-    """Whether a dimension of the graph is that of the channels."""
-    return isinstance(size, int) and size <= 4
+def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
+    """Whether a shape has the sizes that the graph knows; names stand for any size."""
+    return all(
+        not isinstance(want, int) or have == want
+        for have, want in zip(given[1:], wanted[1:], strict=True)
+    )
 
 
 def _squeezed(batch: NDArray[Any]) -> tuple[int, ...]:

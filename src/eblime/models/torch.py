@@ -35,7 +35,7 @@ class TorchModel:
         From the images as a float32 tensor (n, C, H, W) on the device, uint8 scaled to [0, 1] and
         floats as they are, to what the network wants: a normalisation, a resize. None: nothing.
     device
-        "auto" is where the network's parameters are; else a device to move it to.
+        "auto" is where the network's parameters are; else a device to move it to and leave it on.
     activation
         What turns outputs into scores: "softmax", "sigmoid" or "none".
     autocast
@@ -49,8 +49,11 @@ class TorchModel:
     autocast: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation."""
+        """Refuse an unknown activation and what is no network."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
+        if not hasattr(self.module, "parameters"):
+            kind = type(self.module).__name__
+            raise TypeError(f"`module` must be a torch.nn.Module; got {kind}.")
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
@@ -78,11 +81,13 @@ class TorchModel:
             scorer = TorchScorer(
                 model=self, shown=sent(scene.shown), hidden=sent(scene.hidden), labels=labels
             )
+            tensors = [*self.module.parameters(), *self.module.buffers()]
+            home = [(tensor, tensor.data) for tensor in tensors]
             try:
                 yield scorer
-            finally:
-                if scorer.ways > 1:
-                    self.module.to(memory_format=torch.contiguous_format)
+            finally:  # the tensors themselves come back, whatever layout they were put into
+                for tensor, data in home if scorer.layout is not None else ():
+                    tensor.data = data
 
     @contextmanager
     def _ready(self) -> Iterator[Any]:
@@ -93,12 +98,12 @@ class TorchModel:
         home = torch.device("cpu") if first is None else first.device
         device = home if self.device == "auto" else torch.device(self.device)
         training = [part for part in self.module.modules() if part.training]
-        self.module.eval()
-        if device != home:
-            self.module.to(device)
         precision = torch.autocast(device.type) if self.autocast else nullcontext()
         try:
-            with torch.inference_mode(), precision:
+            self.module.eval()
+            if device != home:
+                self.module.to(device)
+            with torch.no_grad(), precision:
                 yield device
         finally:
             for part in training:
@@ -124,6 +129,8 @@ class TorchModel:
             outputs = outputs.softmax(dim=1)
         elif self.activation == "sigmoid":
             outputs = outputs.sigmoid()
+        else:
+            outputs = outputs.clone()  # a network may use its output again
         return outputs
 
 
@@ -152,12 +159,20 @@ class TorchScorer:
     @property
     def ways(self) -> int:
         """Channels last, often the faster on a CPU, or contiguous."""
-        return 2 if self.labels.device.type == "cpu" and self.shown.shape[0] > 1 else 1
+        flat = all(tensor.dim() < 5 for tensor in self.model.module.parameters())
+        return 2 if self.labels.device.type == "cpu" and self.shown.shape[0] > 1 and flat else 1
+
+    @property
+    def overlaps(self) -> bool:
+        """A GPU works while we fetch."""
+        return bool(self.labels.device.type == "cuda")
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Batches of a few images for a CPU, of hundreds for a GPU."""
-        return (4, 8, 16, 32, 64) if self.labels.device.type == "cpu" else (128, 256, 512)
+        """Batches of a few images for a CPU, of hundreds for a GPU, as far as memory allows."""
+        gpu = self.overlaps
+        most = (1 << 29 if gpu else 1 << 26) // (4 * self.shown.numel())
+        return [n for n in ((128, 256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
 
     def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime.explanation import Explanation
+from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, clean, log_ticks
 from eblime.protocols import Method
@@ -104,17 +105,21 @@ def convergence(
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
-    n = len(explanation.scores)
+    rows = np.flatnonzero(explanation.weights > 0)
+    if explanation.exhaustive:  # all masks in the order of counting: mix them
+        rows = np.random.default_rng(0).permutation(rows)
+    n = len(rows)
     counts = np.unique(np.geomspace(min(n, 20), n, 12).astype(int))
-    chosen = EBLIME() if method is None else method
+    usual = BayesLIME() if post.method == "BayesLIME" else EBLIME()
+    chosen = usual if method is None else method
     generator = np.random.default_rng(0)
     ends = np.array(
         [
             chosen.fit(
                 generator,
-                explanation.masks[:count],
-                explanation.scores[:count, None],
-                explanation.weights[:count],
+                explanation.masks[rows[:count]],
+                explanation.scores[rows[:count], None],
+                explanation.weights[rows[:count]],
             )[0].interval()[order]
             for count in counts
         ]

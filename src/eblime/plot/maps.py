@@ -34,9 +34,13 @@ def importance_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = 
     drawn.imshow(np.clip(shown, 0, 1))
     for j in chosen:
         colour = FAVOUR if mean[j] > 0 else AGAINST
-        drawn.contour(labels == j, levels=[0.5], colors=[colour], linewidths=1.6)
+        outline = np.pad(labels == j, 1)
+        places = (np.arange(-1, labels.shape[1] + 1), np.arange(-1, labels.shape[0] + 1))
+        drawn.contour(*places, outline, levels=[0.5], colors=[colour], linewidths=1.6)
         _number(drawn, labels == j, str(j))
     title = f"{explanation.label}: top {len(chosen)}, green for, orange against"
+    drawn.set_xlim(-0.5, labels.shape[1] - 0.5)
+    drawn.set_ylim(labels.shape[0] - 0.5, -0.5)
     return _finish(drawn, title)
 
 
