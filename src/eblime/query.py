@@ -261,8 +261,6 @@ def _checked(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
             f"for {_place(rows)} it returned shape {shape}."
         )
-    if np.iscomplexobj(launched):
-        raise ModelError(f"The model must return real numbers; for {_place(rows)} it did not.")
     outputs = 1 if len(shape) == 1 else shape[1]
     if width is not None and outputs != width:
         raise ModelError(
@@ -271,9 +269,12 @@ def _checked(
         )
     try:
         kept = launched[:, list(columns)] if columns and len(shape) == 2 else launched
-        scores = np.asarray(scorer.fetch(kept), dtype=np.float64).reshape(n, -1)
+        raw = scorer.fetch(kept)
+        if np.iscomplexobj(raw):
+            raise TypeError("complex numbers")
+        scores = np.asarray(raw, dtype=np.float64).reshape(n, -1)
     except (TypeError, ValueError) as error:
-        message = f"The model must return numbers; for {_place(rows)} it did not."
+        message = f"The model must return real numbers; for {_place(rows)} it did not."
         raise ModelError(message) from error
     except Exception as error:
         raise _failed(rows, error) from error

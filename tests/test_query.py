@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from eblime.query import ModelError, ask
+
+WEIGHTS = np.array([0.5, -0.2, 0.1])
+
+
+class Elsewhere:
+    """Scores that live on a device: a shape and columns, but no way to NumPy except `fetch`."""
+
+    def __init__(self, scores):
+        self._scores = scores
+        self.shape = scores.shape
+
+    def __getitem__(self, place):
+        return Elsewhere(self._scores[place])
+
+    def __array__(self, *args, **kwargs):
+        raise TypeError("not at home")
+
+
+class Device:
+    """A scorer that works like a GPU's: launches overlap, answers are fetched later."""
+
+    ways, overlaps, sizes = 1, True, (4, 8)
+
+    def __init__(self):
+        self.flying = self.most = 0
+
+    def launch(self, masks, way=0):
+        self.flying += 1
+        self.most = max(self.most, self.flying)
+        return Elsewhere(np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
+
+    def fetch(self, launched):
+        self.flying -= 1
+        return launched._scores
+
+
+@pytest.mark.parametrize("size", [1, 5, 50, None])
+def test_scores_are_fetched_from_where_they_are(rng, size):
+    """Nothing touches an answer on a device but `fetch`, and two batches are under way at most."""
+    masks = rng.integers(0, 2, size=(40, 3)).astype(float)
+    scorer = Device()
+    asked = ask(scorer, masks, lambda original: [1], batch_size=size, progress=False)
+
+    assert_allclose(asked.scores[:, 0], -(masks @ WEIGHTS))
+    assert_allclose(asked.original, [0.4, -0.4])
+    assert scorer.flying == 0
+    assert scorer.most <= 2
+    if size in (1, 5):
+        assert scorer.most == 2
+
+
+def test_an_error_of_the_device_names_the_masks(rng):
+    """What fails on fetching is reported like what fails on launching."""
+    scorer = Device()
+
+    def broken(launched):
+        raise RuntimeError("device lost")
+
+    scorer.fetch = broken
+    with pytest.raises(ModelError, match="failed on masks .*RuntimeError: device lost"):
+        ask(scorer, np.eye(3), lambda original: [0], batch_size=4, progress=False)
