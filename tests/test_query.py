@@ -30,11 +30,13 @@ class Device:
         self.flying = self.most = 0
 
     def launch(self, masks, way=0):
+        """Count what is under way."""
         self.flying += 1
         self.most = max(self.most, self.flying)
         return Elsewhere(np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
 
     def fetch(self, launched):
+        """Bring scores home."""
         self.flying -= 1
         return launched._scores
 
@@ -62,5 +64,5 @@ def test_an_error_of_the_device_names_the_masks(rng):
         raise RuntimeError("device lost")
 
     scorer.fetch = broken
-    with pytest.raises(ModelError, match="failed on masks .*RuntimeError: device lost"):
+    with pytest.raises(ModelError, match=r"failed on masks .*RuntimeError: device lost"):
         ask(scorer, np.eye(3), lambda original: [0], batch_size=4, progress=False)

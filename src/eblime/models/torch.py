@@ -81,12 +81,12 @@ class TorchModel:
             scorer = TorchScorer(
                 model=self, shown=sent(scene.shown), hidden=sent(scene.hidden), labels=labels
             )
-            tensors = [*self.module.parameters(), *self.module.buffers()]
+            tensors = [*self.module.parameters(), *self.module.buffers()] if scorer.ways > 1 else []
             home = [(tensor, tensor.data) for tensor in tensors]
             try:
                 yield scorer
             finally:  # the tensors themselves come back, whatever layout they were put into
-                for tensor, data in home if scorer.layout is not None else ():
+                for tensor, data in home:
                     tensor.data = data
 
     @contextmanager
@@ -103,7 +103,9 @@ class TorchModel:
             self.module.eval()
             if device != home:
                 self.module.to(device)
-            with torch.no_grad(), precision:
+            # Inference mode is quicker on a GPU; on a CPU the layout of the weights is changed, and
+            # weights made in inference mode could not be trained again.
+            with torch.inference_mode(device.type != "cpu"), torch.no_grad(), precision:
                 yield device
         finally:
             for part in training:
