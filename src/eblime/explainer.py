@@ -14,6 +14,7 @@ import scipy
 from eblime._checks import check_choice, check_count, check_masks, check_weights
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
+from eblime.core.spectrum import effective_size
 from eblime.designs.masks import as_design, is_exhaustive
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, read_image
@@ -52,7 +53,7 @@ class Inquiry:
         _check_targets(targets, self.labels)
         masks = _designed(as_design(self.design, self.n_masks, p)(generator, self.n_masks, p), p)
         weights = check_weights(as_kernel(self.kernel)(masks), len(masks))
-        counting = min(int(np.count_nonzero(weights)), round(_effective(weights)))
+        counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
         if counting < p:
             warnings.warn(
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
@@ -226,11 +227,6 @@ def _designed(masks: Any, p: int) -> FloatArray:
         )
     checked.flags.writeable = False
     return checked
-
-
-def _effective(weights: FloatArray) -> float:
-    """Effective sample size of the weights."""
-    return float(weights.sum() ** 2 / np.sum(weights**2))
 
 
 def _check_labels(labels: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from eblime._types import BoolArray, FloatArray
 
-__all__ = ["Response", "Spectrum", "decompose", "respond"]
+__all__ = ["Response", "Spectrum", "decompose", "effective_size", "respond"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +91,12 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
         fitted = spectrum.masks @ (spectrum.basis @ (k / np.sqrt(spectrum.d)))
         residual = float(np.sum((y - fitted) ** 2))
     return Response(y=y, k=k, residual=residual, mean=mean, unit=unit)
+
+
+def effective_size(weights: FloatArray) -> float:
+    """Effective sample size of weights, (sum w)^2 / sum w^2, whatever their scale."""
+    shares = weights / weights.max()
+    return float(shares.sum() ** 2 / np.sum(shares**2))
 
 
 def _right_vectors(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -11,7 +11,7 @@ from eblime.core.lam import LambdaLaw
 from eblime.core.mixture import Mixture
 from eblime.core.posterior import Law, Posterior
 from eblime.core.scalar import Intercept, NoiseVariance
-from eblime.core.spectrum import Response, Spectrum
+from eblime.core.spectrum import Response, Spectrum, effective_size
 
 __all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
 
@@ -42,7 +42,7 @@ def bayesian_posterior(
         intercept_law=intercept,
         noise=NoiseVariance(mixture=mixture),
         r2=_surrogate_r2(spectrum, response, coefficients),
-        ess=_effective_size(spectrum),
+        ess=effective_size(spectrum.root**2),
         n_masks=len(spectrum.rows),
         method=name,
     )
@@ -61,7 +61,7 @@ def point_posterior(
         intercept_law=None,
         noise=None,
         r2=_surrogate_r2(spectrum, response, coefficients),
-        ess=_effective_size(spectrum),
+        ess=effective_size(spectrum.root**2),
         n_masks=len(spectrum.rows),
         method=name,
     )
@@ -76,12 +76,6 @@ def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArr
     if float(total @ total) <= scale:
         return 1.0 if float(missed @ missed) <= scale else 0.0
     return 1 - float(missed @ missed) / float(total @ total)
-
-
-def _effective_size(spectrum: Spectrum) -> float:
-    """Effective sample size of the weights, (sum w)^2 / sum w^2."""
-    weights = (spectrum.root / spectrum.root.max()) ** 2
-    return float(weights.sum() ** 2 / np.sum(weights**2))
 
 
 def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Intercept | None:
