@@ -10,7 +10,7 @@ import pytest
 import eblime
 
 HOUSE = Path(eblime.__file__).parent
-BORDER = {"_types", "_checks", "_version", "protocols"}
+BORDER = {"_types", "_checks", "_text", "_version", "protocols"}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {"PIL", "onnxruntime", "skimage", "torch"}
 PARTS = {
@@ -28,8 +28,9 @@ PARTS = {
 
 # part -> what it may import: our own parts by name, packages by their top name. None: anything.
 ALLOWED = {
-    "__init__": PARTS | {"_version"} | {"plot", "report", "datasets", "evaluation", "batch"},
+    "__init__": PARTS | {"_version"} | {"plot", "reporting", "datasets", "evaluation", "batch"},
     "_types": {"numpy"},
+    "_text": set(),
     "_version": set(),
     "_checks": {"_types", "numpy"},
     "protocols": {"_types", "numpy"},
@@ -41,10 +42,11 @@ ALLOWED = {
     "models": PURE | HEAVY,
     "query": PURE | {"tqdm"},
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
-    "explanation": PURE | {"core", "methods", "pandas", "plot", "storage", "export"},
+    "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},
     "storage": PURE | {"core", "domains", "explanation"},
     "export": PURE | {"core", "explanation", "arviz", "shap"},
     "plot": PURE | {"explanation", "methods", "matplotlib"},
+    "reporting": PURE | {"core", "explanation", "PIL"},
     "explainer": PURE
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.query import ModelError as ModelError
+    from eblime.reporting.page import report as report
     from eblime.storage import load as load
 
 _HOMES = {
@@ -45,6 +46,7 @@ _HOMES = {
     "fit": "eblime.methods.regression",
     "load": "eblime.storage",
     "fit_targets": "eblime.methods.regression",
+    "report": "eblime.reporting.page",
 }
 
 __all__ = ["__version__", *_HOMES]

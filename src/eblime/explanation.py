@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_choice
+from eblime._text import printable
 from eblime._types import FloatArray, RNGLike
 from eblime.core.posterior import Posterior
 from eblime.methods.regression import as_method
@@ -93,6 +94,25 @@ class Explanation:
 
         return save(self, path)
 
+    def to_html(
+        self, path: str | os.PathLike[str] | None = None, *, title: str | None = None
+    ) -> str:
+        """One self-contained page to look at, share and keep; written to `path` where given.
+
+        Point at a feature for its interval and density; choose the credible level; colour by
+        importance, uncertainty or the probability to be among the first. `eblime.report` puts
+        several explanations into one page.
+        """
+        from eblime.reporting.page import report
+
+        return report(self, path, title=title)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture and the first features, without any script."""
+        from eblime.reporting.notebook import fragment
+
+        return fragment(self)
+
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""
         from eblime.export import to_json
@@ -120,7 +140,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and a word where one is due."""
-        lines = [f"{self.label}: predicted {self.prediction:.4g}", self.table()]
+        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
         if self.exhaustive:
             lines.append(f"All {len(self.masks)} masks were asked: no sampling error is left.")
         return "\n".join(lines)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,10 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
-    """The explanation's numbers as JSON text; see `to_dict`."""
-    return json.dumps(to_dict(explanation, prob, k), ensure_ascii=False, indent=1, allow_nan=False)
+    """The explanation's numbers as JSON text that UTF-8 can hold; see `to_dict`."""
+    found = to_dict(explanation, prob, k)
+    text = json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
 def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:

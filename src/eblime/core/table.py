@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from eblime._text import printable, width
 from eblime._types import FloatArray
 from eblime.core.empirical import NoSpreadError
 
@@ -43,7 +44,7 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
     """Lay out the `top` features by absolute mean, numbers aligned to the digits that matter."""
     mean = post.mean
     order = np.argsort(-np.abs(mean), kind="stable")[:top]
-    labels = [f"feature {j}" if names is None else str(names[j]) for j in order]
+    labels = [f"feature {j}" if names is None else printable(names[j]) for j in order]
     head, columns = ["feature", "mean"], [mean[order]]
     try:
         columns += [post.sd[order], *post.interval(prob)[order].T]
@@ -82,12 +83,12 @@ def _number(value: float, digits: int | None) -> str:
 
 def _align(head: list[str], cells: list[list[str]]) -> list[str]:
     """Pad the columns: names to the left, numbers to the right."""
-    widths = [max(len(h), *map(len, column)) for h, column in zip(head, cells, strict=True)]
+    widths = [max(width(h), *map(width, column)) for h, column in zip(head, cells, strict=True)]
     rows = [head, *zip(*cells, strict=True)]
     return [
         "  ".join(
-            cell.ljust(width) if i == 0 else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            cell + " " * (room - width(cell)) if i == 0 else cell.rjust(room)
+            for i, (cell, room) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
     ]

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._types import FloatArray
 from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
@@ -40,6 +41,19 @@ class ImageScene:
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n images."""
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
+
+    def photo(self) -> FloatArray:
+        """The image for people to look at: (H, W, 3) floats in [0, 1], stretched where beyond."""
+        axis = self.channel_axis
+        pixels = self.shown[..., None] if axis is None else np.moveaxis(self.shown, axis, -1)
+        values = pixels.astype(np.float64)
+        if self.shown.dtype == np.uint8:
+            values = values / 255
+        else:
+            low, high = values.min(), values.max()
+            if low < 0 or high > 1:
+                values = (values - low) / max(high - low, 1e-300)
+        return np.asarray(values[..., [0, 1, 2] if values.shape[-1] >= 3 else [0, 0, 0]])
 
     def renderer(self) -> Stencil:
         """The image cut into words, which renders at memory speed."""

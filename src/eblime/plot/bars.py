@@ -8,7 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime.explanation import Explanation
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, clean
+from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +32,8 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
         drawn.hlines(place, *inner, color=colour, linewidth=5)
         drawn.plot(centre, place, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_yticks(range(len(order)), [explanation.features[j] for j in order])
-    drawn.set_xlabel(f"importance for {explanation.label!r} (bars: 50 % and 95 %)")
+    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
+    drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
     _head(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
@@ -59,15 +59,15 @@ def compare(
     order = np.argsort(-size, kind="stable")[:top][::-1]
     drawn = axes(ax, (6.4, 1.2 + 0.36 * len(order)))
     for shift, colour, marker, label, entry in (
-        (0.16, FAVOUR, "o", labels[0], first),
-        (-0.16, AGAINST, "s", labels[1], second),
+        (0.16, FAVOUR, "o", caption(labels[0]), first),
+        (-0.16, AGAINST, "s", caption(labels[1]), second),
     ):
         mean, ends = entry.posterior.mean[order], entry.posterior.interval()[order]
         places = np.arange(len(order)) + shift
         drawn.hlines(places, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, places, marker, color=colour, markersize=5, label=label)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_yticks(range(len(order)), [first.features[j] for j in order])
+    drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])
     drawn.set_xlabel("importance (bars: 95 %)")
     drawn.legend(frameon=False, loc="best", fontsize="small")
     clean(drawn)
@@ -78,7 +78,7 @@ def _head(drawn: Any, explanation: Explanation) -> None:
     """What was explained, and how well the line fits, above the picture."""
     post = explanation.posterior
     drawn.set_title(
-        f"{explanation.label}: {explanation.prediction:.3g}    "
+        f"{caption(explanation.label)}: {explanation.prediction:.3g}    "
         f"R² {post.r2:.2f}, {post.n_masks} masks, {post.method}",
         fontsize="medium",
         loc="left",

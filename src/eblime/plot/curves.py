@@ -10,7 +10,7 @@ from eblime._checks import check_count
 from eblime.explanation import Explanation
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, clean, log_ticks
+from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, log_ticks
 from eblime.protocols import Method
 
 if TYPE_CHECKING:
@@ -35,12 +35,12 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
         colour = FAVOUR if post.mean[j] > 0 else AGAINST
         shade = 1 - 0.13 * place
         style = _LINES[place % len(_LINES)]
-        name = explanation.features[j]
+        name = caption(explanation.features[j], 24)
         drawn.plot(x, height[:, place], style, color=colour, alpha=shade, label=name)
         drawn.fill_between(x, height[:, place], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_ylim(bottom=0)
-    drawn.set_xlabel(f"importance for {explanation.label!r}")
+    drawn.set_xlabel(f"importance for {caption(explanation.label)}")
     drawn.set_ylabel("posterior density")
     drawn.legend(
         frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3
@@ -58,7 +58,7 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     drawn = axes(ax, (1.9 + 0.36 * len(order), 1.4 + 0.3 * len(order)))
     field = drawn.imshow(chance, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     drawn.set_xticks(range(len(order)), [str(r + 1) for r in range(len(order))])
-    drawn.set_yticks(range(len(order)), [explanation.features[j] for j in order])
+    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel("rank by |importance|")
     for row, column in zip(*np.nonzero(chance >= 0.05), strict=True):
         value = chance[row, column]
@@ -134,12 +134,12 @@ def convergence(
             ends[:, place].mean(axis=1),
             _LINES[place % 4],
             color=colour,
-            label=explanation.features[j],
+            label=caption(explanation.features[j], 24),
         )
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     log_ticks(drawn)
     drawn.set_xlabel("masks asked")
-    drawn.set_ylabel(f"importance for {explanation.label!r} (95 %)")
+    drawn.set_ylabel(f"importance for {caption(explanation.label)} (95 %)")
     drawn.legend(frameon=False, fontsize="small")
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

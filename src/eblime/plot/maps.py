@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
-from eblime.plot.style import AGAINST, FAVOUR, axes
+from eblime.plot.style import AGAINST, FAVOUR, axes, caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def importance_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = 
         places = (np.arange(-1, labels.shape[1] + 1), np.arange(-1, labels.shape[0] + 1))
         drawn.contour(*places, outline, levels=[0.5], colors=[colour], linewidths=1.6)
         _number(drawn, labels == j, str(j))
-    title = f"{explanation.label}: top {len(chosen)}, green for, orange against"
+    title = f"{caption(explanation.label)}: top {len(chosen)}, green for, orange against"
     drawn.set_xlim(-0.5, labels.shape[1] - 0.5)
     drawn.set_ylim(labels.shape[0] - 0.5, -0.5)
     return _finish(drawn, title)
@@ -98,22 +98,9 @@ def _field(
 def _photo(explanation: Explanation) -> FloatArray:
     """The image as (H, W, 3) floats in [0, 1]."""
     scene: Any = explanation.scene
-    if not hasattr(scene, "labels"):
+    if not hasattr(scene, "photo"):
         raise TypeError("Maps are for images; this explanation is of something else.")
-    pixels = scene.shown
-    stacked = (
-        pixels[..., None]
-        if scene.channel_axis is None
-        else np.moveaxis(pixels, scene.channel_axis, -1)
-    )
-    values = stacked.astype(np.float64)
-    if pixels.dtype == np.uint8:
-        values = values / 255
-    else:
-        low, high = values.min(), values.max()
-        if low < 0 or high > 1:
-            values = (values - low) / max(high - low, 1e-300)
-    return np.asarray(values[..., [0, 1, 2] if values.shape[-1] >= 3 else [0, 0, 0]])
+    return np.asarray(scene.photo())
 
 
 def _labels(explanation: Explanation) -> NDArray[np.intp]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from eblime._text import printable
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AGAINST", "FAVOUR", "INK", "NEUTRAL", "axes", "clean", "log_ticks"]
+__all__ = ["AGAINST", "FAVOUR", "INK", "NEUTRAL", "axes", "caption", "clean", "log_ticks"]
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green and vermilion: for and against
 NEUTRAL, INK = "#767676", "#222222"
@@ -22,6 +24,13 @@ def axes(ax: Axes | None, size: tuple[float, float]) -> Any:
     except ImportError as error:
         raise ImportError("Pictures need matplotlib: pip install matplotlib.") from error
     return Figure(figsize=size, layout="constrained").subplots()
+
+
+def caption(text: object, longest: int = 40) -> str:
+    """A name from outside as matplotlib draws it: no formulas, no hidden legends, not too long."""
+    shown = printable(text)
+    short = shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
+    return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
 def log_ticks(ax: Any) -> None:

@@ -1,0 +1,244 @@
+"use strict";
+(() => {
+  const SVG = "http://www.w3.org/2000/svg";
+  const sections = [];
+  let level = Number(document.getElementById("level").value);
+  let measure = "mean";
+
+  const make = (name, attributes, parent, content) => {
+    const svg = ["svg", "path", "line", "circle", "text", "rect"].includes(name);
+    const node = svg ? document.createElementNS(SVG, name) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes || {})) node.setAttribute(key, value);
+    if (content !== undefined) node.textContent = content;
+    if (parent) parent.append(node);
+    return node;
+  };
+  const percent = (share) => `${Math.round(100 * share)} %`;
+  const chance = (share) => (share > 0.9995 ? "> .999" : share < 0.0005 ? "< .001" : share.toFixed(3).replace(/^0/, ""));
+
+  class Section {
+    constructor(root) {
+      this.root = root;
+      this.data = JSON.parse(root.querySelector(".numbers").textContent);
+      this.sure = Boolean(this.data.low);
+      this.place = new Map(this.data.index.map((feature, place) => [feature, place]));
+      this.rows = [...root.querySelectorAll("tbody tr")];
+      this.marks = [...root.querySelectorAll("figure [data-feature]")];
+      this.view = root.querySelector("figure > [tabindex]");
+      this.detail = root.querySelector(".detail");
+      this.chosen = 0;
+      this.scale();
+      this.listen();
+      this.paint();
+      this.choose(0);
+    }
+
+    scale() {
+      const ends = [0, ...this.data.mean];
+      if (this.sure) for (const list of [this.data.low, this.data.high]) for (const row of list) ends.push(row[row.length - 1]);
+      const low = Math.min(...ends), high = Math.max(...ends), room = 0.02 * (high - low || 1);
+      this.low = low - room;
+      this.high = high + room;
+      const power = Math.floor(Math.log10(Math.max(-low, high) || 1));
+      const decimals = Math.max(0, 3 - power);
+      this.number = power < -4 || power > 6 ? (value) => value.toExponential(2) : (value) => value.toFixed(decimals).replace("-", "\u2212");
+    }
+
+    listen() {
+      const pick = (event) => {
+        const node = event.target.closest("[data-feature]");
+        if (!node || !this.root.contains(node)) return;
+        const place = this.place.get(Number(node.dataset.feature));
+        if (place !== undefined && place !== this.chosen) this.choose(place);
+      };
+      for (const kind of ["pointerover", "click", "focusin"]) {
+        this.root.addEventListener(kind, pick);
+      }
+      this.rows.forEach((row, place) => { row.tabIndex = place === 0 ? 0 : -1; });
+      this.root.addEventListener("keydown", (event) => {
+        const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
+        const inside = event.target === this.view || event.target.closest("tbody tr");
+        const jump = { Home: 0, End: this.last() }[event.key];
+        if (!inside || (step === undefined && jump === undefined)) return;
+        event.preventDefault();
+        const place = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last());
+        this.choose(place);
+        if (event.target !== this.view) this.rows[place].focus();
+      });
+      const all = this.root.querySelector(".all");
+      if (all) {
+        all.addEventListener("click", () => {
+          const open = this.root.classList.toggle("open");
+          all.setAttribute("aria-expanded", String(open));
+          all.textContent = open ? "Show fewer" : `Show all ${this.rows.length}`;
+        });
+      }
+    }
+
+    last() {
+      const seen = this.root.classList.contains("open") || !this.rows.some((row) => row.classList.contains("more"));
+      return this.view || seen ? this.rows.length - 1 : this.rows.filter((row) => !row.classList.contains("more")).length - 1;
+    }
+
+    colour(place) {
+      if (!this.sure) return this.data.mean[place] > 0 ? "var(--for)" : "var(--against)";
+      if (this.data.low[place][level] > 0) return "var(--for)";
+      return this.data.high[place][level] < 0 ? "var(--against)" : "var(--neutral)";
+    }
+
+    paint() {
+      const d = this.data;
+      this.rows.forEach((row, place) => {
+        this.bar(row.querySelector(".bar"), place);
+        row.querySelector(".value").textContent = this.number(d.mean[place]);
+        if (!this.sure) return;
+        row.querySelector(".ends").textContent = `${this.number(d.low[place][level])} to ${this.number(d.high[place][level])}`;
+        row.querySelector(".chance").textContent = chance(d.positive[place]);
+      });
+      this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
+      this.tint();
+    }
+
+    bar(cell, place) {
+      const d = this.data, x = (value) => (100 * (value - this.low)) / (this.high - this.low);
+      cell.replaceChildren();
+      const svg = make("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true" }, cell);
+      make("line", { x1: x(0), x2: x(0), y1: 0, y2: 20, class: "axis", "vector-effect": "non-scaling-stroke" }, svg);
+      const from = this.sure ? d.low[place][level] : Math.min(0, d.mean[place]);
+      const to = this.sure ? d.high[place][level] : Math.max(0, d.mean[place]);
+      const bar = make("rect", { x: x(from), width: Math.max(x(to) - x(from), 0.3), y: 6, height: 8, rx: 0.6 }, svg);
+      bar.style.fill = this.colour(place);
+      const tick = make("line", { x1: x(d.mean[place]), x2: x(d.mean[place]), y1: 3, y2: 17, "vector-effect": "non-scaling-stroke" }, svg);
+      tick.style.stroke = "var(--ink)";
+      tick.style.strokeWidth = "2";
+    }
+
+    shade(place) {
+      const d = this.data;
+      if (measure === "sd" && this.sure) {
+        const low = Math.min(...d.sd), high = Math.max(...d.sd);
+        return ["#0072b2", 0.08 + 0.8 * (high > low ? (d.sd[place] - low) / (high - low) : 0)];
+      }
+      if (measure === "top" && this.sure) return ["#b0006d", 0.8 * d.top[place]];
+      const most = Math.max(...d.mean.map(Math.abs)) || 1;
+      return [d.mean[place] > 0 ? "#009e73" : "#d55e00", (0.75 * Math.abs(d.mean[place])) / most];
+    }
+
+    tint() {
+      for (const mark of this.marks) {
+        const place = this.place.get(Number(mark.dataset.feature));
+        if (place === undefined) continue;
+        const [colour, opacity] = this.shade(place);
+        if (mark instanceof SVGElement) {
+          mark.style.fill = colour;
+          mark.style.fillOpacity = String(opacity);
+        } else {
+          mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(70 * opacity)}%, transparent)`;
+          mark.style.borderBottomColor = this.colour(place) === "var(--neutral)" ? "transparent" : this.colour(place);
+        }
+      }
+    }
+
+    choose(place) {
+      this.chosen = place;
+      const feature = String(this.data.index[place]);
+      for (const node of this.marks) {
+        const on = node.dataset.feature === feature;
+        node.classList.toggle("chosen", on);
+        if (on && node instanceof SVGElement) this.halo(node);
+      }
+      this.rows.forEach((row, k) => {
+        row.classList.toggle("chosen", k === place);
+        row.tabIndex = k === place ? 0 : -1;
+      });
+      this.tell(place);
+    }
+
+    halo(node) {
+      const group = node.parentNode;
+      for (const old of group.querySelectorAll(".halo")) old.remove();
+      for (const kind of ["outer", "inner"]) make("path", { d: node.getAttribute("d"), class: `halo ${kind}` }, group);
+    }
+
+    tell(place) {
+      const d = this.data, box = this.detail;
+      box.replaceChildren();
+      make("bdi", {}, make("h3", {}, box), d.name[place]);
+      const list = make("dl", {}, box);
+      const say = (head, words) => { make("dt", {}, list, head); make("dd", {}, list, words); };
+      say("mean", this.number(d.mean[place]));
+      if (!this.sure) {
+        make("p", {}, box, "A point estimate: no interval, no probability.");
+        return;
+      }
+      say(`${percent(d.levels[level])} interval`, `${this.number(d.low[place][level])} to ${this.number(d.high[place][level])}`);
+      say("sd", this.number(d.sd[place]));
+      say("P(> 0)", chance(d.positive[place]));
+      say(`P(top ${d.k})`, chance(d.top[place]));
+      if (d.density.length) this.density(box, place);
+    }
+
+    density(box, place) {
+      const d = this.data, from = d.from[place], to = d.to[place], heights = d.density[place];
+      const wide = 300, tall = 120, base = 100;
+      const left = Math.min(from, to > 0 && from > 0 && from < 0.6 * to ? 0 : from);
+      const right = Math.max(to, from < 0 && to < 0 && to > 0.6 * from ? 0 : to);
+      const x = (value) => 6 + (288 * (value - left)) / (right - left);
+      const at = (k) => from + ((to - from) * k) / (heights.length - 1);
+      const y = (height) => base - 0.09 * height;
+      const svg = make("svg", { viewBox: `0 0 ${wide} ${tall}`, role: "img", "aria-label": "Posterior density" }, box);
+      const points = heights.map((height, k) => [at(k), height]);
+      const line = (list) => list.map(([value, height], k) => `${k ? "L" : "M"}${x(value).toFixed(1)} ${y(height).toFixed(1)}`).join("");
+      const between = (value) => {
+        const k = Math.min(Math.max(((value - from) / (to - from)) * (heights.length - 1), 0), heights.length - 1);
+        const below = Math.min(Math.floor(k), heights.length - 2);
+        return heights[below] + (k - below) * (heights[below + 1] - heights[below]);
+      };
+      const low = Math.max(d.low[place][level], from), high = Math.min(d.high[place][level], to);
+      const within = [[low, between(low)], ...points.filter(([value]) => value > low && value < high), [high, between(high)]];
+      const shade = make("path", { d: `${line(within)}L${x(high)} ${base}L${x(low)} ${base}Z`, class: "shade" }, svg);
+      shade.style.fill = this.colour(place);
+      make("path", { d: line(points), class: "curve" }, svg);
+      make("line", { x1: 0, x2: wide, y1: base, y2: base, class: "axis" }, svg);
+      if (left <= 0 && right >= 0) {
+        make("line", { x1: x(0), x2: x(0), y1: 4, y2: base, class: "zero" }, svg);
+        make("text", { x: x(0), y: tall - 6, "text-anchor": "middle" }, svg, "0");
+      }
+      for (const value of [low, high]) {
+        if (Math.abs(x(value) - x(0)) > 24 || left > 0 || right < 0) {
+          make("text", { x: Math.min(Math.max(x(value), 18), wide - 18), y: tall - 6, "text-anchor": "middle" }, svg, this.number(value));
+        }
+      }
+    }
+  }
+
+  for (const root of document.querySelectorAll(".explanation")) sections.push(new Section(root));
+  document.getElementById("level").addEventListener("input", (event) => {
+    level = Number(event.target.value);
+    const words = percent(sections[0].data.levels[level]);
+    event.target.setAttribute("aria-valuetext", words);
+    document.getElementById("level-shown").textContent = words;
+    for (const section of sections) {
+      section.paint();
+      section.choose(section.chosen);
+    }
+  });
+  for (const radio of document.querySelectorAll("input[name=measure]")) {
+    radio.addEventListener("change", () => {
+      measure = radio.value;
+      for (const section of sections) section.tint();
+    });
+  }
+  const grey = document.getElementById("grey");
+  if (!document.querySelector(".photo")) grey.parentNode.hidden = true;
+  grey.addEventListener("change", () => document.body.classList.toggle("colour", !grey.checked));
+  if (!sections.some((section) => section.sure)) {
+    document.querySelector(".controls .level").hidden = true;
+    document.querySelector(".controls .measure").hidden = true;
+  }
+  const root = document.documentElement;
+  document.getElementById("theme").addEventListener("click", () => {
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+  });
+})();

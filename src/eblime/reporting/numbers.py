@@ -1,0 +1,78 @@
+"""The numbers a page needs, small enough to travel in it: levels, intervals, densities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from eblime._text import printable
+from eblime._types import FloatArray, IntArray
+from eblime.core.empirical import PointMass
+from eblime.explanation import Explanation
+
+__all__ = ["LEVELS", "MOST", "page_numbers", "reading_order"]
+
+LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
+MOST = 250  # features that come with all their numbers; a page stays below 400 KB
+_POINTS = 41  # of a density
+
+
+def reading_order(explanation: Explanation) -> IntArray:
+    """Features from the most to the least important, by the size of their means."""
+    return np.argsort(-np.abs(explanation.posterior.mean), kind="stable")
+
+
+def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
+    """Everything the page's controls need, as plain lists, features in reading order.
+
+    `low` and `high` have one row a feature and one entry a level, `from`, `to` and `density` draw
+    the marginal between its 0.2 and 99.8 % quantiles. A point estimate has its means alone.
+    """
+    post, order = explanation.posterior, reading_order(explanation)[:MOST]
+    names = explanation.features
+    found: dict[str, Any] = {
+        "label": printable(explanation.label),
+        "levels": LEVELS,
+        "k": k,
+        "index": [int(j) for j in order],
+        "name": [printable(names[j]) for j in order],
+        "mean": _short(post.mean[order]),
+    }
+    if isinstance(post.law, PointMass):
+        return found
+    tails = np.array([(1 - level) / 2 for level in LEVELS])
+    quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
+    low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
+    return found | {
+        "sd": _short(post.sd[order]),
+        "positive": _short(post.prob_positive()[order], 3),
+        "top": _short(post.top_k_probability(k)[order], 3),
+        "low": _short(low.T),
+        "high": _short(high.T),
+        "from": _short(quantiles[-2]),
+        "to": _short(quantiles[-1]),
+        "density": _densities(explanation, order, quantiles[-2], quantiles[-1]),
+    }
+
+
+def _densities(
+    explanation: Explanation, order: IntArray, start: FloatArray, end: FloatArray
+) -> list[list[int]]:
+    """Marginal densities between two ends, as whole numbers with 1000 at the highest point."""
+    post = explanation.posterior
+    if not (start < end).all():  # a score that never moved: every importance is zero
+        return []
+    x = np.empty((_POINTS, post.n_features))
+    x[:] = post.mean
+    x[:, order] = np.linspace(start, end, _POINTS)
+    x[x == 0] = 1e-12 * (end - start).max()  # the half-Cauchy leaves a spike of no mass at zero
+    height = post.pdf(x)[:, order]
+    return [[int(v) for v in np.round(1000 * column / column.max())] for column in height.T]
+
+
+def _short(values: FloatArray, digits: int = 4) -> Any:
+    """Nested lists of numbers of a few significant digits."""
+    if values.ndim > 1:
+        return [_short(row, digits) for row in values]
+    return [float(f"{value:.{digits}g}") for value in values]

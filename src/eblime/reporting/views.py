@@ -1,0 +1,86 @@
+"""What was explained, drawn so that its features can be pointed at."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from eblime._text import printable
+from eblime._types import FloatArray
+from eblime.explanation import Explanation
+from eblime.reporting.outlines import outlines
+
+__all__ = ["scene_view", "text"]
+
+FAVOUR, AGAINST = "#009E73", "#D55E00"
+_LONGEST = 640  # pixels of a photo's longer side in a page
+_OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
+
+
+def text(value: object) -> str:
+    """Any string from outside, as text of a page."""
+    return escape(printable(value), quote=True)
+
+
+def scene_view(explanation: Explanation) -> str:
+    """The input with its features marked, or nothing where the list of features says it all."""
+    if hasattr(explanation.scene, "photo"):
+        return _photo_view(explanation)
+    return ""
+
+
+def _photo_view(explanation: Explanation) -> str:
+    """The photo, and over it one outline a superpixel, tinted by its mean."""
+    scene: Any = explanation.scene
+    photo, labels = scene.photo(), scene.labels
+    height, width = labels.shape
+    shrink = max(1.0, max(height, width) / _LONGEST)
+    while True:
+        small = _thinned(labels, round(height / shrink), round(width / shrink))
+        paths = outlines(small)
+        if sum(map(len, paths)) <= _OUTLINE_BYTES or min(small.shape) < 64:
+            break
+        shrink *= 1.5
+    paths += [""] * (scene.n_features - len(paths))
+    mean = explanation.posterior.mean
+    strongest = np.abs(mean).max() or 1.0
+    shapes = "".join(
+        f'<path d="{path}" data-feature="{j}" fill="{FAVOUR if mean[j] > 0 else AGAINST}" '
+        f'fill-opacity="{0.75 * abs(mean[j]) / strongest:.2f}">'
+        f"<title>{text(explanation.features[j])}: {mean[j]:.3g}</title></path>"
+        for j, path in enumerate(paths)
+        if path
+    )
+    rows, columns = small.shape
+    small_photo = ' class="pixels"' if max(height, width) <= 128 else ""
+    return (
+        f'<svg class="photo" viewBox="0 0 {columns} {rows}" tabindex="0" role="application" '
+        'aria-label="The photo; arrow keys go from one superpixel to the next by importance">'
+        f'<image href="{_data_uri(photo)}" width="{columns}" height="{rows}" '
+        f'preserveAspectRatio="none"{small_photo}/><g class="superpixels">{shapes}</g></svg>'
+    )
+
+
+def _thinned(labels: Any, rows: int, columns: int) -> Any:
+    """A label picture of another size: the nearest label, no new ones."""
+    height, width = labels.shape
+    down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
+    across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
+    return labels[down][:, across]
+
+
+def _data_uri(photo: FloatArray) -> str:
+    """A picture inside the page: JPEG for photos, PNG for small ones."""
+    from PIL import Image
+
+    image = Image.fromarray(np.round(255 * photo).astype(np.uint8))
+    image.thumbnail((_LONGEST, _LONGEST))
+    small = max(image.size) <= 128
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG" if small else "JPEG", quality=86, optimize=True)
+    kind = "png" if small else "jpeg"
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"

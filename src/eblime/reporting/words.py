@@ -1,0 +1,95 @@
+"""What an explanation says, in plain words: the page, the notebook and the terminal share them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eblime.core.empirical import PointMass
+from eblime.explanation import Explanation
+
+__all__ = ["cautions", "fit_sentence", "settings"]
+
+POOR, FAIR = 0.5, 0.75  # R^2 below which the line is a rough sketch, and a fair one
+
+_DESIGNS = {
+    "bernoulli": "each feature shown or hidden by the toss of a coin",
+    "paired": "tosses of a coin, each mask followed by its opposite",
+    "exhaustive": "every mask there is",
+}
+
+
+def fit_sentence(explanation: Explanation) -> str:
+    """How much of the model the line explains."""
+    r2 = explanation.posterior.r2
+    share = f"{100 * max(r2, 0):.0f} %"
+    return f"The linear fit explains {share} of how the score moves (R² {r2:.2f})."
+
+
+def cautions(explanation: Explanation) -> list[str]:
+    """What a reader must know before believing the numbers; empty where all is well."""
+    post, found = explanation.posterior, []
+    if not post.r2 >= POOR:
+        found.append(
+            "The linear fit is poor: the importances are a rough sketch of the model here, however "
+            "narrow their intervals. Other features, such as larger superpixels, or a narrower "
+            "kernel may describe it better."
+        )
+    elif post.r2 < FAIR:
+        found.append(
+            "The linear fit is only fair: the model does more here than add up its features."
+        )
+    if isinstance(post.law, PointMass):
+        found.append(f"{post.method} is a point estimate: it does not say how sure it is.")
+    elif not explanation.exhaustive and post.ess < 2 * post.n_features:
+        found.append(
+            f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "
+            "more masks will narrow the intervals."
+        )
+    if explanation.exhaustive:
+        found.append(
+            f"All {len(explanation.masks)} masks were asked: no sampling error is left, and the "
+            "intervals show the lack of linear fit alone."
+        )
+    return found
+
+
+def settings(explanation: Explanation) -> list[tuple[str, str]]:
+    """The settings as pairs of a heading and a sentence, in reading order."""
+    post, made = explanation.posterior, explanation.provenance
+    lam = post.lam
+    design = str(made.get("design", "unknown"))
+    asked = "exhaustive" if explanation.exhaustive else design
+    pairs = [
+        ("Features", f"{post.n_features}"),
+        ("Masks", f"{post.n_masks}: {_DESIGNS.get(asked, asked)}"),
+        ("Weights", f"{made.get('kernel', 'unknown')}; effective sample size {post.ess:.1f}"),
+        ("Method", f"{post.method}: {made.get('method', 'unknown')}"),
+        ("Ridge parameter", _ridge(lam)),
+        ("Seed", _seed(made)),
+        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
+    ]
+    versions = made.get("versions")
+    if isinstance(versions, Mapping):
+        pairs.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
+    return pairs
+
+
+def _ridge(lam: Any) -> str:
+    """The posterior of lambda in a few words."""
+    low, high = lam.quantile([0.025, 0.975])
+    if low == high:
+        return f"fixed at {low:.4g}"
+    return f"median {lam.median:.3g}, 95 % from {low:.3g} to {high:.3g}"
+
+
+def _seed(made: Mapping[str, Any]) -> str:
+    """The seed, or a word on why there is none."""
+    seed = made.get("seed")
+    return "none: another run gives other masks" if seed is None else str(seed)
+
+
+def _time(made: Mapping[str, Any]) -> str:
+    """How long it took, where that is known."""
+    seconds = made.get("seconds")
+    return "" if seconds is None else f" in {seconds:.1f} s"

@@ -1,0 +1,203 @@
+"""The page as text: safe whatever the names, small, and true."""
+
+import dataclasses
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hostile import NASTY, SCRIPT, names, renamed
+from hypothesis import given, settings
+from test_storage import explained
+
+import eblime
+from eblime._text import printable
+from eblime.reporting.outlines import outlines
+from eblime.reporting.words import cautions
+
+EXPLAINED = explained()
+
+
+class Reader(HTMLParser):
+    """Collects the tags of a page, its headings and its scripts."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.attributes, self.text, self.open = [], [], {}, []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        """Note a tag."""
+        self.tags.append(tag)
+        self.attributes += [name for name, _ in attributes]
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        """Close it."""
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        """Keep what is inside."""
+        if self.open:
+            self.text.setdefault(self.open[-1], []).append(data)
+
+
+PLAIN = Reader(EXPLAINED.to_html())
+
+
+@settings(max_examples=200)
+@given(name=names)
+def test_hostile_names_are_text_of_the_page(name):
+    """The same tags whatever the names, no handlers, and the names are read as they are."""
+    page = renamed(EXPLAINED, name).to_html()
+    found = Reader(page)
+    data = json.loads(found.text["script"][0])
+
+    page.encode("utf8")
+    assert found.tags == PLAIN.tags
+    assert not [attribute for attribute in found.attributes if attribute.startswith("on")]
+    assert printable(name) in data["name"]
+    assert "".join(found.text["bdi"]).count(printable(name)) >= len(EXPLAINED.features) or not name
+
+
+@settings(max_examples=200)
+@given(name=names)
+def test_hostile_names_are_text_of_the_notebook(name):
+    """The fragment has the tags it always has."""
+    found = Reader(renamed(EXPLAINED, name)._repr_html_())
+
+    assert found.tags == Reader(EXPLAINED._repr_html_()).tags
+    assert "script" not in found.tags
+
+
+@settings(max_examples=200)
+@given(name=names)
+def test_hostile_names_come_through_json(name):
+    """What is written in UTF-8 and read again is the name itself."""
+    text = renamed(EXPLAINED, name).to_json().encode("utf8")
+    found = json.loads(text)
+
+    assert found["label"] == name
+    assert found["features"][0]["name"] == name
+
+
+@settings(max_examples=200)
+@given(name=names)
+def test_hostile_names_give_the_terminal_no_orders(name):
+    """The printed explanation has its lines and nothing that is not a sign."""
+    text = str(renamed(EXPLAINED, name))
+
+    assert len(text.splitlines()) == len(str(EXPLAINED).splitlines())
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+    text.encode("utf8")
+
+
+@pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no emoji
+@pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")
+@pytest.mark.parametrize("name", NASTY)
+def test_hostile_names_can_be_drawn(name):
+    """No formula is parsed, no legend goes missing."""
+    e = renamed(EXPLAINED, name)
+    for kind in ("intervals", "density", "ranks", "map"):
+        e.plot(kind).figure.canvas.print_figure("/dev/null", format="png")
+    legend = e.plot("density").get_legend()
+
+    assert len(legend.get_texts()) == 5
+
+
+def test_the_page_sends_nothing_and_runs_nothing_else():
+    """Its policy names the hashes of its one style and one script, and nothing besides."""
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', EXPLAINED.to_html())[1]
+
+    assert "default-src &#x27;none&#x27;" in policy
+    assert "unsafe" not in policy
+    assert PLAIN.tags.count("script") == 2  # the numbers and the program
+    assert "style" not in PLAIN.attributes
+    assert "http" not in EXPLAINED.to_html().replace("http-equiv", "").replace(
+        "http://www.w3.org/2000/svg", ""
+    )
+
+
+def test_the_page_is_small_whatever_the_number_of_features(rng):
+    """Under 400 KB without the photo, for 2,000 features with long names."""
+    p = 2000
+    masks = rng.integers(0, 2, (300, p)).astype(float)
+    post = eblime.fit(masks, masks @ rng.standard_normal(p))
+    scene = type(
+        "Words", (), {"n_features": p, "features": [f"word {j} of many" for j in range(p)]}
+    )
+    e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene())
+    page = e.to_html()
+
+    assert len(page.encode()) < 400_000
+    assert "1750 less important features are left out" in page
+
+
+def test_several_explanations_share_one_page(tmp_path):
+    """A list of them with links, and the page is written where asked."""
+    page = eblime.report([EXPLAINED, explained("bayeslime")], tmp_path / "r.html", title="Two")
+
+    assert page == (tmp_path / "r.html").read_text(encoding="utf8")
+    assert page.count('class="explanation"') == 2
+    assert "<title>Two</title>" in page
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"), [([], "an empty list"), (["x"], "got str"), (3, "not iterable")]
+)
+def test_a_report_needs_explanations(given_, words):
+    """What is no explanation is refused."""
+    with pytest.raises(TypeError, match=words):
+        eblime.report(given_)
+
+
+def test_a_poor_fit_is_said():
+    """Beside narrow intervals, R^2 decides whether to believe the line."""
+    poor = dataclasses.replace(
+        EXPLAINED, posterior=dataclasses.replace(EXPLAINED.posterior, r2=0.2), exhaustive=False
+    )
+
+    assert "poor" in cautions(poor)[0]
+    assert 'class="note warning"' in poor.to_html()
+    assert not any("poor" in note for note in cautions(EXPLAINED))
+
+
+def test_settings_are_told_in_words():
+    """The seed, the number of calls, the method and the versions are on the page."""
+    page = EXPLAINED.to_html()
+
+    for words in ("Model calls", "ExponentialKernel", "Seed", "effective sample size"):
+        assert words in page
+
+
+def covered(path, shape):
+    """Pixels inside an SVG path of straight runs, by the even-odd rule."""
+    inside = np.zeros(shape, dtype=bool)
+    for loop in path.split("z")[:-1]:
+        x, y = (int(number) for number in re.match(r"M(\d+) (\d+)", loop).groups())
+        corners = [(x, y)]
+        for way, run in re.findall(r"([hv])(-?\d+)", loop):
+            x, y = (x + int(run), y) if way == "h" else (x, y + int(run))
+            corners.append((x, y))
+        for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1], strict=True):
+            if x0 == x1:
+                inside[min(y0, y1) : max(y0, y1), x0:] ^= True
+    return inside
+
+
+@pytest.mark.parametrize("shape", [(7, 9), (1, 6), (6, 1), (15, 15)])
+def test_outlines_hold_their_superpixel_exactly(rng, shape):
+    """Ragged labels with islands, holes and corners that touch."""
+    labels = np.unique(rng.integers(0, 4, shape), return_inverse=True)[1].reshape(shape)
+    for j, path in enumerate(outlines(labels)):
+        np.testing.assert_array_equal(covered(path, shape), labels == j)
+
+
+def test_the_script_of_the_page_is_untouched_by_names():
+    """A name that closes the script does not."""
+    page = renamed(EXPLAINED, SCRIPT).to_html()
+
+    assert page.count("</script>") == 2
