@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: demo test check format bench docs clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python examples/demo.py
+	$(BIN)/eblime demo --open
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto

@@ -80,8 +80,9 @@ class Explanation:
     def plot(self, kind: str = "intervals", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
-        Kinds: "intervals" (default), "density", "ranks", "lambda", "convergence"; for images also
-        "map", "uncertainty", "top_k" and "sign". Settings go to the function of `eblime.plot`.
+        Kinds: "intervals" (default), "means", "density", "ranks", "lambda", "convergence"; for
+        images also "map", "uncertainty", "top_k" and "sign". Settings go to the function of
+        `eblime.plot`.
         """
         from eblime.plot.kinds import KINDS
 

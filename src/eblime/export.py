@@ -11,7 +11,6 @@ import numpy as np
 
 from eblime._checks import check_level
 from eblime._types import FloatArray, RNGLike
-from eblime.core.empirical import PointMass
 from eblime.explanation import Explanation
 
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
@@ -26,7 +25,7 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
     """
     level = check_level("prob", prob)
     post = explanation.posterior
-    certain = not isinstance(post.law, PointMass)
+    certain = post.has_spread
     columns: dict[str, FloatArray] = {"mean": post.mean}
     if certain:
         low, high = post.interval(level).T

@@ -66,5 +66,5 @@ def test_maps_take_any_image(layout):
 
 def test_unknown_kinds_are_refused(explanation):
     """By name, with the list."""
-    with pytest.raises(ValueError, match=r"`kind` must be one of 'intervals', 'density'"):
+    with pytest.raises(ValueError, match=r"`kind` must be one of 'intervals', 'means'"):
         explanation.plot("pie")

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_choice, check_count, check_level, check_prob
 from eblime._types import FloatArray, IntArray, RNGLike
-from eblime.core.empirical import NoSpreadError
+from eblime.core.empirical import NoSpreadError, PointMass
 from eblime.core.lam import LambdaLaw
 from eblime.core.mixture import Draws
 from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
@@ -73,6 +73,11 @@ class Posterior:
     def n_features(self) -> int:
         """Number of features, p."""
         return self.law.n_features
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether there is a spread to speak of: False for a point estimate."""
+        return not isinstance(self.law, PointMass)
 
     @property
     def mean(self) -> FloatArray:

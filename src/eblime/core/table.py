@@ -11,7 +11,7 @@ from eblime._text import printable, width
 from eblime._types import FloatArray
 from eblime.core.empirical import NoSpreadError
 
-__all__ = ["importance_table"]
+__all__ = ["align", "decimals", "importance_table", "written"]
 
 
 class Summarised(Protocol):
@@ -52,20 +52,20 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
         chance = [f"{value:.3f}" for value in post.prob_positive()[order]]
     except NoSpreadError:
         chance = []
-    digits = _digits(columns)
-    cells = [labels, *([_number(v, digits) for v in column] for column in columns)]
+    digits = decimals(columns)
+    cells = [labels, *([written(v, digits) for v in column] for column in columns)]
     cells += [chance] if chance else []
     lines = [
         f"{post.method}: {post.n_masks} masks, R2 {post.r2:.3f}, "
         f"effective sample size {post.ess:.1f}",
-        *_align(head, cells),
+        *align(head, cells),
     ]
     if len(mean) > top:
         lines.append(f"... and {len(mean) - top} more features")
     return "\n".join(lines)
 
 
-def _digits(columns: list[FloatArray]) -> int | None:
+def decimals(columns: list[FloatArray]) -> int | None:
     """Decimals that show three digits of the largest number, None where exponents read better."""
     finite = np.abs(np.concatenate(columns))
     finite = finite[np.isfinite(finite)]
@@ -76,12 +76,12 @@ def _digits(columns: list[FloatArray]) -> int | None:
     return max(0, 3 - power) if -4 <= power <= 6 else None
 
 
-def _number(value: float, digits: int | None) -> str:
+def written(value: float, digits: int | None) -> str:
     """Format one number."""
     return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
 
 
-def _align(head: list[str], cells: list[list[str]]) -> list[str]:
+def align(head: list[str], cells: list[list[str]]) -> list[str]:
     """Pad the columns: names to the left, numbers to the right."""
     widths = [max(width(h), *map(width, column)) for h, column in zip(head, cells, strict=True)]
     rows = [head, *zip(*cells, strict=True)]

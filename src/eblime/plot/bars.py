@@ -13,7 +13,7 @@ from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clea
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["compare", "intervals"]
+__all__ = ["compare", "intervals", "means"]
 
 
 def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -34,6 +34,22 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
+    _head(drawn, explanation)
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
+    """The most important features as bars from zero, for methods that give a point estimate."""
+    check_count("top", top)
+    mean = explanation.posterior.mean
+    order = np.argsort(-np.abs(mean), kind="stable")[:top][::-1]
+    drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
+    colours = [FAVOUR if mean[j] > 0 else AGAINST for j in order]
+    drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
+    drawn.axvline(0, color=INK, linewidth=0.8)
+    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
+    drawn.set_xlabel(f"importance for {caption(explanation.label)}")
     _head(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

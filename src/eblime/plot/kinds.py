@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eblime.plot.bars import intervals
+from eblime.plot.bars import intervals, means
 from eblime.plot.curves import convergence, densities, ranks, ridge
 from eblime.plot.maps import importance_map, sign_map, top_k_map, uncertainty_map
 
@@ -13,6 +13,7 @@ __all__ = ["KINDS"]
 
 KINDS: dict[str, Callable[..., Any]] = {
     "intervals": intervals,
+    "means": means,
     "density": densities,
     "ranks": ranks,
     "lambda": ridge,

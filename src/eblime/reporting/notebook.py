@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from eblime.core.empirical import PointMass
 from eblime.explanation import Explanation
 from eblime.reporting.numbers import reading_order
 from eblime.reporting.views import AGAINST, FAVOUR, scene_view, text
@@ -33,7 +32,7 @@ def fragment(explanation: Explanation) -> str:
 def _table(explanation: Explanation) -> str:
     """Names, bars and numbers of the first features."""
     post, order = explanation.posterior, reading_order(explanation)[:_ROWS]
-    certain = not isinstance(post.law, PointMass)
+    certain = post.has_spread
     mean = post.mean[order]
     low, high = post.interval()[order].T if certain else (np.minimum(mean, 0), np.maximum(mean, 0))
     start, end = min(0.0, low.min()), max(0.0, high.max())

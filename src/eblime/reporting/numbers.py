@@ -8,7 +8,6 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
-from eblime.core.empirical import PointMass
 from eblime.explanation import Explanation
 
 __all__ = ["LEVELS", "MOST", "page_numbers", "reading_order"]
@@ -39,7 +38,7 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order]),
     }
-    if isinstance(post.law, PointMass):
+    if not post.has_spread:
         return found
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]

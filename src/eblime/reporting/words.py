@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from eblime.core.empirical import PointMass
 from eblime.explanation import Explanation
 
 __all__ = ["cautions", "fit_sentence", "settings"]
@@ -39,7 +38,7 @@ def cautions(explanation: Explanation) -> list[str]:
         found.append(
             "The linear fit is only fair: the model does more here than add up its features."
         )
-    if isinstance(post.law, PointMass):
+    if not post.has_spread:
         found.append(f"{post.method} is a point estimate: it does not say how sure it is.")
     elif not explanation.exhaustive and post.ess < 2 * post.n_features:
         found.append(

@@ -1,0 +1,1 @@
+"""The command line: parse, call the public API, write files. No numerics here."""

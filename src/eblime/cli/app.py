@@ -1,0 +1,79 @@
+"""The `eblime` command."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from eblime._text import printable
+from eblime._version import __version__
+from eblime.cli.demo import demo
+from eblime.cli.explain import explain_app, first_line
+from eblime.cli.show import compare, show
+from eblime.cli.terminal import say
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="eblime",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(explain_app, name="explain")
+app.command()(demo)
+app.command()(show)
+app.command()(compare)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"eblime {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _eblime(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where an error came from; goes anywhere.")
+    ] = False,
+) -> None:
+    """Explain the predictions of any black-box model, and say how sure every number is."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; an error is one line and exit code 2, a traceback with --debug."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in words
+    words = [word for word in words if word != "--debug"]
+    if not debug:
+        warnings.showwarning = _tell_warning
+    try:
+        code = app(words, prog_name="eblime", standalone_mode=False)
+    except KeyboardInterrupt:
+        say("Stopped.", error=True)
+        sys.exit(130)
+    except Exception as error:
+        if debug:
+            raise
+        if type(error).__name__ == "Abort":
+            sys.exit(130)
+        told = getattr(error, "format_message", None)  # a wrong option, in the parser's own words
+        message = " ".join(told().split()) if callable(told) else first_line(error)
+        hint = " See eblime --help." if callable(told) else ""
+        say(f"Error: {printable(message)}{hint}", error=True)
+        sys.exit(getattr(error, "exit_code", 2) or 2)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _tell_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """A warning is a line for people, without the place in our code."""
+    say(f"Warning: {printable(' '.join(str(message).split()))}", error=True)

@@ -1,0 +1,54 @@
+"""What a command leaves behind: explanation, numbers, picture and page, side by side."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+
+from eblime.explanation import Explanation
+
+__all__ = ["free_names", "json_line", "make_folder", "write_all"]
+
+
+def make_folder(path: Path) -> Path:
+    """The folder to write to, made where it is missing; refused before any model call."""
+    if path.exists() and not path.is_dir():
+        raise NotADirectoryError(f"--out must be a folder; {str(path)!r} is a file.")
+    path.mkdir(parents=True, exist_ok=True)
+    probe = path / ".eblime-write-test"
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise PermissionError(f"--out must be writable; {str(path)!r} is not ({error}).") from error
+    return path
+
+
+def write_all(
+    explanation: Explanation, folder: Path, name: str, *, title: str, prob: float, top: int
+) -> list[Path]:
+    """NAME.eblime, NAME.json, NAME.png and NAME.html, in this order of worth."""
+    from eblime.plot.poster import poster
+
+    paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
+    k = min(top, explanation.scene.n_features)
+    explanation.save(paths[0])
+    paths[1].write_text(explanation.to_json(prob, k) + "\n", encoding="utf8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a font without some sign draws a box instead
+        poster(explanation, k).savefig(paths[2], dpi=100)
+    explanation.to_html(paths[3], title=title)
+    return paths
+
+
+def json_line(explanation: Explanation, prob: float, top: int) -> str:
+    """The numbers on one line, for other programs."""
+    k = min(top, explanation.scene.n_features)
+    return json.dumps(json.loads(explanation.to_json(prob, k)), allow_nan=False)
+
+
+def free_names(paths: list[Path]) -> list[str]:
+    """A name for each input's files: its own without the ending, with it where two would clash."""
+    stems = [path.stem for path in paths]
+    return [path.name if stems.count(path.stem) > 1 else path.stem for path in paths]

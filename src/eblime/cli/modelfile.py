@@ -1,0 +1,140 @@
+"""`--model`: files and Python names to something that `as_model` understands."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NORMALISATIONS", "load_labels", "load_model"]
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
+NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def load_model(
+    spec: str, *, trust_pickle: bool = False, normalise: str = "unit", activation: str = "none"
+) -> Any:
+    """The model that a user named.
+
+    `pkg.module:name` is imported with the current folder in sight; `name()` is called first, for
+    functions that make a model.
+    """
+    path = Path(spec)
+    suffix = path.suffix.lower()
+    if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *_PICKLES):
+        return _imported(spec)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
+    if suffix == ".onnx":
+        return _onnx(path, normalise, activation)
+    if suffix == ".skops":
+        return _skops(path, trust_pickle)
+    if suffix in _PICKLES:
+        return _pickled(path, trust_pickle)
+    raise ValueError(f"--model does not know {suffix or 'this'!r} files; it takes {_KINDS}.")
+
+
+def load_labels(path: Path) -> list[str] | dict[int, str]:
+    """Names of the model's outputs: one a line, or a JSON list, or a JSON object by column."""
+    text = path.read_text(encoding="utf8")
+    if path.suffix.lower() != ".json":
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    import json
+
+    found = json.loads(text)
+    if isinstance(found, dict):
+        return {int(column): str(name) for column, name in found.items()}
+    if not isinstance(found, list):
+        raise ValueError(f"{path} must hold a list of names, or an object from column to name.")
+    return [str(name) for name in found]
+
+
+def _imported(spec: str) -> Any:
+    """`pkg.module:name`, or `pkg.module:name()`, from the current folder or what is installed."""
+    module_name, _, name = spec.partition(":")
+    call = name.endswith("()")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"There is no Python module {error.name!r} to import for --model {spec!r}; is it in "
+            "the current folder, or installed?"
+        ) from error
+    found: Any = module
+    for part in name.removesuffix("()").split("."):
+        if not hasattr(found, part):
+            raise AttributeError(f"The module {module_name!r} has no {part!r} for --model.")
+        found = getattr(found, part)
+    return found() if call else found
+
+
+def _onnx(path: Path, normalise: str, activation: str) -> Any:
+    """An ONNX network with the pixels scaled as it was trained."""
+    from eblime.models.onnx import OnnxModel
+
+    settings: dict[str, Any] = {"activation": activation}
+    model = OnnxModel.load(path, **settings)
+    scaled = _scaling(normalise, model.session.get_inputs()[0].shape)
+    return model if scaled is None else OnnxModel.load(model.session, preprocess=scaled, **settings)
+
+
+def _scaling(
+    normalise: str, shape: list[Any]
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
+    """From pixels in [0, 1] to what the network was trained on."""
+    if normalise == "unit":
+        return None
+    if normalise == "symmetric":
+        return lambda images: 2 * images - 1
+    if normalise == "bytes":
+        return lambda images: 255 * images
+    first = len(shape) == 4 and shape[1] == 3
+    mean, sd = (
+        np.array(row, dtype=np.float32).reshape((3, 1, 1) if first else (3,)) for row in _IMAGENET
+    )
+    return lambda images: (images - mean) / sd
+
+
+def _skops(path: Path, trust: bool) -> Any:
+    """A skops file: only types that skops knows to be harmless, unless trusted."""
+    try:
+        from skops import io
+    except ImportError as error:
+        raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
+    unknown = io.get_untrusted_types(file=path)
+    if unknown and not trust:
+        raise PermissionError(
+            f"{path} holds types that skops does not know: {', '.join(unknown)}. If you trust "
+            "whoever made it, add --trust-pickle."
+        )
+    return io.load(path, trusted=unknown)
+
+
+def _pickled(path: Path, trust: bool) -> Any:
+    """A pickle, which can run any code when it is read: only where the user says so."""
+    if not trust:
+        raise PermissionError(
+            f"{path} is a pickle, which can run any code when it is read. If you trust whoever "
+            "made it, add --trust-pickle; ONNX and skops files need no trust."
+        )
+    if path.suffix.lower() == ".joblib":
+        try:
+            import joblib
+        except ImportError as error:
+            raise ImportError("A .joblib model needs joblib: pip install joblib.") from error
+        return joblib.load(path)
+    import pickle
+
+    with path.open("rb") as file:
+        return pickle.load(file)

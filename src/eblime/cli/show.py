@@ -1,0 +1,116 @@
+"""`eblime show` and `eblime compare`: look again at what was explained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from eblime._checks import check_level
+from eblime._text import printable
+from eblime.cli.files import json_line
+from eblime.cli.terminal import open_page, print_explanation, say
+from eblime.core.table import align, decimals, written
+from eblime.explanation import Explanation
+
+__all__ = ["compare", "show"]
+
+File = Annotated[Path, typer.Argument(help="An .eblime file.")]
+Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
+Top = Annotated[int, typer.Option(help="Features to print.", min=1)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def show(
+    file: File,
+    prob: Prob = 0.95,
+    top: Top = 10,
+    as_json: Json = False,
+    html: Annotated[Path | None, typer.Option(help="Write the page here.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture here.")] = None,
+    kind: Annotated[str, typer.Option(help="Kind of picture, such as map or density.")] = "",
+    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+) -> None:
+    """Print a saved explanation, write its picture or page, or open it.
+
+    Example: eblime show eblime-out/dog.eblime --png dog.png --kind density
+    """
+    from eblime.plot.poster import poster
+    from eblime.storage import load
+
+    check_level("--prob", prob)
+    explanation = load(file)
+    if as_json:
+        say(json_line(explanation, prob, top))
+    else:
+        print_explanation(explanation, prob=prob, top=top)
+    if png is not None:
+        figure: Any = explanation.plot(kind).figure if kind else poster(explanation)
+        figure.savefig(png, dpi=110)
+    page = html if html is not None else file.with_suffix(".html") if open_it else None
+    if page is not None:
+        explanation.to_html(page)
+        if open_it and not open_page(page):
+            say(f"No graphical browser here; the page is {page}.")
+
+
+def compare(
+    first: File,
+    second: File,
+    prob: Prob = 0.95,
+    top: Top = 10,
+    as_json: Json = False,
+    png: Annotated[Path | None, typer.Option(help="Write a picture of both here.")] = None,
+) -> None:
+    """Set two explanations of the same features side by side.
+
+    A star marks features whose intervals do not meet.
+
+    Example: eblime compare dog.eblime dog-bayeslime.eblime --png both.png
+    """
+    from eblime.storage import load
+
+    check_level("--prob", prob)
+    one, other = load(first), load(second)
+    if list(one.features) != list(other.features):
+        raise ValueError(
+            f"The explanations must have the same features; {first} has {len(one.features)} and "
+            f"{second} has {len(other.features)}, or they are named differently."
+        )
+    if as_json:
+        say(f"[{json_line(one, prob, top)}, {json_line(other, prob, top)}]")
+    else:
+        say(_side_by_side(one, other, prob, top))
+    if png is not None:
+        from eblime.plot.bars import compare as draw
+
+        figure: Any = draw(one, other, names=(first.stem, second.stem), top=top).figure
+        figure.savefig(png, dpi=110)
+
+
+def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -> str:
+    """Means and intervals of both, most important first."""
+    posts = one.posterior, other.posterior
+    size = np.max([np.abs(post.mean) for post in posts], axis=0)
+    order = np.argsort(-size, kind="stable")[:top]
+    ends = [post.interval(prob) for post in posts]
+    head = ["feature"]
+    cells = [[printable(one.features[j]) for j in order]]
+    for post, pair in zip(posts, ends, strict=True):
+        head += [post.method, f"{100 * prob:g}% low", "high"]
+        columns = [column[order] for column in (post.mean, *pair.T)]
+        digits = decimals(columns)
+        cells += [[written(value, digits) for value in column] for column in columns]
+    apart = (ends[0][:, 0] > ends[1][:, 1]) | (ends[1][:, 0] > ends[0][:, 1])
+    head, cells = [*head, ""], [*cells, ["*" if apart[j] else "" for j in order]]
+    correlation = np.corrcoef(posts[0].mean, posts[1].mean)[0, 1] if len(size) > 1 else np.nan
+    lines = [
+        f"{printable(one.label)} (R2 {posts[0].r2:.3f}, {posts[0].n_masks} masks) and "
+        f"{printable(other.label)} (R2 {posts[1].r2:.3f}, {posts[1].n_masks} masks)",
+        *align(head, cells),
+        f"Correlation of the means {correlation:.3f}; {int(apart.sum())} of {len(size)} intervals "
+        "do not meet.",
+    ]
+    return "\n".join(line.rstrip() for line in lines)

@@ -1,0 +1,1 @@
+"""Real inputs and models to try eblime on, and those of the paper."""

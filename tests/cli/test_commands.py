@@ -1,0 +1,304 @@
+"""The command line, as people and scripts use it."""
+
+import json
+import pickle
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hostile import NASTY, renamed
+from PIL import Image
+from test_storage import explained
+
+import eblime
+from eblime.cli.app import main
+from eblime.cli.modelfile import load_labels, load_model
+from eblime.cli.photos import parse_hide, parse_segmentation
+from eblime.cli.terminal import open_page, print_explanation
+
+MODEL = '''
+import numpy as np
+
+def green(batch):
+    """Share of green in the upper left quarter, and the rest."""
+    share = batch[:, : batch.shape[1] // 2, : batch.shape[2] // 2, 1].mean(axis=(1, 2)) / 255
+    return np.stack([share, 1 - share], axis=1)
+
+def make():
+    return green
+
+def broken(batch):
+    raise RuntimeError("the weights\\nare gone")
+'''
+GRID = "grid:rows=3,columns=3"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with two photos, a model in Python and names for its outputs."""
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        pixels = rng.integers(1, 256, (24, 30, 3), dtype=np.uint8)
+        (tmp_path / "photos").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{name}.png")
+    (tmp_path / "shades.py").write_text(MODEL)
+    (tmp_path / "names.txt").write_text("green\nother\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.modules.pop("shades", None)
+    return tmp_path
+
+
+def run(capsys, *words):
+    """Exit code and what was printed."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    seen = capsys.readouterr()
+    return ended.value.code, seen.out, seen.err
+
+
+def explain(capsys, *words, model="shades:green"):
+    """`eblime explain image` of the first photo with few superpixels."""
+    settings = ("--model", model, "--segmentation", GRID, "--masks", 60, "--hide", 0)
+    return run(capsys, "explain", "image", *words, *settings)
+
+
+def test_a_photo_gives_four_files_and_a_table(folder, capsys):
+    """Explanation, JSON, PNG and HTML; the table names the target."""
+    code, out, err = explain(capsys, "photos/a.png", "--labels", "names.txt", "--target", "green")
+    written = folder / "eblime-out"
+
+    assert (code, err) == (0, "")
+    assert out.startswith("green: predicted")
+    assert "superpixel 0" in out
+    assert sorted(path.suffix for path in written.iterdir()) == [
+        ".eblime",
+        ".html",
+        ".json",
+        ".png",
+    ]
+    e = eblime.load(written / "a.eblime")
+    assert json.loads((written / "a.json").read_text())["label"] == e.label == "green"
+    assert "a.png: why &#x27;green&#x27;?" in (written / "a.html").read_text(encoding="utf8")
+    assert (written / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_folder_is_explained_photo_by_photo(folder, capsys):
+    """One that cannot be read is told, the others are done, and the exit code says so."""
+    (folder / "photos" / "broken.jpg").write_bytes(b"no picture")
+    code, out, err = explain(capsys, "photos", "--out", "all")
+
+    assert code == 2
+    assert out.count("predicted") == 2
+    assert "broken.jpg" in err
+    assert "1 of 3 inputs failed" in err
+    assert (folder / "all" / "b.html").exists()
+
+
+def test_json_is_one_document_a_line_and_nothing_else(folder, capsys):
+    """Other programs read standard output as it is."""
+    code, out, _ = explain(capsys, "photos", "--json", "--prob", "0.8")
+    lines = [json.loads(line) for line in out.splitlines()]
+
+    assert code == 0
+    assert [line["prob"] for line in lines] == [0.8, 0.8]
+
+
+def test_the_same_seed_gives_the_same_numbers(folder, capsys):
+    """And another seed others."""
+    seen = []
+    for seed in (1, 1, 2):
+        _, out, _ = explain(capsys, "photos/a.png", "--json", "--seed", seed, "--masks", "40")
+        seen.append([row["mean"] for row in json.loads(out)["features"]])
+
+    assert seen[0] == seen[1] != seen[2]
+
+
+def test_show_prints_what_was_saved(folder, capsys):
+    """The table again, a picture, a page, or JSON."""
+    explained().save("e.eblime")
+    code, out, _ = run(capsys, "show", "e.eblime", "--png", "d.png", "--kind", "density")
+    assert code == 0
+    assert "superpixel" in out
+    assert (folder / "d.png").exists()
+
+    _, out, _ = run(capsys, "show", "e.eblime", "--json", "--html", "e.html")
+    assert len(json.loads(out)["features"]) == 9
+    assert (folder / "e.html").exists()
+
+
+def test_compare_sets_two_side_by_side(folder, capsys):
+    """Means and intervals of both, and a word on how far they agree."""
+    explained().save("a.eblime")
+    explained("bayeslime").save("b.eblime")
+    code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "both.png")
+
+    assert code == 0
+    assert "BayesLIME" in out
+    assert "Correlation of the means" in out
+    assert (folder / "both.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("explain", "image", "none.png", "--model", "shades:green"), "no photo or folder"),
+        (("explain", "image", "photos/a.png", "--model", "shades:blue"), "has no 'blue'"),
+        (
+            ("explain", "image", "photos/a.png", "--model", "nowhere:x"),
+            "no Python module",
+        ),
+        (("explain", "image", "photos/a.png", "--model", "m.onnx"), "no model file 'm.onnx'"),
+        (
+            ("explain", "image", "photos/a.png", "--model", "names.txt"),
+            "does not know '.txt'",
+        ),
+        (("explain", "image", "photos/a.png"), "Missing option"),
+        (("explain", "image", "photos/a.png", "--model", "shades:broken"), "the weights are gone"),
+        (
+            ("explain", "image", "photos/a.png", "--model", "shades:green", "--prob", "95"),
+            "`--prob` must be > 0 and < 1",
+        ),
+        (
+            ("explain", "image", "photos/a.png", "--model", "shades:green", "--out", "names.txt"),
+            "--out must be a folder",
+        ),
+        (
+            ("explain", "image", "photos/a.png", "--model", "shades:green", "--method", "magic"),
+            "must be one of",
+        ),
+        (
+            ("explain", "image", "photos/a.png", "--model", "shades:green", "--target", "blue"),
+            "`target` must be a number",
+        ),
+        (("show", "names.txt"), "not a whole eblime explanation"),
+        (("show", "gone.eblime"), "gone.eblime"),
+        (("dance",), "No such command"),
+    ],
+)
+def test_errors_are_one_line_with_exit_code_2(folder, capsys, words, complaint):
+    """No traceback, and nothing on standard output."""
+    code, out, err = run(capsys, *words)
+
+    assert code == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert complaint in err
+
+
+def test_debug_shows_where(folder):
+    """The error itself comes out, wherever the flag stands."""
+    words = ["explain", "image", "photos/a.png", "--debug", "--model", "shades:broken"]
+    with pytest.raises(eblime.ModelError, match="the weights"):
+        main(words)
+
+
+def test_pickles_are_read_only_where_trusted(folder, capsys):
+    """A pickle can run anything: refused without the flag, taken with it."""
+    with (folder / "m.pkl").open("wb") as file:
+        pickle.dump(load_model("shades:green"), file)
+    code, _, err = explain(capsys, "photos/a.png", model="m.pkl")
+    assert (code, "--trust-pickle" in err) == (2, True)
+
+    code, out, _ = explain(capsys, "photos/a.png", "--trust-pickle", model="m.pkl")
+    assert (code, "predicted" in out) == (0, True)
+
+
+def test_skops_needs_no_trust(folder):
+    """A scikit-learn model in a skops file is read without running anything."""
+    io = pytest.importorskip("skops.io")
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression().fit(np.eye(4), [0, 1, 0, 1])
+    io.dump(model, folder / "m.skops")
+
+    assert hasattr(load_model(str(folder / "m.skops")), "predict_proba")
+
+
+def test_models_can_be_made_by_a_function(folder):
+    """`module:name()` calls the name."""
+    assert load_model("shades:make()").__name__ == "green"
+
+
+def test_onnx_photos_are_cut_to_the_graph(folder, capsys):
+    """The size is read from the graph, pixels are scaled as asked."""
+    onnx = pytest.importorskip("onnx")
+    helper, kind = onnx.helper, onnx.TensorProto.FLOAT
+    graph = helper.make_graph(
+        [helper.make_node("ReduceMean", ["x"], ["y"], axes=[2, 3], keepdims=0)],
+        "g",
+        [helper.make_tensor_value_info("x", kind, [None, 3, 12, 16])],
+        [helper.make_tensor_value_info("y", kind, [None, 3])],
+    )
+    net = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(net, folder / "net.onnx")
+    code, _, err = explain(capsys, "photos/a.png", "--normalise", "imagenet", model="net.onnx")
+    e = eblime.load(folder / "eblime-out" / "a.eblime")
+
+    assert (code, err) == (0, "")
+    assert e.scene.shown.shape == (12, 16, 3)
+    mean = e.scene.shown.mean(axis=(0, 1)) / 255
+    wanted = (mean - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    assert e.prediction == pytest.approx(wanted.max(), rel=1e-3)
+
+
+def test_labels_come_as_lines_or_json(folder):
+    """One a line, a list, or an object by column."""
+    (folder / "l.json").write_text('["a", "b"]')
+    (folder / "o.json").write_text('{"3": "c"}')
+    (folder / "n.json").write_text("3")
+
+    assert load_labels(folder / "names.txt") == ["green", "other"]
+    assert load_labels(folder / "l.json") == ["a", "b"]
+    assert load_labels(folder / "o.json") == {3: "c"}
+    with pytest.raises(ValueError, match="must hold a list of names"):
+        load_labels(folder / "n.json")
+
+
+def test_settings_in_words():
+    """What stands behind a colon, and colours."""
+    assert parse_segmentation("slic") == "slic"
+    assert parse_segmentation("slic:n_segments=9,convert2lab=False") == (
+        "slic",
+        {"n_segments": 9, "convert2lab": False},
+    )
+    assert parse_hide("#ff8000") == (255, 128, 0)
+    assert parse_hide("0.5") == 0.5
+    assert parse_hide("blur") == "blur"
+    with pytest.raises(ValueError, match="--segmentation must be"):
+        parse_segmentation("slic:many")
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_hostile_names_on_a_terminal(monkeypatch, capsys, name):
+    """With colours on, the only orders to the terminal are our own colours."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    print_explanation(renamed(explained(), name), prob=0.95, top=5)
+    out = capsys.readouterr().out
+    plain = re.sub("\x1b\\[[0-9;]*m", "", out)
+
+    assert "\x1b" in out
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", plain)
+
+
+def test_no_browser_without_a_screen(monkeypatch, tmp_path):
+    """Nothing is opened, and nothing waits."""
+    monkeypatch.setattr(sys, "platform", "linux")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+
+    assert open_page(tmp_path / "x.html") is False
+
+
+def test_the_module_is_the_command():
+    """`python -m eblime --version` answers, and help names every command."""
+    run_ = [sys.executable, "-m", "eblime"]
+    version = subprocess.run([*run_, "--version"], capture_output=True, text=True, check=True)
+    helped = subprocess.run([*run_, "--help"], capture_output=True, text=True, check=True)
+
+    assert version.stdout.strip() == f"eblime {eblime.__version__}"
+    for command in ("explain", "demo", "show", "compare"):
+        assert command in helped.stdout
