@@ -108,7 +108,7 @@ def _contents(listed: Sequence[Explanation]) -> str:
         return ""
     items = "".join(
         f'<li><a href="#explanation-{place}"><bdi>{text(entry.label)}</bdi></a> '
-        f"{entry.prediction:.3g}{_warning_sign(entry)}</li>"
+        f"{entry.prediction:.3g}, {text(entry.posterior.method)}{_warning_sign(entry)}</li>"
         for place, entry in enumerate(listed)
     )
     return f'<nav aria-label="Explanations"><ol>{items}</ol></nav>'
@@ -121,7 +121,8 @@ def _warning_sign(entry: Explanation) -> str:
 
 def _section(explanation: Explanation, place: int, k: int) -> str:
     """One explanation: what was explained, the picture, the chosen feature, all features."""
-    count = min(k, explanation.posterior.n_features)
+    post = explanation.posterior
+    count = min(k, post.n_features)
     data = json.dumps(page_numbers(explanation, count), separators=(",", ":"), allow_nan=False)
     for sign in "<>&\u2028\u2029":
         data = data.replace(sign, f"\\u{ord(sign):04x}")
@@ -130,7 +131,8 @@ def _section(explanation: Explanation, place: int, k: int) -> str:
     return (
         f'<section class="explanation" id="explanation-{place}">'
         f"<h2><bdi>{text(explanation.label)}</bdi>: {explanation.prediction:.4g}</h2>"
-        f'<p class="fit">{text(fit_sentence(explanation))}</p>{notes}'
+        f'<p class="fit">{text(post.method)}, {post.n_masks} masks. '
+        f"{text(fit_sentence(explanation))}</p>{notes}"
         f'<div class="look">{f"<figure>{view}</figure>" if view else ""}'
         '<aside class="detail" aria-live="polite"><p>Point at a feature.</p></aside></div>'
         f"{_rows(explanation)}{_settings(explanation)}"
