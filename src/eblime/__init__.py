@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from eblime.core.empirical import NoSpreadError as NoSpreadError
     from eblime.core.posterior import Posterior as Posterior
     from eblime.explainer import ImageExplainer as ImageExplainer
+    from eblime.explainer import TabularExplainer as TabularExplainer
+    from eblime.explainer import TextExplainer as TextExplainer
     from eblime.explanation import Explanation as Explanation
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
@@ -36,6 +38,8 @@ _HOMES = {
     "ImageExplainer": "eblime.explainer",
     "ModelError": "eblime.query",
     "OnnxModel": "eblime.models.onnx",
+    "TabularExplainer": "eblime.explainer",
+    "TextExplainer": "eblime.explainer",
     "TorchModel": "eblime.models.torch",
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",

@@ -1,108 +1,30 @@
-"""The assembly: scene, masks, scores, posterior, in the order of the paper."""
+"""The explainers: one input read into a scene, and the inquiry that all of them share."""
 
 from __future__ import annotations
 
-import time
-import warnings
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy
 
-from eblime._checks import check_choice, check_count, check_masks, check_weights
-from eblime._types import FloatArray, RNGLike
-from eblime._version import __version__
-from eblime.core.spectrum import effective_size
-from eblime.designs.masks import as_design, is_exhaustive
+from eblime._checks import check_choice
+from eblime._types import RNGLike
+from eblime.domains.background import Background, TableSettings, prepare
+from eblime.domains.frames import SparseFrame, as_frame
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, read_image
 from eblime.domains.segmentation import Segmentation, check_segmentation
+from eblime.domains.tabular import PERTURB, REPRESENTATIONS, UserPerturb, open_row
+from eblime.domains.text import Tokens, read_text
 from eblime.explanation import Explanation
-from eblime.kernels import as_kernel
-from eblime.methods.regression import as_method
-from eblime.models.adapt import as_model
-from eblime.protocols import Design, Kernel, Method, Scene
-from eblime.query import Progress, ask, scorer_of
+from eblime.inquiry import Inquiry, Labels, Target
+from eblime.models.adapt import as_model, output_names
+from eblime.protocols import Design, Kernel, Method
+from eblime.query import Progress
 
-__all__ = ["ImageExplainer"]
-
-Target = int | str | None
-Labels = Sequence[str] | Mapping[int, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
-    """How any scene is asked about, weighed and inferred: what every explainer shares."""
-
-    model: Any
-    n_masks: int
-    design: str | Design
-    kernel: str | Kernel | None
-    method: str | Method
-    batch_size: int | None
-    progress: Progress
-    labels: Labels | None
-
-    def explain(self, scene: Scene, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
-        """Explain one scene: section 2 of the paper perturbs, section 3 infers."""
-        start = time.perf_counter()
-        generator = np.random.default_rng(rng)
-        p = scene.n_features
-        _check_targets(targets, self.labels)
-        masks = _designed(as_design(self.design, self.n_masks, p)(generator, self.n_masks, p), p)
-        weights = check_weights(as_kernel(self.kernel)(masks), len(masks))
-        counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
-        if counting < p:
-            warnings.warn(
-                f"There are more features ({p}) than masks that count ({counting}): expect wide "
-                "intervals. Ask for more masks, cut the input into fewer features, or take a "
-                "wider kernel.",
-                stacklevel=4,
-            )
-        with scorer_of(as_model(self.model), scene) as scorer:
-            asked = ask(
-                scorer,
-                masks,
-                lambda original: _columns(targets, original, self.labels),
-                batch_size=self.batch_size,
-                progress=self.progress,
-            )
-        original = asked.original
-        method = as_method(self.method)
-        posteriors = method.fit(generator, masks, asked.scores, weights)
-        provenance = {
-            "method": repr(method),
-            "design": self.design if isinstance(self.design, str) else repr(self.design),
-            "kernel": repr(as_kernel(self.kernel)),
-            "seed": int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
-            "model_calls": asked.calls,
-            "batch_size": int(asked.batch_size),
-            "seconds": time.perf_counter() - start,
-            "versions": {
-                "eblime": __version__,
-                "numpy": np.__version__,
-                "scipy": scipy.__version__,
-            },
-        }
-        return {
-            column: Explanation(
-                posterior=posterior,
-                scene=scene,
-                target=column,
-                label=_name(column, len(original), self.labels),
-                prediction=float(original[column]),
-                masks=masks,
-                scores=scores,
-                weights=weights,
-                exhaustive=is_exhaustive(masks),
-                provenance=provenance,
-            )
-            for column, scores, posterior in zip(
-                asked.columns, asked.scores.T, posteriors, strict=True
-            )
-        }
+__all__ = ["ImageExplainer", "TabularExplainer", "TextExplainer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -164,19 +86,11 @@ class ImageExplainer:
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before any image is seen."""
-        check_count("n_masks", self.n_masks)
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
         check_choice("channels", self.channels, ("auto", "first", "last"))
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
-        if not (isinstance(self.progress, bool) or callable(self.progress)):
-            raise TypeError(f"`progress` must be True, False or a function; got {self.progress!r}.")
-        _check_labels(self.labels)
-        as_method(self.method)
-        as_kernel(self.kernel)
-        as_design(self.design, self.n_masks, 2)
+        _inquiry(self).check()
         object.__setattr__(self, "model", as_model(self.model))
 
     def explain(self, image: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
@@ -204,111 +118,218 @@ class ImageExplainer:
         scene = read_image(
             image, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-        inquiry = Inquiry(
-            model=self.model,
-            n_masks=self.n_masks,
-            design=self.design,
-            kernel=self.kernel,
-            method=self.method,
-            batch_size=self.batch_size,
-            progress=self.progress,
-            labels=self.labels,
+        return _inquiry(self).explain(scene, targets, rng)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabularExplainer:
+    """Explains what a model says of a row of a table, by its columns.
+
+    Parameters
+    ----------
+    model
+        Anything that scores rows: a scikit-learn pipeline, a gradient booster, a function, ... It
+        is asked with tables of the background's kind: same columns, order and dtypes.
+    background
+        Rows that say what is usual, such as the training data: a pandas or polars frame, an array
+        or a sparse matrix (whose features are the columns where the row is not zero).
+    categorical
+        Columns of numbers that are really categories, by name or number. Strings, booleans and
+        categories are known by their dtype.
+    representation
+        "binary": is the feature in the same bin as the row's? "continuous": how far a number is
+        from its mean, in standard deviations; categories stay binary.
+    bins
+        "quartile", "decile", "entropy" (needs `background_labels`), a list of edges for all columns
+        of numbers, or a dictionary from column to edges or name.
+    perturb
+        How other values are drawn: "bins", each feature from the background by itself; "normal",
+        the same with normals inside the bins, as lime does; "rows", whole rows of the background,
+        which keeps correlations; or a function of (rng, n, row) that returns n rows.
+    groups
+        Columns that move together as one feature, such as dummies: {"job": ["job_a", "job_b"]}.
+    around
+        With "continuous": sample around the row (True) or around the mean, as lime does (False).
+    names
+        Names of the columns, where the background is an array.
+    background_labels
+        A label for each row of the background, for entropy bins.
+    n_masks, kernel, method, batch_size, progress, labels
+        As for `ImageExplainer`; the names of a classifier's classes are taken from it.
+    design
+        None lets chance decide which features stay in their bin, as lime does; a name or function
+        says which are hidden, and those that are not keep the row's own values.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.column_stack([rng.integers(18, 80, 500), rng.random(500)])
+    >>> older = lambda rows: (rows[:, 0] > 40).astype(float)
+    >>> e = TabularExplainer(older, people, names=["age", "luck"]).explain([25, 0.5])
+    >>> print(e.features[0], e.posterior.mean[0].round(1))
+    age <= 34 -0.9
+    """
+
+    model: Any
+    background: Any
+    categorical: Sequence[str | int] | None = None
+    representation: str = "binary"
+    bins: str | Sequence[float] | Mapping[str, Any] = "quartile"
+    perturb: str | UserPerturb = "bins"
+    groups: Mapping[str, Sequence[str | int]] | None = None
+    around: bool = True
+    names: Sequence[str] | None = None
+    background_labels: Any = None
+    n_masks: int = 1000
+    design: str | Design | None = None
+    kernel: str | Kernel | None = None
+    method: str | Method = "eblime"
+    batch_size: int | None = None
+    progress: Progress = False
+    labels: Labels | None = None
+    _settings: TableSettings = field(init=False, repr=False)
+    _table: Background | SparseFrame = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work, and cut the background into bins, once."""
+        check_choice("representation", self.representation, REPRESENTATIONS)
+        if isinstance(self.perturb, str):
+            check_choice("perturb", self.perturb, PERTURB)
+        elif not callable(self.perturb):
+            raise TypeError(f"`perturb` must be a name or a function; got {self.perturb!r}.")
+        if self.design is not None and (
+            self.representation == "continuous" or not isinstance(self.perturb, str)
+        ):
+            raise ValueError(
+                "`design` must be None with representation='continuous' or a function as "
+                "`perturb`: there chance decides."
+            )
+        if self.labels is None:
+            object.__setattr__(self, "labels", output_names(self.model))
+        _inquiry(self).check()
+        known = None if self.background_labels is None else np.asarray(self.background_labels)
+        settings = TableSettings(
+            categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
         )
-        return inquiry.explain(scene, targets, rng)
+        frame = as_frame(self.background, self.names)
+        table = frame if isinstance(frame, SparseFrame) else prepare(frame, settings)
+        object.__setattr__(self, "_settings", settings)
+        object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "model", as_model(self.model))
 
+    def explain(self, row: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
+        """Explain one output of the model for a row.
 
-def _designed(masks: Any, p: int) -> FloatArray:
-    """Masks of a design, which may be the user's: (N, p) zeros and ones, not to be written to."""
-    checked = check_masks(masks).copy()
-    if checked.shape[1] != p or not np.isin(checked, (0, 1)).all():
-        raise ValueError(
-            f"`design` must return zeros and ones of shape (N, {p}); got shape {checked.shape} "
-            f"with values from {checked.min():g} to {checked.max():g}."
+        Parameters
+        ----------
+        row
+            A dictionary, a pandas series, a frame of one row, or values in the columns' order.
+        target
+            Column of the model's output, or its name; None is the highest.
+        rng
+            Seed or generator: the same seed gives the same rows and the same answer.
+        """
+        targets = 1 if target is None else [target]
+        return next(iter(self._inquire(row, targets, rng).values()))
+
+    def explain_targets(
+        self, row: Any, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
+    ) -> dict[int, Explanation]:
+        """Explain several outputs from one set of model calls: the k highest, or those listed."""
+        return self._inquire(row, targets, rng)
+
+    def _inquire(self, row: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
+        source = open_row(
+            row,
+            self._table,
+            self._settings,
+            representation=self.representation,
+            around=self.around,
+            perturb=self.perturb,
         )
-    checked.flags.writeable = False
-    return checked
+        return _inquiry(self).explain(source, targets, rng)
 
 
-def _check_labels(labels: Any) -> None:
-    """Refuse labels that are no names."""
-    if labels is None:
-        return
-    names = list(labels.values()) if isinstance(labels, Mapping) else labels
-    keys = list(labels) if isinstance(labels, Mapping) else []
-    if (
-        isinstance(labels, str)
-        or not isinstance(names, (list, tuple))
-        or not all(isinstance(name, str) for name in names)
-        or not all(isinstance(key, (int, np.integer)) for key in keys)
-    ):
-        raise TypeError(
-            "`labels` must be a list of names, or a dictionary from column number to name; "
-            f"got {labels!r:.80}."
-        )
+@dataclass(frozen=True, slots=True, eq=False)
+class TextExplainer:
+    """Explains what a model says of a text, by its words, sentences or characters.
+
+    Parameters
+    ----------
+    model
+        Anything that scores a list of texts: a scikit-learn pipeline, a Hugging Face pipeline, a
+        function.
+    tokens
+        "word", "sentence", "char", a regular expression that matches tokens, or a function from
+        the text to tokens, as strings in their order or as (start, end).
+    bag
+        All occurrences of a token are one feature (as in lime); otherwise each is one.
+    hide
+        What stands for a hidden token, such as "[MASK]"; nothing by default.
+    most
+        A text of more features than that is cut into sentences instead, with a warning.
+    n_masks, design, kernel, method, batch_size, progress, labels
+        As for `ImageExplainer`; the design and the kernel are lime's for texts.
+
+    Examples
+    --------
+    >>> shouts = lambda texts: [text.count("!") / 3 + ("good" in text) for text in texts]
+    >>> e = TextExplainer(shouts).explain("a good, good film")
+    >>> print(e.features[1], e.posterior.mean[1].round(2))
+    word 'good' x2 1.0
+    """
+
+    model: Any
+    tokens: Tokens = "word"
+    bag: bool = True
+    hide: str = ""
+    most: int | None = 500
+    n_masks: int = 1000
+    design: str | Design = "sizes"
+    kernel: str | Kernel | None = "cosine"
+    method: str | Method = "eblime"
+    batch_size: int | None = None
+    progress: Progress = False
+    labels: Labels | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work, before any text is seen."""
+        if not isinstance(self.hide, str):
+            raise TypeError(f"`hide` must be a string; got {self.hide!r}.")
+        if not (isinstance(self.tokens, (str, re.Pattern)) or callable(self.tokens)):
+            raise TypeError(
+                f"`tokens` must be a word, a regular expression or a function; got {self.tokens!r}."
+            )
+        if self.labels is None:
+            object.__setattr__(self, "labels", output_names(self.model))
+        _inquiry(self).check()
+        object.__setattr__(self, "model", as_model(self.model))
+
+    def explain(self, text: str, target: Target = None, rng: RNGLike = 0) -> Explanation:
+        """Explain one output of the model for a text; `target` and `rng` as for images."""
+        targets = 1 if target is None else [target]
+        return next(iter(self._inquire(text, targets, rng).values()))
+
+    def explain_targets(
+        self, text: str, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
+    ) -> dict[int, Explanation]:
+        """Explain several outputs from one set of model calls: the k highest, or those listed."""
+        return self._inquire(text, targets, rng)
+
+    def _inquire(self, text: str, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
+        scene = read_text(text, tokens=self.tokens, bag=self.bag, hide=self.hide, most=self.most)
+        return _inquiry(self).explain(scene, targets, rng)
 
 
-def _check_targets(targets: Any, labels: Labels | None) -> None:
-    """Refuse what no model can have as a target, before it is asked anything."""
-    if isinstance(targets, str) or not isinstance(targets, (int, np.integer, list, tuple)):
-        raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
-    if isinstance(targets, (list, tuple)):
-        for target in targets:
-            _column(target, 1 << 62, labels)
-
-
-def _columns(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
-    """Columns of the model's output: the k highest for a number, else those listed."""
-    outputs = len(original)
-    if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:
-        raise ValueError(
-            f"`labels` must name each of the model's {outputs} outputs; got {len(labels)} names."
-        )
-    if isinstance(targets, (int, np.integer)):
-        check_count("targets", int(targets))
-        order = np.argsort(-original, kind="stable")
-        return [int(column) for column in order[: int(targets)]]
-    chosen = [_column(target, outputs, labels) for target in targets]
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
-    return chosen
-
-
-def _column(target: Any, outputs: int, labels: Labels | None) -> int:
-    """One column, by number or by name."""
-    if isinstance(target, str):
-        target = _column_of_name(target, labels)
-    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
-        raise TypeError(f"`target` must be a whole number, a name or None; got {target!r}.")
-    if target < 0:
-        raise ValueError(f"`target` must be >= 0; got {target}.")
-    if target >= outputs:
-        raise ValueError(
-            f"`target` must be < {outputs}, the number of outputs of the model; got {target}."
-        )
-    return int(target)
-
-
-def _column_of_name(name: str, labels: Labels | None) -> int:
-    """The column of that name; names that hold the word asked for are suggested."""
-    if labels is None:
-        raise ValueError(
-            f"`target` must be a number where the explainer has no `labels`; got {name!r}."
-        )
-    named = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
-    columns = [(int(column), label) for column, label in named]
-    found = [column for column, label in columns if label == name]
-    if len(found) > 1:
-        raise ValueError(f"`target` {name!r} names several outputs, {found}; give the number.")
-    if not found:
-        near = [label for _, label in columns if name.lower() in label.lower()][:5]
-        hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"`target` must be among `labels`; got {name!r}.{hint}")
-    return found[0]
-
-
-def _name(column: int, outputs: int, labels: Labels | None) -> str:
-    """What people call an output."""
-    plain = "output" if outputs == 1 else f"output {column}"
-    if labels is None:
-        return plain
-    return str(labels.get(column, plain) if isinstance(labels, Mapping) else labels[column])
+def _inquiry(explainer: ImageExplainer | TabularExplainer | TextExplainer) -> Inquiry:
+    """The settings that every explainer has."""
+    return Inquiry(
+        model=explainer.model,
+        n_masks=explainer.n_masks,
+        design=explainer.design,
+        kernel=explainer.kernel,
+        method=explainer.method,
+        batch_size=explainer.batch_size,
+        progress=explainer.progress,
+        labels=explainer.labels,
+    )

@@ -22,18 +22,22 @@ if TYPE_CHECKING:
 __all__ = [
     "Composite",
     "Design",
+    "Drawn",
     "Kernel",
+    "Made",
     "Method",
     "Model",
+    "Rendered",
     "Renderer",
     "RenderingModel",
     "Scene",
     "Scorer",
+    "Source",
 ]
 
 
 class Scene(Protocol):
-    """One input cut into features, able to show itself with some of them hidden."""
+    """One input cut into features: what an explanation keeps of it."""
 
     @property
     def n_features(self) -> int:
@@ -44,6 +48,11 @@ class Scene(Protocol):
     def features(self) -> Sequence[str]:
         """A name for each feature, as people read it."""
         ...
+
+
+@runtime_checkable
+class Rendered(Scene, Protocol):
+    """A scene that writes itself into arrays, some features hidden: images."""
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n inputs, for the renderer to write into."""
@@ -59,6 +68,52 @@ class Renderer(Protocol):
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed input for each row of `masks`, 1 shown and 0 hidden, into `out`."""
+        ...
+
+
+@runtime_checkable
+class Made(Scene, Protocol):
+    """A scene that makes the inputs it is asked for, whatever they are: texts, rows of a table."""
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying, increasing."""
+        ...
+
+    def inputs(self, requests: FloatArray) -> Any:
+        """One perturbed input for each request: a mask, or what `Drawn.draw` numbered."""
+        ...
+
+
+@runtime_checkable
+class Drawn(Made, Protocol):
+    """Inputs drawn at random, which only then have masks: rows of a table.
+
+    Requests are the numbers of the inputs drawn, -1 for the input itself.
+    """
+
+    @property
+    def masks(self) -> FloatArray:
+        """The inputs as the regression sees them, (N, p)."""
+        ...
+
+    @property
+    def origin(self) -> FloatArray:
+        """And the input itself, (p,)."""
+        ...
+
+
+@runtime_checkable
+class Source(Scene, Protocol):
+    """An input that can be drawn around."""
+
+    @property
+    def scene(self) -> Scene:
+        """What an explanation keeps."""
+        ...
+
+    def draw(self, rng: np.random.Generator, n: int, design: Design | None) -> Drawn:
+        """Draw n inputs; a design says which features to hide, None leaves it to chance."""
         ...
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.protocols import Composite, Model, RenderingModel, Scene, Scorer
+from eblime.protocols import Composite, Made, Model, Rendered, RenderingModel, Scene, Scorer
 
 __all__ = ["Asked", "ModelError", "Progress", "ask", "scorer_of"]
 
@@ -43,8 +43,12 @@ def scorer_of(model: Model, scene: Scene) -> Iterator[Scorer]:
     if isinstance(model, RenderingModel) and isinstance(scene, Composite):
         with model.scorer(scene) as scorer:
             yield scorer
-    else:
+    elif isinstance(scene, Made):
+        yield _PlainScorer(model, scene)
+    elif isinstance(scene, Rendered):
         yield _BatchScorer(model, scene)
+    else:
+        raise TypeError(f"A {type(scene).__name__} cannot make perturbed inputs.")
 
 
 def ask(
@@ -54,17 +58,18 @@ def ask(
     *,
     batch_size: int | None,
     progress: Progress,
+    itself: float = 1.0,
 ) -> Asked:
     """Scores of every mask for some outputs, which `choose` picks from the input's own answer.
 
     The input itself is asked with the first batch, which warms the model up and is not timed.
-    Masks that show all are not asked again.
+    Masks that show all, every entry being `itself`, are not asked again.
     """
-    whole = (masks == 1).all(axis=1)
+    whole = (masks == itself).all(axis=1)
     todo = np.flatnonzero(~whole)
     tuner = _Tuner(scorer, batch_size)
     columns: list[int] = []
-    answers = _answers(scorer, masks, todo, tuner, columns)
+    answers = _answers(scorer, masks, todo, tuner, columns, itself)
     first, opening = next(answers)
     original = opening[0]
     columns += choose(original)
@@ -88,7 +93,12 @@ def ask(
 
 
 def _answers(
-    scorer: Scorer, masks: FloatArray, todo: IntArray, tuner: _Tuner, columns: list[int]
+    scorer: Scorer,
+    masks: FloatArray,
+    todo: IntArray,
+    tuner: _Tuner,
+    columns: list[int],
+    itself: float,
 ) -> Iterator[tuple[IntArray, FloatArray]]:
     """Answers batch by batch: first all outputs, the input itself before the masks, then `columns`.
 
@@ -98,7 +108,7 @@ def _answers(
     start = tuner.choice[0] - 1
     rows = todo[:start]
     while True:
-        begin = np.concatenate([np.ones((1, masks.shape[1])), masks[rows]])
+        begin = np.concatenate([np.full((1, masks.shape[1]), itself), masks[rows]])
         try:
             waiting = deque([(rows, _launched(scorer, begin, 0, rows), time.perf_counter())])
             break
@@ -138,7 +148,7 @@ class _BatchScorer:
     ways = 1
     overlaps = False
 
-    def __init__(self, model: Model, scene: Scene) -> None:
+    def __init__(self, model: Model, scene: Rendered) -> None:
         self._model, self._scene = model, scene
         self._batch, self._renderer = scene.batch(1), scene.renderer()
         most = max(1, _BATCH_BYTES // max(1, self._batch.nbytes))
@@ -151,6 +161,25 @@ class _BatchScorer:
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
         return np.array(self._model(batch))  # a copy: the answer may be a view of the batch
+
+    def fetch(self, launched: Any) -> Any:
+        """The answer is there already."""
+        return launched
+
+
+class _PlainScorer:
+    """Asks the model with inputs that the scene makes, texts or rows of a table."""
+
+    ways = 1
+    overlaps = False
+
+    def __init__(self, model: Model, scene: Made) -> None:
+        self._model, self._scene = model, scene
+        self.sizes: Sequence[int] = scene.sizes
+
+    def launch(self, masks: FloatArray, way: int = 0) -> Any:
+        """Make the inputs and ask."""
+        return np.asarray(self._model(self._scene.inputs(masks)))
 
     def fetch(self, launched: Any) -> Any:
         """The answer is there already."""

@@ -29,6 +29,8 @@ from eblime.core.posterior import Posterior
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.student import StudentMixture
 from eblime.domains.image import ImageScene
+from eblime.domains.tabular import TableScene
+from eblime.domains.text import TextScene
 from eblime.explanation import Explanation
 
 __all__ = ["SCHEMA", "NewerSchemaError", "load", "save"]
@@ -52,6 +54,8 @@ _CLASSES = {
         PointMass,
         Posterior,
         StudentMixture,
+        TableScene,
+        TextScene,
     )
 }
 

@@ -8,7 +8,7 @@ from eblime._checks import check_choice
 from eblime._types import FloatArray
 from eblime.protocols import Design
 
-__all__ = ["DESIGNS", "as_design", "bernoulli", "exhaustive", "is_exhaustive", "paired"]
+__all__ = ["DESIGNS", "as_design", "bernoulli", "exhaustive", "is_exhaustive", "paired", "sizes"]
 
 _MOST = 20  # features an exhaustive design may have: a million masks
 
@@ -49,10 +49,24 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64)
 
 
+def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
+    """How many features are hidden is uniform on 1 .. p, and which ones too: lime's for text.
+
+    The input itself is the first row.
+    """
+    keys = rng.random((n_masks, p))
+    hidden = rng.integers(1, p + 1, size=n_masks)
+    limit = np.take_along_axis(np.sort(keys, axis=1), hidden[:, None] - 1, axis=1)
+    masks = (keys > limit).astype(np.float64)
+    masks[0] = 1
+    return masks
+
+
 DESIGNS: dict[str, Design] = {
     "bernoulli": bernoulli,
     "paired": paired,
     "exhaustive": exhaustive,
+    "sizes": sizes,
 }
 
 

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from eblime.protocols import Model
 
-__all__ = ["KerasModel", "PipelineModel", "SklearnModel", "as_model"]
+__all__ = ["KerasModel", "PipelineModel", "SklearnModel", "as_model", "output_names"]
+
+_TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
 
 def as_model(model: Any) -> Model:
@@ -20,8 +22,9 @@ def as_model(model: Any) -> Model:
 
     Understood, in this order: an eblime model (`TorchModel`, `OnnxModel`, ...), a `torch.nn.Module`
     (softmax of its outputs), the path of an ONNX file or an onnxruntime session, a Hugging Face
-    image-classification pipeline, a Keras model, a scikit-learn-like object (`predict_proba`, else
-    `predict`; images are flattened to rows), and any function from a batch to scores.
+    pipeline that classifies images or texts, a Keras model, a scikit-learn-like object
+    (`predict_proba`, else `decision_function`, else `predict`; images are flattened to rows), and
+    any function from a batch to scores.
     """
     if isinstance(model, type):
         raise TypeError(f"`model` must be an object, not the class {model.__name__} itself.")
@@ -35,14 +38,18 @@ def as_model(model: Any) -> Model:
         from eblime.models.onnx import OnnxModel
 
         return OnnxModel.load(model)
-    if getattr(model, "task", None) == "image-classification" and callable(model):
+    if getattr(model, "task", None) in _TASKS and callable(model):
         return PipelineModel(pipeline=model)
     if hasattr(model, "layers") and callable(model):
         return KerasModel(network=model)
     if hasattr(model, "predict_proba"):
         return SklearnModel(predict=model.predict_proba)
+    if hasattr(model, "decision_function"):
+        return SklearnModel(predict=model.decision_function)
     if hasattr(model, "predict"):
-        return SklearnModel(predict=model.predict)
+        classes = getattr(model, "classes_", None)
+        named = None if classes is None else tuple(classes)
+        return SklearnModel(predict=model.predict, classes=named)
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise TypeError(
@@ -54,19 +61,24 @@ def as_model(model: Any) -> Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SklearnModel:
-    """A `predict_proba` or `predict` that takes rows; images are flattened to rows."""
+    """A method that takes rows, texts or frames; images are flattened to rows."""
 
     predict: Callable[[Any], Any]
+    classes: tuple[Any, ...] | None = None  # of a classifier that only names its answer
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Scores of a batch; one column where the model gives one number an input."""
-        scores = self.predict(batch.reshape(len(batch), -1))
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Scores of a batch; one column where the model gives one number an input.
+
+        A classifier of several outputs has the columns of all of them, one after the other; one
+        that only names its answer scores 1 for it and 0 for the others.
+        """
+        images = isinstance(batch, np.ndarray) and batch.ndim > 2
+        scores = self.predict(batch.reshape(len(batch), -1) if images else batch)
         if isinstance(scores, list) and scores and np.ndim(scores[0]) > 1:
-            raise TypeError(
-                "A classifier of several outputs returns a list of probabilities; wrap it in a "
-                "function that picks one."
-            )
+            scores = np.concatenate(scores, axis=1)
         found = np.asarray(scores)
+        if self.classes is not None and found.ndim == 1:
+            return np.stack([found == name for name in self.classes], axis=1).astype(np.float64)
         return found[:, None] if found.ndim == 1 else found
 
 
@@ -84,26 +96,50 @@ class KerasModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineModel:
-    """A Hugging Face image-classification pipeline; columns in the order of its model's labels."""
+    """A Hugging Face pipeline that classifies; columns in the order of its model's labels."""
 
     pipeline: Any
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Scores of a batch of uint8 images, (n, H, W) or (n, H, W, 3)."""
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Scores of a batch: texts, or uint8 images (n, H, W) or (n, H, W, 3)."""
+        names = self.pipeline.model.config.id2label
+        order = {name: column for column, name in names.items()}
+        answers = self.pipeline(self._inputs(batch), top_k=len(names))
+        scores = np.zeros((len(batch), len(names)))
+        for row, answer in zip(scores, answers, strict=True):
+            for entry in answer:
+                row[int(order[entry["label"]])] = entry["score"]
+        return scores
+
+    def _inputs(self, batch: Any) -> list[Any]:
+        """What the pipeline takes."""
+        if not isinstance(batch, np.ndarray):
+            return list(batch)
         from PIL import Image
 
         if batch.dtype != np.uint8:
             raise TypeError(
                 f"A Hugging Face pipeline must be asked with images of uint8; got {batch.dtype}."
             )
-        names = self.pipeline.model.config.id2label
-        order = {name: column for column, name in names.items()}
-        answers = self.pipeline([Image.fromarray(image) for image in batch], top_k=len(names))
-        scores = np.zeros((len(batch), len(names)))
-        for row, answer in zip(scores, answers, strict=True):
-            for entry in answer:
-                row[int(order[entry["label"]])] = entry["score"]
-        return scores
+        return [Image.fromarray(image) for image in batch]
+
+
+def output_names(model: Any) -> list[str] | dict[int, str] | None:
+    """What a classifier calls its classes, where it says; None where it does not."""
+    if getattr(model, "task", None) in _TASKS:
+        return {int(column): str(name) for column, name in model.model.config.id2label.items()}
+    try:
+        classes = getattr(model, "classes_", None)
+    except Exception:  # a pipeline whose last step was never fitted
+        return None
+    if classes is None or len(classes) == 0:
+        return None
+    if isinstance(classes, list) and np.ndim(classes[0]) > 0:  # several outputs
+        return [f"output {k}: {name}" for k, part in enumerate(classes) for name in part]
+    scored = hasattr(model, "predict_proba") or not hasattr(model, "decision_function")
+    if len(classes) == 2 and not scored:  # one column, positive for the second class
+        return [str(classes[1])]
+    return [str(name) for name in classes]
 
 
 def _descends(model: Any, package: str, name: str) -> bool:
