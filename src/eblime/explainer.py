@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -83,6 +83,7 @@ class ImageExplainer:
     progress: Progress = False
     labels: Labels | None = None
     channels: Channels = "auto"
+    _about: ClassVar = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before any image is seen."""
@@ -157,8 +158,9 @@ class TabularExplainer:
     n_masks, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the names of a classifier's classes are taken from it.
     design
-        None lets chance decide which features stay in their bin, as lime does; a name or function
-        says which are hidden, and those that are not keep the row's own values.
+        None lets chance decide which features stay in their bin, as lime does (but "bernoulli" for
+        sparse matrices); a name or function says which are hidden, and those that are not keep the
+        row's own values.
 
     Examples
     --------
@@ -187,6 +189,7 @@ class TabularExplainer:
     batch_size: int | None = None
     progress: Progress = False
     labels: Labels | None = None
+    _about: ClassVar = ("representation", "bins", "perturb")
     _settings: TableSettings = field(init=False, repr=False)
     _table: Background | SparseFrame = field(init=False, repr=False)
 
@@ -212,10 +215,17 @@ class TabularExplainer:
             categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
         )
         frame = as_frame(self.background, self.names)
+        if isinstance(frame, SparseFrame) and self.design is None and self._chancy:
+            object.__setattr__(self, "design", "bernoulli")
         table = frame if isinstance(frame, SparseFrame) else prepare(frame, settings)
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "model", as_model(self.model))
+
+    @property
+    def _chancy(self) -> bool:
+        """Whether a design may be imposed: a value that is rarely not zero would never be seen."""
+        return self.representation == "binary" and isinstance(self.perturb, str)
 
     def explain(self, row: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
         """Explain one output of the model for a row.
@@ -291,6 +301,7 @@ class TextExplainer:
     batch_size: int | None = None
     progress: Progress = False
     labels: Labels | None = None
+    _about: ClassVar = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before any text is seen."""
@@ -332,4 +343,5 @@ def _inquiry(explainer: ImageExplainer | TabularExplainer | TextExplainer) -> In
         batch_size=explainer.batch_size,
         progress=explainer.progress,
         labels=explainer.labels,
+        about={name: getattr(explainer, name) for name in explainer._about},
     )

@@ -81,8 +81,8 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means", "density", "ranks", "lambda", "convergence"; for
-        images also "map", "uncertainty", "top_k" and "sign". Settings go to the function of
-        `eblime.plot`.
+        images also "map", "uncertainty", "top_k" and "sign"; for tables "values"; for texts "text".
+        Settings go to the function of `eblime.plot`.
         """
         from eblime.plot.kinds import KINDS
 

@@ -41,6 +41,7 @@ class Inquiry:
     batch_size: int | None
     progress: Progress
     labels: Labels | None
+    about: Mapping[str, Any]  # how the input was read, for people to know
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is seen."""
@@ -76,7 +77,8 @@ class Inquiry:
         posteriors = method.fit(generator, masks, asked.scores, weights)
         provenance = {
             "method": repr(method),
-            "design": self.design if isinstance(self.design, str) else repr(self.design),
+            "input": {name: _brief(setting) for name, setting in self.about.items()},
+            "design": self.design if isinstance(self.design, str) else _brief(self.design),
             "kernel": repr(as_kernel(self.kernel)),
             "seed": int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
             "model_calls": asked.calls,
@@ -161,6 +163,12 @@ class _Plan:
     itself: float  # entries of the request for the input itself
     closeness: FloatArray  # (N, p) as the kernel sees them: ones at the input itself
     fixed: bool  # a mask decides the input, with no chance in it
+
+
+def _brief(setting: Any) -> str:
+    """A setting on one short line."""
+    words = " ".join((setting if isinstance(setting, str) else repr(setting)).split())
+    return words if len(words) <= 120 else f"{words[:119]}…"
 
 
 def _designed(masks: Any, p: int) -> FloatArray:

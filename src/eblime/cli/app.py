@@ -12,7 +12,8 @@ import typer
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.cli.demo import demo
-from eblime.cli.explain import explain_app, first_line
+from eblime.cli.explain import explain_app
+from eblime.cli.running import first_line
 from eblime.cli.show import compare, show
 from eblime.cli.terminal import say
 

@@ -1,52 +1,50 @@
-"""`eblime explain`: one input or a folder of them, and the files that come of it."""
+"""`eblime explain`: a photo, a row or a text, or many of them, and the files that come of it."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from eblime.cli.files import free_names, json_line, make_folder, write_all
+from eblime._checks import check_choice, check_level
+from eblime.cli.files import free_names, make_folder
 from eblime.cli.modelfile import NORMALISATIONS, load_labels, load_model
+from eblime.cli.options import (
+    Design,
+    Json,
+    Labels,
+    Masks,
+    MethodName,
+    Model,
+    Open,
+    Out,
+    Prob,
+    Seed,
+    Target,
+    Top,
+    Trust,
+    parse_target,
+)
 from eblime.cli.photos import find_photos, parse_hide, parse_segmentation, photo_size, read_photo
-from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.cli.running import Item, run_all
+from eblime.cli.tables import find_texts, match_columns, parse_groups, parse_rows, read_table
 from eblime.explanation import Explanation
 
 __all__ = ["explain_app"]
 
 explain_app = typer.Typer(
-    no_args_is_help=True, help="Explain what a model says of an image.", rich_markup_mode=None
+    no_args_is_help=True,
+    help="Explain what a model says of an image, a row of a table or a text.",
+    rich_markup_mode=None,
 )
-
-Model = Annotated[
-    str, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
-]
-Labels = Annotated[
-    Path | None, typer.Option(help="Names of the outputs: one a line, or JSON.", exists=True)
-]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-Target = Annotated[
-    str | None, typer.Option(help="Output to explain, by number or name. Default: the highest.")
-]
-MethodName = Annotated[str, typer.Option(help="eblime, eblime-paper, bayeslime or lime.")]
-Masks = Annotated[int, typer.Option(help="How many masks to ask about.", min=1)]
-Design = Annotated[str, typer.Option(help="bernoulli, paired or exhaustive.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
-Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
-Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
-Trust = Annotated[
-    bool,
-    typer.Option(help="Read pickle and joblib models, which can run any code."),
-]
 
 
 @explain_app.callback()
 def _explain() -> None:
-    """Explain what a model says of an image."""
+    """Explain what a model says of an image, a row of a table or a text."""
 
 
 @explain_app.command("image")
@@ -85,7 +83,6 @@ def explain_image(
 
     Example: eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax
     """
-    from eblime._checks import check_choice, check_level
     from eblime.explainer import ImageExplainer
 
     check_level("--prob", prob)
@@ -109,54 +106,127 @@ def explain_image(
         return explainer.explain(read_photo(path, shape), parse_target(target), seed)
 
     ImageExplainer(loaded, **settings)  # refuses settings that cannot work, before any photo
-    run_all(paths, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)
+    items: list[Item] = [
+        (path.name, name, path) for path, name in zip(paths, free_names(paths), strict=True)
+    ]
+    run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)
 
 
-def parse_target(target: str | None) -> int | str | None:
-    """A column by its number, or a name."""
-    return int(target) if target is not None and target.isdigit() else target
-
-
-def run_all(
-    paths: list[Path],
-    explain: Callable[[Path, Callable[[int, int], None]], Explanation],
-    out: Path,
-    *,
-    prob: float,
-    top: int,
-    as_json: bool,
-    show: bool,
+@explain_app.command("tabular")
+def explain_tabular(
+    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file.")],
+    model: Model,
+    row: Annotated[str, typer.Option(help="Rows, from 0: 3, or 3,7, or 0:10.")] = "0",
+    background: Annotated[
+        Path | None, typer.Option(help="What is usual, such as the training data. Default: DATA.")
+    ] = None,
+    drop: Annotated[
+        str, typer.Option(help="Columns that the model does not take, such as the label: a,b.")
+    ] = "",
+    categorical: Annotated[
+        str, typer.Option(help="Columns of numbers that are categories: a,b.")
+    ] = "",
+    group: Annotated[
+        list[str] | None, typer.Option(help="Columns that move together: job=job_a,job_b.")
+    ] = None,
+    labels: Labels = None,
+    out: Out = Path("eblime-out"),
+    target: Target = None,
+    method: MethodName = "eblime",
+    masks: Masks = 1000,
+    representation: Annotated[str, typer.Option(help="binary or continuous.")] = "binary",
+    bins: Annotated[str, typer.Option(help="quartile or decile.")] = "quartile",
+    perturb: Annotated[str, typer.Option(help="bins, normal or rows.")] = "bins",
+    seed: Seed = 0,
+    prob: Prob = 0.95,
+    top: Top = 10,
+    as_json: Json = False,
+    open_it: Open = False,
+    trust_pickle: Trust = False,
 ) -> None:
-    """Explain inputs one after the other; one that fails is told and does not stop the rest."""
-    failed = 0
-    pages = []
-    for path, name in zip(paths, free_names(paths), strict=True):
-        try:
-            with asking(path.name, quiet=as_json) as progress:
-                explanation = explain(path, progress)
-        except Exception as error:
-            if len(paths) == 1:
-                raise
-            failed += 1
-            say(f"{path}: {first_line(error)}", error=True)
-            continue
-        title = f"{path.name}: why {explanation.label!r}?"
-        written = write_all(explanation, out, name, title=title, prob=prob, top=top)
-        pages.append(written[-1])
-        if as_json:
-            say(json_line(explanation, prob, top))
-            continue
-        if len(paths) > 1:
-            say(f"\n{path}")
-        print_explanation(explanation, prob=prob, top=top)
-        say("Wrote " + ", ".join(str(file) for file in written) + ".")
-    if show and pages:
-        open_page(pages[0])
-    if failed:
-        raise RuntimeError(f"{failed} of {len(paths)} inputs failed; the others are in {out}.")
+    """Explain rows of a table by its columns.
+
+    Columns that the model was trained on are found by their names; others are left out.
+
+    Example: eblime explain tabular data.csv --row 3 --model m.skops --background train.csv
+    """
+    from eblime.explainer import TabularExplainer
+
+    check_level("--prob", prob)
+    table = read_table(data)
+    usual = table if background is None else read_table(background)
+    rows = parse_rows(row, len(table))
+    loaded = load_model(model, trust_pickle=trust_pickle)
+    usual = match_columns(usual, loaded, drop)
+    settings: dict[str, Any] = {
+        "categorical": categorical.split(",") if categorical else None,
+        "groups": parse_groups(group or []),
+        "n_masks": masks,
+        "method": method,
+        "representation": representation,
+        "bins": bins,
+        "perturb": perturb,
+        "labels": None if labels is None else load_labels(labels),
+    }
+    explainer = TabularExplainer(loaded, usual, **settings)
+
+    def explain(place: int, progress: Callable[[int, int], None]) -> Explanation:
+        return explainer.explain(table.iloc[place], parse_target(target), seed)
+
+    items: list[Item] = [(f"{data.name}, row {k}", f"{data.stem}-row{k}", k) for k in rows]
+    run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)
 
 
-def first_line(error: BaseException) -> str:
-    """What an error says, on one line."""
-    words = str(error).strip() or type(error).__name__
-    return " ".join(words.split())
+@explain_app.command("text")
+def explain_text(
+    text: Annotated[
+        str, typer.Argument(help="The text itself, a .txt file, a folder of them, or - to read it.")
+    ],
+    model: Model,
+    labels: Labels = None,
+    out: Out = Path("eblime-out"),
+    target: Target = None,
+    method: MethodName = "eblime",
+    masks: Masks = 1000,
+    design: Design = "sizes",
+    tokens: Annotated[
+        str, typer.Option(help="word, sentence, char, or a regular expression.")
+    ] = "word",
+    positions: Annotated[
+        bool, typer.Option("--positions", help="Each occurrence of a word is a feature.")
+    ] = False,
+    hide: Annotated[
+        str, typer.Option(help="What stands for a hidden word. Default: nothing.")
+    ] = "",
+    seed: Seed = 0,
+    prob: Prob = 0.95,
+    top: Top = 10,
+    as_json: Json = False,
+    open_it: Open = False,
+    trust_pickle: Trust = False,
+) -> None:
+    """Explain a text by its words, sentences or characters.
+
+    Example: eblime explain text "A witty, gorgeous film." --model sentiment.skops
+    """
+    from eblime.explainer import TextExplainer
+
+    check_level("--prob", prob)
+    items = find_texts(text, sys.stdin)
+    settings: dict[str, Any] = {
+        "tokens": tokens,
+        "bag": not positions,
+        "hide": hide,
+        "n_masks": masks,
+        "design": design,
+        "method": method,
+        "labels": None if labels is None else load_labels(labels),
+    }
+    loaded = load_model(model, trust_pickle=trust_pickle)
+    TextExplainer(loaded, **settings)  # refuses settings that cannot work, before any text
+
+    def explain(words: str, progress: Callable[[int, int], None]) -> Explanation:
+        explainer = TextExplainer(loaded, progress=progress, **settings)
+        return explainer.explain(words, parse_target(target), seed)
+
+    run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,13 @@ __all__ = ["NORMALISATIONS", "load_labels", "load_model"]
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
 NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
+_DATA_HOLDERS = (
+    re.compile(  # classes of scikit-learn that skops asks about and that only hold numbers
+        r"sklearn\.(tree\._tree\.Tree|ensemble\._hist_gradient_boosting\.predictor\.TreePredictor"
+        r"|neural_network\._stochastic_optimizers\.\w+|metrics\._dist_metrics\.\w+"
+        r"|neighbors\._(kd_tree\.KDTree|ball_tree\.BallTree))"
+    )
+)
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
@@ -107,18 +115,19 @@ def _scaling(
 
 
 def _skops(path: Path, trust: bool) -> Any:
-    """A skops file: only types that skops knows to be harmless, unless trusted."""
+    """A skops file: only types known to hold nothing but data, unless trusted."""
     try:
         from skops import io
     except ImportError as error:
         raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
-    unknown = io.get_untrusted_types(file=path)
+    asked = io.get_untrusted_types(file=path)
+    unknown = [name for name in asked if not _DATA_HOLDERS.fullmatch(name)]
     if unknown and not trust:
         raise PermissionError(
             f"{path} holds types that skops does not know: {', '.join(unknown)}. If you trust "
             "whoever made it, add --trust-pickle."
         )
-    return io.load(path, trusted=unknown)
+    return io.load(path, trusted=asked)
 
 
 def _pickled(path: Path, trust: bool) -> Any:

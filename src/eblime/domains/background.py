@@ -102,12 +102,14 @@ def prepare(frame: Frame, settings: TableSettings, *, quiet: bool = False) -> Ba
     forced = {_place(names, entry, "categorical") for entry in settings.categorical or ()}
     columns = []
     for c, name in enumerate(names):
-        values, category = frame.column(c)
-        if category or c in forced:
-            columns.append(cut_category(name, values if category else values.astype(object)))
+        values, kind = frame.column(c)
+        if kind == "category" or c in forced:
+            columns.append(cut_category(name, values.astype(object)))
         else:
             _refuse_infinite(name, values)
-            columns.append(cut_number(name, values, settings.bins, settings.labels))
+            columns.append(
+                cut_number(name, values, settings.bins, settings.labels, times=kind == "time")
+            )
     _check_bin_names(settings.bins, names)
     changing = [bool((column.codes != column.codes[0]).any()) for column in columns]
     features = _features(columns, changing, settings.groups, names)
@@ -225,7 +227,7 @@ def _features(
 
 def _scale(column: Column) -> tuple[float, float] | None:
     """Mean and standard deviation of a column of numbers, as scikit-learn's scaler has them."""
-    if column.numbers is None:
+    if column.numbers is None or column.times:
         return None
     mean, sd = float(np.nanmean(column.numbers)), float(np.nanstd(column.numbers))
     return (mean, sd) if sd > 0 else None

@@ -12,7 +12,7 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.frames import is_missing
+from eblime.domains.frames import as_number, is_missing
 
 __all__ = ["BINS", "Column", "cut_category", "cut_number", "short", "within_bins"]
 
@@ -31,11 +31,12 @@ class Column:
     numbers: FloatArray | None  # (n,) its numbers, None for categories
     edges: FloatArray | None  # bins of numbers: up to and including each edge, as in lime
     places: Mapping[Any, int] | None  # category -> bin
+    times: bool = False  # numbers are nanoseconds
 
     def code(self, values: Sequence[Any] | NDArray[Any]) -> IntArray:
         """The bins of other values; -2 for a category that the background does not have."""
         if self.edges is not None:
-            numbers = np.array([np.nan if is_missing(v) else v for v in values], dtype=float)
+            numbers = np.array([as_number(value) for value in values])
             return np.where(np.isnan(numbers), -1, np.searchsorted(self.edges, numbers))
         assert self.places is not None
         return np.array(
@@ -51,13 +52,17 @@ class Column:
         assert self.numbers is not None
         place = int(self.code([value])[0])
         held = np.unique(self.numbers[self.codes == place])
-        if len(held) == 1 and held[0] == value:
-            return f"{self.name} = {short(value)}"
-        low = short(self.edges[place - 1]) if place > 0 else None
-        high = short(self.edges[place]) if place < len(self.edges) else None
+        if len(held) == 1 and held[0] == as_number(value):
+            return f"{self.name} = {self._written(held[0])}"
+        low = self._written(self.edges[place - 1]) if place > 0 else None
+        high = self._written(self.edges[place]) if place < len(self.edges) else None
         if low is None:
             return f"{self.name} <= {high}"
         return f"{self.name} > {low}" if high is None else f"{low} < {self.name} <= {high}"
+
+    def _written(self, number: float) -> str:
+        """A number or a day as people read it."""
+        return str(np.datetime64(int(number), "ns"))[:10] if self.times else short(number)
 
 
 def cut_category(name: str, values: NDArray[Any]) -> Column:
@@ -74,7 +79,14 @@ def cut_category(name: str, values: NDArray[Any]) -> Column:
     )
 
 
-def cut_number(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | None) -> Column:
+def cut_number(
+    name: str,
+    values: FloatArray,
+    bins: BinSpec,
+    labels: NDArray[Any] | None = None,
+    *,
+    times: bool = False,
+) -> Column:
     """A column of numbers, cut at percentiles, by a tree that separates the labels, or as told."""
     known = values[~np.isnan(values)]
     spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
@@ -95,7 +107,7 @@ def cut_number(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any
             raise ValueError(f"`bins` of {name!r} must be a list of finite edges; got {spec!r}.")
     edges = np.unique(edges)
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
-    return Column(name=name, codes=codes, numbers=values, edges=edges, places=None)
+    return Column(name=name, codes=codes, numbers=values, edges=edges, places=None, times=times)
 
 
 def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> FloatArray:

@@ -8,14 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["ArrayFrame", "Frame", "NativeFrame", "SparseFrame", "as_frame", "is_missing"]
+__all__ = [
+    "ArrayFrame",
+    "Frame",
+    "Kind",
+    "NativeFrame",
+    "SparseFrame",
+    "as_frame",
+    "as_number",
+    "is_missing",
+]
+
+
+Kind = Literal["number", "time", "category"]
 
 
 class Frame(Protocol):
@@ -27,8 +39,8 @@ class Frame(Protocol):
     @property
     def n_rows(self) -> int: ...  # noqa: D102
 
-    def column(self, place: int) -> tuple[NDArray[Any], bool]:
-        """A column's values, and whether they are categories: floats for numbers, else objects."""
+    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
+        """A column's values and kind: floats for numbers and times, else objects."""
         ...
 
     def extended(self, row: Sequence[Any]) -> Frame:
@@ -87,6 +99,15 @@ def is_missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
+def as_number(value: Any) -> float:
+    """A number or a time as a float, NaN where it is missing; times in nanoseconds."""
+    if is_missing(value):
+        return float("nan")
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        return float(np.datetime64(value, "ns").astype(np.int64))
+    return float(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayFrame:
     """A NumPy array, one column a feature."""
@@ -99,19 +120,19 @@ class ArrayFrame:
         """Number of rows."""
         return len(self.values)
 
-    def column(self, place: int) -> tuple[NDArray[Any], bool]:
+    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
         """Numbers as floats; columns of objects are categories unless all are numbers."""
         values = self.values[:, place]
         if values.dtype.kind in "uif":
-            return values.astype(np.float64), False
+            return values.astype(np.float64), "number"
         if values.dtype.kind == "O":
             try:
                 floats = np.array([np.nan if is_missing(v) else v for v in values], dtype=float)
             except (TypeError, ValueError):
-                return values, True
+                return values, "category"
             if not any(isinstance(v, (str, bool, np.bool_)) for v in values):
-                return floats, False
-        return values.astype(object), True
+                return floats, "number"
+        return values.astype(object), "category"
 
     def extended(self, row: Sequence[Any]) -> ArrayFrame:
         """One more row; whole numbers become floats where the row has fractions."""
@@ -148,44 +169,38 @@ class NativeFrame:
         """Number of rows."""
         return len(self.frame)
 
-    def column(self, place: int) -> tuple[NDArray[Any], bool]:
+    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         series = self.frame[:, place]
         if series.dtype.is_temporal():
             stamps = np.asarray(series.to_numpy()).astype("datetime64[ns]")
             numbers = stamps.astype(np.int64).astype(np.float64)
-            return np.where(np.isnat(stamps), np.nan, numbers), False
+            return np.where(np.isnat(stamps), np.nan, numbers), "time"
         if series.dtype.is_numeric():
             values = [np.nan if is_missing(v) else v for v in series.to_list()]
-            return np.array(values, dtype=np.float64), False
-        return np.array([*series.to_list(), None], dtype=object)[:-1], True
+            return np.array(values, dtype=np.float64), "number"
+        return np.array([*series.to_list(), None], dtype=object)[:-1], "category"
 
     def extended(self, row: Sequence[Any]) -> NativeFrame:
         """One more row, in the dtypes of the frame wherever its values fit them."""
         import narwhals as nw
 
-        columns = list(self.frame.columns)
-        rows = {}
-        for name, value in zip(columns, row, strict=True):
-            series = self.frame[name]
-            missing = None if is_missing(value) else value
-            one = nw.new_series(str(name), [missing], backend=self.frame.implementation)
-            whole = not series.dtype.is_integer() or missing is None or missing == int(missing)
-            rows[name] = one.cast(series.dtype) if whole else one
-        last = nw.from_dict(rows, backend=self.frame.implementation)
-        native = self.frame.to_native()
         if self.frame.implementation.is_pandas():
-            import pandas as pd
-
-            new = last.to_native()
-            new.columns = native.columns
-            parts = {
-                name: pd.concat([native[name], new[name]], ignore_index=True) for name in columns
-            }
-            joined = pd.DataFrame(parts, columns=native.columns)
+            joined = _pandas_extended(self.frame.to_native(), row)
             return NativeFrame(frame=nw.from_native(joined), names=self.names)
-        how = nw.concat([self.frame, last.select(columns)], how="vertical")
-        return NativeFrame(frame=how, names=self.names)
+        made = {}
+        for name, value in zip(self.frame.columns, row, strict=True):
+            kind = self.frame[name].dtype
+            known = None if is_missing(value) else value
+            one = nw.new_series(name, [known], backend=self.frame.implementation)
+            fits = not kind.is_integer() or known is None or known == int(known)
+            made[name] = one.cast(kind) if fits else one
+        wider = {
+            name: self.frame[name].cast(one.dtype) if one.dtype.is_float() else self.frame[name]
+            for name, one in made.items()
+        }
+        both = [nw.from_dict(wider), nw.from_dict(made)]
+        return NativeFrame(frame=nw.concat(both, how="vertical"), names=self.names)
 
     def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
         """A frame of the same kind, columns and dtypes."""
@@ -246,7 +261,7 @@ class SparseView:
         """Number of rows."""
         return self.inner.n_rows
 
-    def column(self, place: int) -> tuple[NDArray[Any], bool]:
+    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
         """Numbers."""
         return self.inner.column(place)
 
@@ -266,6 +281,22 @@ class SparseView:
         made = sparse.csr_matrix((dense.ravel(), columns, starts), shape=(n, self.width))
         made.eliminate_zeros()
         return made
+
+
+def _pandas_extended(native: Any, row: Sequence[Any]) -> Any:
+    """A pandas frame with one more row, column by column in the dtypes that it has."""
+    import pandas as pd
+
+    parts = {}
+    for name, value in zip(native.columns, row, strict=True):
+        kind = native[name].dtype
+        known = None if is_missing(value) else value
+        try:
+            one = pd.Series([known], dtype=kind)
+        except (TypeError, ValueError):  # a fraction among whole numbers
+            one = pd.Series([value])
+        parts[name] = pd.concat([native[name], one], ignore_index=True)
+    return pd.DataFrame(parts, columns=native.columns)
 
 
 def _array_names(shape: tuple[int, ...], names: Sequence[str] | None) -> list[str]:

@@ -13,7 +13,7 @@ from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clea
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["compare", "intervals", "means"]
+__all__ = ["compare", "intervals", "means", "valued"]
 
 
 def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -50,6 +50,34 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.axvline(0, color=INK, linewidth=0.8)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
+    _head(drawn, explanation)
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]
+
+
+def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
+    """A row of a table: bars with 95 % whiskers, and beside each the value that it speaks of."""
+    scene: Any = explanation.scene
+    if not hasattr(scene, "values"):
+        raise TypeError("This picture is for tables; this explanation is of something else.")
+    check_count("top", top)
+    post = explanation.posterior
+    order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
+    mean, places = post.mean[order], np.arange(len(order))
+    drawn = axes(ax, (7.2, 1.1 + 0.34 * len(order)))
+    colours = [FAVOUR if value > 0 else AGAINST for value in mean]
+    drawn.barh(places, mean, color=colours, height=0.62, alpha=0.85)
+    if post.has_spread:
+        ends = post.interval()[order]
+        drawn.hlines(places, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
+    drawn.axvline(0, color=INK, linewidth=0.8)
+    drawn.set_yticks(places, [caption(explanation.features[j]) for j in order])
+    beside = drawn.secondary_yaxis("right")
+    beside.set_yticks(places, [caption(scene.values[j], 18) for j in order])
+    beside.tick_params(length=0, labelcolor=NEUTRAL)
+    beside.spines["right"].set_visible(False)
+    whiskers = " (whiskers: 95 %)" if post.has_spread else ""
+    drawn.set_xlabel(f"importance for {caption(explanation.label)}{whiskers}")
     _head(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from eblime.plot.bars import intervals, means
+from eblime.plot.bars import intervals, means, valued
 from eblime.plot.curves import convergence, densities, ranks, ridge
 from eblime.plot.maps import importance_map, sign_map, top_k_map, uncertainty_map
+from eblime.plot.words import highlighted
 
 __all__ = ["KINDS"]
 
@@ -22,4 +23,6 @@ KINDS: dict[str, Callable[..., Any]] = {
     "uncertainty": uncertainty_map,
     "top_k": top_k_map,
     "sign": sign_map,
+    "values": valued,
+    "text": highlighted,
 }

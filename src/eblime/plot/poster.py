@@ -22,4 +22,22 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
             settings = {} if kind in ("intervals", "means") else {"top": top}
             explanation.plot(kind, ax=axes, **settings)
         return figure
-    return explanation.plot("intervals" if certain else "means").figure
+    if hasattr(explanation.scene, "pieces"):
+        return _text_poster(explanation, "intervals" if certain else "means")
+    kind = "values" if hasattr(explanation.scene, "values") else "intervals"
+    return explanation.plot(kind if certain or kind == "values" else "means").figure
+
+
+def _text_poster(explanation: Explanation, kind: str) -> Any:
+    """The text above, the intervals of its words below."""
+    from matplotlib.figure import Figure
+
+    above: Any = explanation.plot("text").figure
+    tall = above.get_size_inches()[1]
+    rows = min(10, explanation.scene.n_features)
+    below = 1.1 + 0.28 * rows
+    figure = Figure(figsize=(above.get_size_inches()[0], tall + below), layout="constrained")
+    upper, lower = figure.subplots(2, 1, height_ratios=[tall, below])
+    explanation.plot("text", ax=upper)
+    explanation.plot(kind, top=rows, ax=lower)
+    return figure

@@ -38,6 +38,9 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order]),
     }
+    values = getattr(explanation.scene, "values", None)
+    if values is not None:
+        found["value"] = [printable(values[j]) for j in order]
     if not post.has_spread:
         return found
     tails = np.array([(1 - level) / 2 for level in LEVELS])

@@ -128,14 +128,15 @@ def _section(explanation: Explanation, place: int, k: int) -> str:
         data = data.replace(sign, f"\\u{ord(sign):04x}")
     notes = "".join(_note(note) for note in cautions(explanation))
     view = scene_view(explanation)
+    rows = _rows(explanation)
     return (
         f'<section class="explanation" id="explanation-{place}">'
         f"<h2><bdi>{text(explanation.label)}</bdi>: {explanation.prediction:.4g}</h2>"
         f'<p class="fit">{text(post.method)}, {post.n_masks} masks. '
         f"{text(fit_sentence(explanation))}</p>{notes}"
-        f'<div class="look">{f"<figure>{view}</figure>" if view else ""}'
+        f'<div class="look">{f"<figure>{view}</figure>" if view else f"<div>{rows}</div>"}'
         '<aside class="detail" aria-live="polite"><p>Point at a feature.</p></aside></div>'
-        f"{_rows(explanation)}{_settings(explanation)}"
+        f"{rows if view else ''}{_settings(explanation)}"
         f'<script type="application/json" class="numbers">{data}</script></section>'
     )
 

@@ -30,6 +30,8 @@ def scene_view(explanation: Explanation) -> str:
     """The input with its features marked, or nothing where the list of features says it all."""
     if hasattr(explanation.scene, "photo"):
         return _photo_view(explanation)
+    if hasattr(explanation.scene, "pieces"):
+        return _text_view(explanation)
     return ""
 
 
@@ -63,6 +65,30 @@ def _photo_view(explanation: Explanation) -> str:
         f'<image href="{_data_uri(photo)}" width="{columns}" height="{rows}" '
         f'preserveAspectRatio="none"{small_photo}/><g class="superpixels">{shapes}</g></svg>'
     )
+
+
+def _text_view(explanation: Explanation) -> str:
+    """The text, each of its tokens tinted by the mean of its feature."""
+    scene: Any = explanation.scene
+    mean = explanation.posterior.mean
+    parts = []
+    for piece, owner in zip(scene.pieces, scene.owners, strict=True):
+        words = escape("\n".join(printable(line) for line in _lines(piece)), quote=True)
+        if owner < 0:
+            parts.append(words)
+        else:
+            side = "for" if mean[owner] > 0 else "against"
+            parts.append(f'<mark data-feature="{owner}" class="{side}">{words}</mark>')
+    return (
+        '<div class="document" dir="auto" tabindex="0" role="application" '
+        'aria-label="The text; arrow keys go from one feature to the next by importance">'
+        f"{''.join(parts)}</div>"
+    )
+
+
+def _lines(piece: str) -> list[str]:
+    """A piece of text line by line, tabs as spaces."""
+    return piece.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
 
 
 def _thinned(labels: Any, rows: int, columns: int) -> Any:

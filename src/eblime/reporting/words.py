@@ -15,6 +15,8 @@ _DESIGNS = {
     "bernoulli": "each feature shown or hidden by the toss of a coin",
     "paired": "tosses of a coin, each mask followed by its opposite",
     "exhaustive": "every mask there is",
+    "sizes": "how many features are hidden is uniform, and which ones too",
+    "None": "drawn from the background, which decides what stays in its bin",
 }
 
 
@@ -31,8 +33,8 @@ def cautions(explanation: Explanation) -> list[str]:
     if not post.r2 >= POOR:
         found.append(
             "The linear fit is poor: the importances are a rough sketch of the model here, however "
-            "narrow their intervals. Other features, such as larger superpixels, or a narrower "
-            "kernel may describe it better."
+            "narrow their intervals. Coarser or other features, or a narrower kernel, may describe "
+            "it better."
         )
     elif post.r2 < FAIR:
         found.append(
@@ -60,7 +62,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     design = str(made.get("design", "unknown"))
     asked = "exhaustive" if explanation.exhaustive else design
     pairs = [
-        ("Features", f"{post.n_features}"),
+        ("Features", f"{post.n_features}{_reading(made)}"),
         ("Masks", f"{post.n_masks}: {_DESIGNS.get(asked, asked)}"),
         ("Weights", f"{made.get('kernel', 'unknown')}; effective sample size {post.ess:.1f}"),
         ("Method", f"{post.method}: {made.get('method', 'unknown')}"),
@@ -72,6 +74,14 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     if isinstance(versions, Mapping):
         pairs.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
     return pairs
+
+
+def _reading(made: Mapping[str, Any]) -> str:
+    """How the input was read."""
+    about = made.get("input")
+    if not isinstance(about, Mapping) or not about:
+        return ""
+    return "; " + ", ".join(f"{name} {setting or 'nothing'}" for name, setting in about.items())
 
 
 def _ridge(lam: Any) -> str:

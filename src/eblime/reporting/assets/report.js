@@ -166,6 +166,7 @@
       make("bdi", {}, make("h3", {}, box), d.name[place]);
       const list = make("dl", {}, box);
       const say = (head, words) => { make("dt", {}, list, head); make("dd", {}, list, words); };
+      if (d.value) say("value", d.value[place]);
       say("mean", this.number(d.mean[place]));
       if (!this.sure) {
         make("p", {}, box, "A point estimate: no interval, no probability.");
@@ -229,6 +230,7 @@
       for (const section of sections) section.tint();
     });
   }
+  if (!sections.some((section) => section.marks.length)) document.querySelector(".controls .measure").hidden = true;
   const grey = document.getElementById("grey");
   if (!document.querySelector(".photo")) grey.parentNode.hidden = true;
   grey.addEventListener("change", () => document.body.classList.toggle("colour", !grey.checked));

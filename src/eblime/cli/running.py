@@ -1,0 +1,60 @@
+"""Explain inputs one after the other, and write what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from eblime.cli.files import json_line, write_all
+from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.explanation import Explanation
+
+__all__ = ["Item", "first_line", "run_all"]
+
+Item = tuple[str, str, Any]  # what people call it, the name of its files, the input
+
+
+def run_all(
+    items: Sequence[Item],
+    explain: Callable[[Any, Callable[[int, int], None]], Explanation],
+    out: Path,
+    *,
+    prob: float,
+    top: int,
+    as_json: bool,
+    show: bool,
+) -> None:
+    """Explain inputs one after the other; one that fails is told and does not stop the rest."""
+    failed = 0
+    pages = []
+    for title, name, given in items:
+        try:
+            with asking(title, quiet=as_json) as progress:
+                explanation = explain(given, progress)
+        except Exception as error:
+            if len(items) == 1:
+                raise
+            failed += 1
+            say(f"{title}: {first_line(error)}", error=True)
+            continue
+        heading = f"{title}: why {explanation.label!r}?"
+        written = write_all(explanation, out, name, title=heading, prob=prob, top=top)
+        pages.append(written[-1])
+        if as_json:
+            say(json_line(explanation, prob, top))
+            continue
+        if len(items) > 1:
+            say(f"\n{title}")
+        print_explanation(explanation, prob=prob, top=top)
+        say("Wrote " + ", ".join(str(file) for file in written) + ".")
+    if show and pages:
+        open_page(pages[0])
+    if failed:
+        raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {out}.")
+
+
+def first_line(error: BaseException) -> str:
+    """What an error says, on one line."""
+    words = str(error).strip() or type(error).__name__
+    return " ".join(words.split())

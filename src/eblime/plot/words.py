@@ -1,0 +1,98 @@
+"""A text with its words shaded by importance and underlined where that is certain."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eblime._text import printable, width
+from eblime.explanation import Explanation
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["highlighted"]
+
+_MOST_LINES = 40
+
+
+def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
+    """The text: green words speak for, orange against, the darker the more.
+
+    A line under a word: its 95 % interval leaves zero out. Long texts are cut after 40 lines.
+    """
+    scene: Any = explanation.scene
+    if not hasattr(scene, "pieces"):
+        raise TypeError("This picture is for texts; this explanation is of something else.")
+    post = explanation.posterior
+    mean = post.mean
+    most = np.abs(mean).max() or 1.0
+    sure = _certain(explanation)
+    placed, lines = _wrapped(scene.pieces, scene.owners, columns)
+    shown = min(lines, _MOST_LINES)
+    drawn = axes(ax, (0.092 * columns, 0.5 + 0.3 * shown))
+    drawn.set_xlim(-0.5, columns + 0.5)
+    drawn.set_ylim(shown + 0.1, -0.5)
+    for line, start, text, owner in placed:
+        if line >= shown:
+            break
+        if owner >= 0 and text.strip():
+            colour = FAVOUR if mean[owner] > 0 else AGAINST
+            box = {"color": colour, "alpha": 0.65 * abs(mean[owner]) / most, "linewidth": 0}
+            drawn.fill_between([start, start + width(text)], line - 0.08, line + 0.72, **box)
+            if sure[owner]:
+                ends = [start, start + width(text)]
+                drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
+        drawn.text(
+            start, line + 0.5, text.replace("$", r"\$"), family="monospace", fontsize=9, color=INK
+        )
+    cut = f", first {shown} of {lines} lines" if lines > shown else ""
+    drawn.set_title(
+        f"{caption(explanation.label)}: {explanation.prediction:.3g}    R² {post.r2:.2f}; "
+        f"green for, orange against, underlined where certain{cut}",
+        fontsize="small",
+        loc="left",
+    )
+    drawn.set_axis_off()
+    return drawn  # type: ignore[no-any-return]
+
+
+def _certain(explanation: Explanation) -> Any:
+    """Whether the 95 % interval leaves zero out; never, for a point estimate."""
+    post = explanation.posterior
+    if not post.has_spread:
+        return np.zeros(post.n_features, dtype=bool)
+    low, high = post.interval().T
+    return (low > 0) | (high < 0)
+
+
+def _wrapped(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:
+    """Pieces broken into lines of a typewriter: (line, column, text, owner), and lines in all."""
+    placed: list[tuple[int, int, str, int]] = []
+    line = column = 0
+    for piece, owner in zip(pieces, owners, strict=True):
+        rows = piece.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for k, row in enumerate(rows):
+            if k:
+                line, column = line + 1, 0
+            for text in _split(printable(row.replace("\t", "    ")), columns):
+                if column + width(text) > columns and column:
+                    line, column = line + 1, 0
+                    text = text.lstrip() if owner < 0 else text
+                if text:
+                    placed.append((line, column, text, owner))
+                    column += width(text)
+    return placed, line + 1
+
+
+def _split(text: str, columns: int) -> list[str]:
+    """Words with the space behind them, so that long pieces break between words."""
+    words: list[str] = []
+    for part in text.split(" "):
+        chunks = [part[i : i + columns] for i in range(0, len(part), columns)] or [""]
+        words += [*chunks[:-1], chunks[-1] + " "]
+    if words:
+        words[-1] = words[-1][:-1]
+    return [word for word in words if word]

@@ -1,0 +1,449 @@
+"""Rows of tables: what the model is asked with, what the regression sees, what people read."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
+from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import eblime
+
+WINE = load_wine(as_frame=True)
+
+
+def people(n=400, seed=0):
+    """A frame of every kind of column, with missing values."""
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, n),
+            "income": rng.lognormal(10, 1, n).round(2),
+            "job": rng.choice(["cook", "clerk", "smith"], n),
+            "single": rng.random(n) < 0.4,
+            "rooms": pd.array(rng.integers(1, 6, n), dtype="Int64"),
+            "town": pd.Categorical(rng.choice(["A", "B"], n), categories=["A", "B", "C"]),
+            "since": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D"),
+            "planet": "earth",
+        }
+    )
+    frame.loc[::7, "income"] = np.nan
+    frame.loc[::11, "rooms"] = pd.NA
+    frame.loc[::13, "job"] = None
+    return frame
+
+
+def quiet(*args, **settings):
+    """An explainer whose word about constant columns is not the point."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eblime.TabularExplainer(*args, **settings)
+
+
+class Spy:
+    """A model that keeps what it was asked with."""
+
+    def __init__(self):
+        self.seen = []
+
+    def __call__(self, table):
+        """Answer something."""
+        self.seen.append(table)
+        return np.arange(table.shape[0]) % 7 / 7
+
+
+@pytest.mark.parametrize("perturb", ["bins", "rows", "normal"])
+def test_a_frame_stays_the_frame_it_was(perturb):
+    """Columns, order and dtypes; the row itself comes first; missing values stay missing."""
+    frame, spy = people(), Spy()
+    quiet(spy, frame, perturb=perturb).explain(frame.iloc[3])
+    table = pd.concat(spy.seen, ignore_index=True)
+    made = {"age", "rooms"} if perturb == "normal" else set()  # whole numbers become normals
+
+    assert list(table.columns) == list(frame.columns)
+    for name in set(frame.columns) - made:
+        assert table[name].dtype == frame[name].dtype, name
+    pd.testing.assert_frame_equal(
+        table.iloc[:1].drop(columns=list(made)),
+        frame.iloc[[3]].reset_index(drop=True).drop(columns=list(made)),
+    )
+    assert table["income"].isna().any()
+    assert set(table["job"].dropna()) <= set(frame["job"].dropna())
+
+
+def test_polars_frames_stay_polars():
+    """The same numbers as with pandas, and the model is asked with polars."""
+    pl = pytest.importorskip("polars")
+    frame = WINE.data.iloc[:, :5]
+    other = pl.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
+    model = RandomForestClassifier(10, random_state=0).fit(frame.to_numpy(), WINE.target)
+    asked = []
+
+    def score(table):
+        asked.append(table)
+        return model.predict_proba(table.to_numpy())
+
+    one = quiet(score, frame).explain(frame.iloc[5])
+    two = quiet(score, other).explain(other[5])
+
+    assert_allclose(two.posterior.mean, one.posterior.mean)
+    assert list(two.features) == list(one.features)
+    assert isinstance(asked[-1], pl.DataFrame)
+
+
+def test_a_pipeline_with_strings_gets_what_it_was_trained_on():
+    """Names, strings and booleans go through a scikit-learn pipeline; its classes name outputs."""
+    frame = people().drop(columns=["since", "rooms"]).dropna(ignore_index=True)
+    wealthy = np.where(frame["income"] + 400 * frame["age"] > 45_000, "rich", "poor")
+    words = ["job", "town", "planet"]
+    encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
+    pipe = make_pipeline(encode, RandomForestClassifier(20, random_state=0)).fit(frame, wealthy)
+    e = quiet(pipe, frame).explain(frame.iloc[0], target="rich")
+
+    assert e.label == "rich"
+    assert abs(e.posterior.mean).argmax() == list(e.scene.columns).index("income")
+
+
+def test_rows_come_in_many_forms():
+    """A series, a dictionary, a frame of one row and a list are the same row."""
+    frame = WINE.data
+    explainer = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), frame, n_masks=100)
+    rows = frame.iloc[7], dict(frame.iloc[7]), frame.iloc[[7]], list(frame.iloc[7])
+    means = [explainer.explain(row).posterior.mean for row in rows]
+
+    for mean in means[1:]:
+        assert_array_equal(mean, means[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"job": "baker"}, ValueError, "'job' must have a category of the background"),
+        ({"age": "old"}, TypeError, "'age' must be a number"),
+        ({"age": np.inf}, ValueError, "'age' must be finite"),
+        ({"age": np.nan}, ValueError, "'age' is missing in the row, and never is"),
+        ({"town": "C"}, ValueError, "'town' must have a category"),
+    ],
+)
+def test_rows_that_cannot_be_explained_are_refused(change, error, words):
+    """With the column and what came, before any model call."""
+    frame, spy = people(), Spy()
+    explainer = quiet(spy, frame)
+    with pytest.raises(error, match=words):
+        explainer.explain({**frame.iloc[3], **change})
+
+    assert spy.seen == []
+
+
+def test_a_missing_column_is_named():
+    """The row lacks what the background has."""
+    frame = people()
+    explainer = quiet(Spy(), frame)
+    with pytest.raises(ValueError, match="missing: 'age', 'town'"):
+        explainer.explain(frame.iloc[3].drop(["age", "town"]))
+    with pytest.raises(ValueError, match="a value for each of the 8 columns; got 2"):
+        explainer.explain([1, 2])
+    with pytest.raises(TypeError, match="`row` must be a dictionary"):
+        explainer.explain(3)
+
+
+def test_labels_are_as_people_read_them():
+    """Bins, categories, missing values, and single values of a bin."""
+    frame = people()
+    row = {**frame.iloc[3], "age": 40, "income": np.nan, "job": "cook", "single": True}
+    e = quiet(Spy(), frame).explain(row)
+    names = dict(zip(e.scene.columns, e.features, strict=True))
+
+    assert names["age"].startswith("32 < age <= ") or " < age <= " in names["age"]
+    assert names["income"] == "income is missing"
+    assert names["job"] == "job = cook"
+    assert names["single"] == "single = True"
+    assert e.scene.values[0] == "40"
+
+
+def test_constant_columns_are_reported():
+    """By name in a warning, and left out of the features."""
+    with pytest.warns(UserWarning, match="'planet'") as caught:
+        explainer = eblime.TabularExplainer(Spy(), people())
+    e = explainer.explain(people().iloc[1])
+
+    assert "planet" not in e.scene.columns
+    assert caught[0].filename == __file__
+    with pytest.raises(ValueError, match="all are constant"):
+        eblime.TabularExplainer(Spy(), np.ones((5, 2)))
+
+
+def test_masks_say_whether_a_value_is_in_the_bin():
+    """Recomputed from what the model saw, the masks are the same; the first row is all ones."""
+    frame, spy = WINE.data, Spy()
+    e = eblime.TabularExplainer(spy, frame, n_masks=300).explain(frame.iloc[9])
+    table = pd.concat(spy.seen, ignore_index=True).iloc[1:]  # the row itself is asked beside them
+    edges = np.percentile(frame, [25, 50, 75], axis=0)
+    for j, name in enumerate(frame.columns):
+        place = np.searchsorted(edges[:, j], table[name])
+        own = np.searchsorted(edges[:, j], frame.iloc[9, j])
+        assert_array_equal(e.masks[:, j], place == own)
+
+    assert (e.masks[0] == 1).all()
+
+
+def test_whole_rows_keep_correlations():
+    """Every perturbed row is one of the background."""
+    frame, spy = WINE.data, Spy()
+    quiet(spy, frame, perturb="rows").explain(frame.iloc[0])
+    known = set(map(tuple, frame.to_numpy()))
+
+    assert all(tuple(row) in known for table in spy.seen for row in table.to_numpy())
+
+
+@pytest.mark.parametrize("design", ["bernoulli", "paired"])
+def test_a_design_says_what_is_hidden(design):
+    """Shown features keep the row's own values, hidden ones are in another bin."""
+    frame, spy = WINE.data.iloc[:, :6], Spy()
+    e = eblime.TabularExplainer(spy, frame, n_masks=60, design=design).explain(frame.iloc[4])
+    table = pd.concat(spy.seen, ignore_index=True).to_numpy()[1:]
+    kept = table == frame.iloc[4].to_numpy()
+
+    assert_array_equal(kept[e.masks == 1], True)
+    assert_array_equal(kept[e.masks == 0], False)
+
+
+def test_groups_move_together():
+    """Dummies of one category are one feature, and rows stay possible."""
+    frame = pd.get_dummies(people()[["age", "job"]].dropna(ignore_index=True), dtype=int)
+    dummies = [name for name in frame.columns if name.startswith("job_")]
+    spy = Spy()
+    explainer = eblime.TabularExplainer(spy, frame, groups={"job": dummies})
+    e = explainer.explain(frame.iloc[2])
+
+    assert list(e.scene.columns) == ["age", "job"]
+    assert e.features[1].startswith("job: job_")
+    assert (pd.concat(spy.seen)[dummies].sum(axis=1) == 1).all()
+    with pytest.raises(ValueError, match="must not share columns"):
+        eblime.TabularExplainer(spy, frame, groups={"a": dummies, "b": dummies[:1]})
+    with pytest.raises(ValueError, match="`groups` must name columns"):
+        eblime.TabularExplainer(spy, frame, groups={"a": ["no such"]})
+
+
+def test_the_users_own_perturbation_is_seen_as_it_is():
+    """Its rows are asked about, and the masks say which bins they are in."""
+    data = WINE.data.to_numpy()
+    edges = np.percentile(data, [25, 50, 75], axis=0)
+    asked = []
+
+    def jitter(rng, n, row):
+        return row + 0.2 * data.std(axis=0) * rng.standard_normal((n, data.shape[1]))
+
+    def model(rows):
+        asked.append(rows)
+        return rows[:, 0]
+
+    e = eblime.TabularExplainer(model, data, perturb=jitter, n_masks=1500).explain(data[3])
+    rows = np.concatenate(asked)[1:]
+    wanted = np.stack(
+        [
+            np.searchsorted(edges[:, j], rows[:, j]) == np.searchsorted(edges[:, j], data[3, j])
+            for j in range(data.shape[1])
+        ],
+        axis=1,
+    )
+
+    assert_array_equal(e.masks, wanted)
+    bad = eblime.TabularExplainer(model, data, perturb=lambda rng, n, row: row)
+    with pytest.raises(ValueError, match="`perturb` must return 1024 rows"):
+        bad.explain(data[3])
+
+
+def test_batches_do_not_change_a_number():
+    """The same seed gives the same rows whatever the batch size."""
+    data = WINE.data.to_numpy()
+    model = RandomForestClassifier(5, random_state=0).fit(data, WINE.target)
+    means = [
+        eblime.TabularExplainer(model, data, n_masks=2500, batch_size=size, perturb=perturb)
+        .explain(data[2])
+        .posterior.mean
+        for perturb in ("bins", "normal")
+        for size in (None, 100, 1717)
+    ]
+
+    assert_array_equal(means[0], means[1])
+    assert_array_equal(means[0], means[2])
+    assert_array_equal(means[3], means[4])
+    assert_array_equal(means[3], means[5])
+
+
+def test_sparse_rows_are_explained_by_what_is_not_zero(rng):
+    """The model is asked with sparse matrices of the full width; zeros stay zeros."""
+    matrix = sparse.random(200, 1000, density=0.02, format="csr", random_state=0)
+    row = matrix[5]
+    asked = []
+
+    def model(batch):
+        asked.append(batch)
+        return np.asarray(batch.sum(axis=1)).ravel()
+
+    e = eblime.TabularExplainer(model, matrix, n_masks=400).explain(row)
+
+    assert e.scene.n_features == row.nnz
+    assert all(sparse.issparse(batch) and batch.shape[1] == 1000 for batch in asked)
+    assert (asked[0][0] != row).nnz == 0
+    wanted = row.toarray().ravel()[row.indices]
+    assert np.corrcoef(e.posterior.mean, wanted)[0, 1] > 0.9
+    with pytest.raises(ValueError, match="all are"):
+        eblime.TabularExplainer(model, matrix).explain(np.zeros(1000))
+
+
+def test_a_linear_model_gives_its_coefficients_back():
+    """Continuous: the importance of a number is its coefficient times its standard deviation."""
+    data, target = load_diabetes(return_X_y=True)
+    model = LinearRegression().fit(data, target)
+    for around in (True, False):
+        explainer = eblime.TabularExplainer(
+            model, data, representation="continuous", around=around, n_masks=2000
+        )
+        e = explainer.explain(data[11])
+
+        assert_allclose(e.posterior.mean, model.coef_ * data.std(axis=0), rtol=0.01, atol=0.01)
+        assert e.posterior.r2 > 0.999
+
+
+def test_a_feature_that_is_ignored_is_not_important():
+    """Its interval holds zero and its sign is anybody's guess, over many rows."""
+    data, target = load_breast_cancer(return_X_y=True)
+    data = data[:, :8]
+    model = LogisticRegression(max_iter=5000).fit(data[:, :7], target)
+    explainer = eblime.TabularExplainer(
+        lambda rows: model.predict_proba(rows[:, :7]), data, n_masks=300
+    )
+    found = [explainer.explain(row, target=1, rng=k).posterior for k, row in enumerate(data[:60])]
+    held = np.mean([p.interval()[7, 0] < 0 < p.interval()[7, 1] for p in found])
+    signs = np.array([p.prob_positive()[7] for p in found])
+
+    assert held > 0.85  # .95 with a standard error of .028
+    assert abs(signs.mean() - 0.5) < 4 * np.sqrt(1 / 12 / 60)
+
+
+def test_regression_and_several_outputs():
+    """One number, several numbers, several classifiers, and a classifier without probabilities."""
+    data, classes = load_wine(return_X_y=True)
+    two = np.stack([data[:, 0], data[:, 1]], axis=1)
+    forest = RandomForestRegressor(10, random_state=0).fit(data, two)
+    found = eblime.TabularExplainer(forest, data).explain_targets(data[0], targets=[0, 1])
+    assert [abs(found[t].posterior.mean).argmax() for t in (0, 1)] == [0, 1]
+
+    pair = np.stack([classes == 0, classes == 1], axis=1).astype(int)
+    both = MultiOutputClassifier(RandomForestClassifier(5, random_state=0)).fit(data, pair)
+    e = eblime.TabularExplainer(both, data).explain(data[0], target="output 1: 1")
+    assert e.target == 3
+
+    ridge = RidgeClassifier().fit(data, classes)
+    assert eblime.TabularExplainer(ridge, data).explain(data[0]).label == "0"
+
+    class Named:
+        classes_ = np.array(["low", "high"])
+
+        def predict(self, rows):
+            return self.classes_[(rows[:, 0] > 13).astype(int)]
+
+    e = eblime.TabularExplainer(Named(), data).explain(data[0])
+    assert e.label == "high"
+    assert e.prediction == 1
+
+
+@pytest.mark.parametrize("package", ["xgboost", "lightgbm", "catboost"])
+def test_boosters_work_as_they_are(package):
+    """By their scikit-learn interface."""
+    module = pytest.importorskip(package)
+    kinds = {
+        "xgboost": "XGBClassifier",
+        "lightgbm": "LGBMClassifier",
+        "catboost": "CatBoostClassifier",
+    }
+    quietly = {"xgboost": {}, "lightgbm": {"verbose": -1}, "catboost": {"verbose": False}}
+    model = getattr(module, kinds[package])(n_estimators=5, **quietly[package])
+    model.fit(WINE.data, WINE.target)
+    e = eblime.TabularExplainer(model, WINE.data).explain(WINE.data.iloc[0])
+
+    assert e.posterior.r2 > 0.2
+
+
+def test_memory_stays_bounded():
+    """100,000 perturbed rows of 50 columns never exist at once."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    data = rng.random((500, 50))
+    explainer = eblime.TabularExplainer(
+        lambda rows: rows[:, 0], data, n_masks=100_000, method="lime"
+    )
+    tracemalloc.start()
+    explainer.explain(data[0])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    masks = 100_000 * 50 * 8
+
+    assert peak < 6 * masks
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"representation": "both"}, "`representation` must be one of"),
+        ({"perturb": "noise"}, "`perturb` must be one of"),
+        ({"perturb": 3}, "`perturb` must be a name or a function"),
+        ({"bins": "halves"}, "`bins` must be one of"),
+        ({"bins": {"nothing": [1]}}, "`bins` must name columns"),
+        ({"bins": "entropy"}, "must be given `background_labels`"),
+        ({"categorical": ["nothing"]}, "`categorical` must name columns"),
+        ({"design": "paired", "representation": "continuous"}, "`design` must be None"),
+        ({"n_masks": 0}, "`n_masks` must be >= 1"),
+        ({"names": ["x"]}, "`names` are for arrays"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, words):
+    """When the explainer is made."""
+    with pytest.raises((ValueError, TypeError), match=words):
+        eblime.TabularExplainer(Spy(), WINE.data, **settings)
+
+
+@pytest.mark.parametrize("background", [np.empty((0, 3)), 7, np.ones(4), pd.DataFrame()])
+def test_a_background_must_be_a_table(background):
+    """Something with rows and columns."""
+    with pytest.raises((ValueError, TypeError), match="`background` must"):
+        eblime.TabularExplainer(Spy(), background)
+
+
+def test_categories_may_be_numbers():
+    """Listed columns are categories: same value or not."""
+    rng = np.random.default_rng(0)
+    data = np.column_stack([rng.integers(0, 6, 300), rng.random(300)])
+    e = eblime.TabularExplainer(
+        lambda rows: (rows[:, 0] == 2) * 1.0, data, categorical=[0], names=["code", "x"]
+    ).explain(data[data[:, 0] == 2][0])
+
+    assert e.features[0] == "code = 2.0" or e.features[0] == "code = 2"
+    assert e.posterior.mean[0] > 0.9
+
+
+def test_tables_come_through_files_and_pages(tmp_path):
+    """Saved and loaded, drawn, and put on a page with the row's values."""
+    frame = WINE.data
+    e = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), frame).explain(frame.iloc[3])
+    again = eblime.load(e.save(tmp_path / "e.eblime"))
+
+    assert list(again.features) == list(e.features)
+    assert list(again.scene.values) == list(e.scene.values)
+    assert len(e.plot("values").patches) == 12
+    assert "alcohol" in e.to_html()
+    with pytest.raises(TypeError, match="for texts"):
+        e.plot("text")
+    with pytest.raises(TypeError, match="Maps are for images"):
+        e.plot("map")

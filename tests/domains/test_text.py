@@ -1,0 +1,203 @@
+"""Texts: tokens, what hiding leaves, and the explanation around them."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import eblime
+from eblime.domains.text import read_text
+
+SAID = [
+    ("good fun and a good cast", "pos"),
+    ("a dull and tired story", "neg"),
+    ("good story, good music", "pos"),
+    ("tired jokes, dull music", "neg"),
+    ("fun music", "pos"),
+    ("dull cast", "neg"),
+]
+
+
+def model():
+    """A small sentiment pipeline."""
+    texts, labels = zip(*SAID, strict=True)
+    return make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)).fit(texts, labels)
+
+
+def names(text, **settings):
+    """What the tokens are, without the word for their kind."""
+    return [name.split(" ", 1)[1] for name in read_text(text, **settings).features]
+
+
+def test_words_in_many_scripts():
+    """Apostrophes, accents, right-to-left, signs without spaces, emoji."""
+    assert names("Don't stop, don't!") == ["'Don't'", "'stop'", "'don't'"]
+    assert names("cafe\u0301 na\u00efve") == ["'cafe\u0301'", "'na\u00efve'"]
+    assert names("שלום עולם مرحبا") == ["'שלום'", "'עולם'", "'مرحبا'"]
+    assert names("日本 ok") == ["'日'", "'本'", "'ok'"]
+    assert names("so 👩\u200d👩\u200d👧 👍🏽!") == ["'so'", "'👩\u200d👩\u200d👧'", "'👍🏽'"]
+
+
+def test_sentences_and_characters():
+    """A full stop ends a sentence, also in quotation marks; joined signs are one character."""
+    text = 'One. "Two?" Three!\n\nFour 日本。五'
+    assert names(text, tokens="sentence") == [
+        "'One.'",
+        "'\"Two?\"'",
+        "'Three!'",
+        "'Four 日本。'",
+        "'五'",
+    ]
+    assert names("ae\u0301 a", tokens="char", bag=False) == ["'a' #1", "'e\u0301'", "'a' #2"]
+
+
+def test_patterns_and_functions():
+    """A regular expression matches tokens; a function gives strings or places."""
+    assert names("a-b c", tokens=r"[a-z]-[a-z]|\w") == ["'a-b'", "'c'"]
+    assert names("a-b c", tokens=re.compile("b")) == ["'b'"]
+    assert names("one two", tokens=str.split) == ["'one'", "'two'"]
+    assert names("one two", tokens=lambda text: [(0, 3)]) == ["'one'"]
+    with pytest.raises(ValueError, match="in their order"):
+        read_text("one two", tokens=lambda text: ["two", "one"])
+    with pytest.raises(ValueError, match="in order, apart and inside"):
+        read_text("one two", tokens=lambda text: [(0, 3), (2, 4)])
+    with pytest.raises(ValueError, match="no regular expression"):
+        read_text("one", tokens="(")
+
+
+@given(text=st.text(min_size=1), tokens=st.sampled_from(["word", "char", "sentence", r"\w"]))
+def test_all_shown_is_the_text_to_the_byte(text, tokens):
+    """Whatever the text; and with all hidden only the separators are left."""
+    try:
+        scene = read_text(text, tokens=tokens, bag=False)
+    except ValueError:
+        return
+    shown, hidden = scene.inputs(np.array([np.ones(scene.n_features), np.zeros(scene.n_features)]))
+    left = "".join(p for p, owner in zip(scene.pieces, scene.owners, strict=True) if owner < 0)
+
+    assert shown == text == scene.text
+    assert hidden == left
+
+
+def test_hiding_leaves_everything_else_alone():
+    """Line ends, spaces and marks around a hidden word stay."""
+    text = "A\u200f b,\r\n\tb  c"
+    scene = read_text(text)
+    assert scene.inputs(np.array([[1.0, 0, 1]])) == ["A\u200f ,\r\n\t  c"]
+
+    masked = read_text(text, hide="[MASK]")
+    assert masked.inputs(np.array([[1.0, 0, 1]])) == ["A\u200f [MASK],\r\n\t[MASK]  c"]
+
+
+def test_bags_and_positions():
+    """All occurrences together, with their number, or each by itself."""
+    assert names("a b a a") == ["'a' x3", "'b'"]
+    assert names("a b a", bag=False) == ["'a' #1", "'b'", "'a' #2"]
+
+
+def test_long_documents_are_cut_into_sentences():
+    """With a word about it, and only where not asked otherwise."""
+    text = " ".join(f"w{k}a w{k}b w{k}c." for k in range(400))
+    with pytest.warns(UserWarning, match="400 sentences are explained instead"):
+        scene = read_text(text)
+    assert scene.n_features == 400
+    assert read_text(text, most=None).n_features == 1200
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("", ValueError, "must not be empty"),
+        (" \n", ValueError, "must not be empty"),
+        ("...", ValueError, "at least one token"),
+        (3, TypeError, "must be a string"),
+    ],
+)
+def test_texts_that_cannot_be_explained(text, error, words):
+    """Refused before any model call."""
+    with pytest.raises(error, match=words):
+        eblime.TextExplainer(lambda texts: 1 / 0).explain(text)
+
+
+def test_a_pipeline_is_explained_by_its_words():
+    """The words that decide come first, with the sign they have; labels are the classes."""
+    e = eblime.TextExplainer(model()).explain("dull but good and good fun", target="pos")
+    mean = dict(zip(e.features, e.posterior.mean, strict=True))
+
+    assert e.label == "pos"
+    assert mean["word 'good' x2"] > 0.1
+    assert mean["word 'dull'"] < -0.1
+    assert e.exhaustive
+
+
+def test_texts_go_in_batches():
+    """Never all at once for a model that tells its size; the answer does not depend on it."""
+    sizes = []
+
+    def count(texts):
+        sizes.append(len(texts))
+        assert isinstance(texts, list)
+        return np.array([len(text) for text in texts], dtype=float)
+
+    text = " ".join(f"word{k}" for k in range(30))
+    one = eblime.TextExplainer(count, n_masks=300, batch_size=32).explain(text)
+    assert max(sizes) <= 33
+    two = eblime.TextExplainer(count, n_masks=300).explain(text)
+    assert_array_equal(one.posterior.mean, two.posterior.mean)
+
+
+def test_hugging_face_text_pipelines_are_known_by_their_task():
+    """A stand-in with the pipeline's interface: labels from its configuration."""
+    from types import SimpleNamespace
+
+    class Pipeline:
+        task = "text-classification"
+        model = SimpleNamespace(config=SimpleNamespace(id2label={0: "NEG", 1: "POS"}))
+
+        def __call__(self, texts, top_k):
+            scores = [0.9 if "good" in text else 0.2 for text in texts]
+            return [
+                [{"label": "POS", "score": s}, {"label": "NEG", "score": 1 - s}] for s in scores
+            ]
+
+    e = eblime.TextExplainer(Pipeline()).explain("a good film")
+
+    assert e.label == "POS"
+    assert abs(e.posterior.mean).argmax() == 1
+
+
+@pytest.mark.parametrize("kind", ["text", "intervals", "ranks"])
+def test_texts_can_be_drawn(kind):
+    """Words shaded and underlined, or bars."""
+    e = eblime.TextExplainer(model()).explain("dull but $good$ and\r\n\tgood fun")
+    e.plot(kind).figure.canvas.print_figure("/dev/null", format="png")
+
+
+def test_texts_come_through_files_and_pages(tmp_path):
+    """Saved and loaded; on the page every word is marked with its feature and nothing runs."""
+    text = "good <script>alert(1)</script>\r\nfun"
+    e = eblime.TextExplainer(model()).explain(text)
+    again = eblime.load(e.save(tmp_path / "e.eblime"))
+    page = e.to_html()
+
+    assert again.scene.text == text
+    assert again.scene.inputs(np.ones((1, 5))) == [text]
+    assert page.count("<mark data-feature") == 6
+    assert "&lt;" in page
+    assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"hide": None}, "`hide` must be a string"), ({"tokens": 3}, "`tokens` must be a word")],
+)
+def test_settings_that_cannot_work_are_refused(settings, words):
+    """When the explainer is made."""
+    with pytest.raises(TypeError, match=words):
+        eblime.TextExplainer(model(), **settings)
