@@ -1,5 +1,6 @@
 """The command line, as people and scripts use it."""
 
+import io as io_
 import json
 import pickle
 import re
@@ -14,8 +15,9 @@ from test_storage import explained
 
 import eblime
 from eblime.cli.app import main
+from eblime.cli.files import free_names
 from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.photos import parse_hide, parse_segmentation
+from eblime.cli.photos import parse_hide, parse_segmentation, read_photo
 from eblime.cli.terminal import open_page, print_explanation
 
 MODEL = '''
@@ -302,3 +304,131 @@ def test_the_module_is_the_command():
     assert version.stdout.strip() == f"eblime {eblime.__version__}"
     for command in ("explain", "demo", "show", "compare"):
         assert command in helped.stdout
+
+
+def test_inputs_are_never_overwritten(folder, capsys):
+    """Results beside the photo get another name."""
+    before = (folder / "photos" / "a.png").read_bytes()
+    code, _, _ = explain(capsys, "photos/a.png", "--out", "photos")
+
+    assert code == 0
+    assert (folder / "photos" / "a.png").read_bytes() == before
+    assert (folder / "photos" / "a-explained.png").exists()
+
+
+def test_no_two_inputs_share_a_name(tmp_path):
+    """Whatever they are called."""
+    names = free_names([tmp_path / name for name in ("a.jpg", "a.png", "a.jpg.png")])
+
+    assert len(set(names)) == 3
+
+
+@pytest.mark.parametrize(
+    ("mode", "value", "wanted"),
+    [("I;16", 32768, 128), ("RGBA", (10, 10, 10, 0), 255), ("F", 0.5, 0), ("P", 3, 0)],
+)
+def test_photos_of_any_depth_become_eight_bits(tmp_path, mode, value, wanted):
+    """16 bits are scaled, what is transparent is white."""
+    pixels = np.full((4, 4), value, dtype=np.uint16) if mode == "I;16" else None
+    image = Image.fromarray(pixels) if pixels is not None else Image.new(mode, (4, 4), value)
+    path = tmp_path / ("x.tiff" if mode == "F" else "x.png")
+    image.save(path)
+    found = read_photo(path, None)
+
+    assert found.shape == (4, 4, 3)
+    assert found.dtype == np.uint8
+    if wanted:
+        assert abs(found.astype(int) - wanted).max() <= 1
+
+
+def test_a_model_that_prints_does_not_spoil_json(folder, capsys):
+    """Its words go to standard error."""
+    with (folder / "shades.py").open("a") as file:
+        file.write("\ndef chatty(batch):\n    print('hello')\n    return green(batch)\n")
+    code, out, err = explain(capsys, "photos/a.png", "--json", model="shades:chatty")
+
+    assert code == 0
+    assert json.loads(out)["label"] == "output 1" or json.loads(out)["label"] == "output 0"
+    assert "hello" in err
+
+
+def test_the_bare_command_helps(capsys):
+    """`eblime` alone prints its help, line by line."""
+    code, out, _ = run(capsys)
+
+    assert code == 0
+    assert len(out.splitlines()) > 10
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_bars_fit_the_terminal(monkeypatch, capsys, columns):
+    """No line is longer than the terminal is wide, and none is broken."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", str(columns))
+    print_explanation(explained(), prob=0.95, top=5)
+    lines = re.sub("\x1b\\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    rows = [line for line in lines if line.startswith("super")]
+
+    assert len(rows) == 5
+    assert max(map(len, rows)) <= columns
+
+
+@pytest.mark.filterwarnings("ignore:There are more features")
+def test_few_masks_leave_files_all_the_same(folder, capsys):
+    """One mask has no interval to speak of; the page and the numbers are there."""
+    settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--masks", 1)
+    code, _, _ = run(capsys, "explain", "image", "photos/a.png", *settings)
+
+    assert code == 0
+    assert (folder / "eblime-out" / "a.html").exists()
+
+
+def test_compare_knows_point_estimates(folder, capsys):
+    """LIME has means alone."""
+    explained().save("a.eblime")
+    explained("lime").save("b.eblime")
+    code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "c.png")
+
+    assert code == 0
+    assert "LIME" in out
+
+
+def test_a_row_of_a_table_from_files(folder, capsys):
+    """A CSV file and a scikit-learn pipeline: the label column is left out by itself."""
+    io = pytest.importorskip("skops.io")
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    wine = load_wine(as_frame=True)
+    io.dump(RandomForestClassifier(5, random_state=0).fit(wine.data, wine.target), "w.skops")
+    wine.frame.to_csv("wine.csv", index=False)
+    words = ("explain", "tabular", "wine.csv", "--model", "w.skops", "--row", "3,170")
+    code, out, err = run(capsys, *words, "--masks", 200)
+
+    assert (code, err) == (0, "")
+    assert out.count("predicted") == 2
+    assert (folder / "eblime-out" / "wine-row170.html").exists()
+    for bad, complaint in (
+        (("--row", "999"), "--row must be from 0 to 177"),
+        (("--drop", "nothing"), "--drop must name columns"),
+        (("--drop", "alcohol"), "missing: 'alcohol'"),
+        (("--group", "x"), "--group must be such as"),
+    ):
+        code, _, err = run(capsys, *words, *bad)
+        assert code == 2
+        assert complaint in err
+
+
+def test_a_text_from_the_command_line(folder, capsys, monkeypatch):
+    """The text itself, a file, a folder, and standard input."""
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
+    for given in ("such a good day", "notes/one.txt", "notes", "-"):
+        monkeypatch.setattr(sys, "stdin", io_.StringIO("good evening"))
+        code, out, _ = run(capsys, "explain", "text", given, "--model", "mood:score")
+
+        assert code == 0
+        assert "word 'good'" in out
+    code, _, err = run(capsys, "explain", "text", "none.txt", "--model", "mood:score")
+    assert (code, "no text file" in err) == (2, True)

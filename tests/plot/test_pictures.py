@@ -18,11 +18,21 @@ def explanation():
     ).explain(photo)
 
 
+@pytest.fixture(scope="module")
+def others():
+    """A row of a table and a text, for the pictures that are theirs."""
+    rows = np.random.default_rng(0).random((50, 12))
+    row = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=100).explain(rows[0])
+    text = eblime.TextExplainer(lambda texts: [len(text) for text in texts], n_masks=100)
+    return {"values": row, "text": text.explain("a good film, a good story and a happy end")}
+
+
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_picture_draws_on_what_it_is_given(explanation, kind, tmp_path):
+def test_every_picture_draws_on_what_it_is_given(explanation, others, kind, tmp_path):
     """New axes without a window, or the user's; the explanation is not changed; it can be saved."""
     from matplotlib.figure import Figure
 
+    explanation = others.get(kind, explanation)
     before = explanation.posterior.mean.copy()
     fresh = explanation.plot(kind)
     given = Figure().subplots()

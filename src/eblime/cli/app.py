@@ -57,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = [word for word in words if word != "--debug"]
     if not debug:
         warnings.showwarning = _tell_warning
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that has no such sign
     try:
         code = app(words, prog_name="eblime", standalone_mode=False)
     except KeyboardInterrupt:
@@ -65,8 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except Exception as error:
         if debug:
             raise
-        if type(error).__name__ == "Abort":
+        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
+            say("Stopped.", error=True)
             sys.exit(130)
+        if type(error).__name__ == "NoArgsIsHelpError":
+            say(str(error))
+            sys.exit(0)
         told = getattr(error, "format_message", None)  # a wrong option, in the parser's own words
         message = " ".join(told().split()) if callable(told) else first_line(error)
         hint = " See eblime --help." if callable(told) else ""

@@ -62,7 +62,10 @@ def explain_image(
     ] = "slic",
     hide: Annotated[str, typer.Option(help="mean, blur, a grey value, or #808080.")] = "mean",
     size: Annotated[
-        int | None, typer.Option(help="Scale photos to this size. Default: what the graph takes.")
+        int | None,
+        typer.Option(
+            min=1, max=8192, help="Scale photos to this size. Default: what the graph takes."
+        ),
     ] = None,
     normalise: Annotated[
         str, typer.Option(help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.")
@@ -107,7 +110,7 @@ def explain_image(
 
     ImageExplainer(loaded, **settings)  # refuses settings that cannot work, before any photo
     items: list[Item] = [
-        (path.name, name, path) for path, name in zip(paths, free_names(paths), strict=True)
+        (path.name, name, path) for path, name in zip(paths, free_names(paths, out), strict=True)
     ]
     run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)
 

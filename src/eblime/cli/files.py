@@ -48,7 +48,16 @@ def json_line(explanation: Explanation, prob: float, top: int) -> str:
     return json.dumps(json.loads(explanation.to_json(prob, k)), allow_nan=False)
 
 
-def free_names(paths: list[Path]) -> list[str]:
-    """A name for each input's files: its own without the ending, with it where two would clash."""
+def free_names(paths: list[Path], out: Path | None = None) -> list[str]:
+    """A name for each input's files, no two alike, and none that would overwrite an input."""
     stems = [path.stem for path in paths]
-    return [path.name if stems.count(path.stem) > 1 else path.stem for path in paths]
+    beside = out is not None and any(out.resolve() == path.resolve().parent for path in paths)
+    names: list[str] = []
+    for path in paths:
+        name = path.name if stems.count(path.stem) > 1 else path.stem
+        name = f"{name}-explained" if beside else name
+        k = 2
+        while name in names:
+            name, k = f"{name}-{k}", k + 1
+        names.append(name)
+    return names

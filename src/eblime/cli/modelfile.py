@@ -52,12 +52,15 @@ def load_model(
 
 def load_labels(path: Path) -> list[str] | dict[int, str]:
     """Names of the model's outputs: one a line, or a JSON list, or a JSON object by column."""
-    text = path.read_text(encoding="utf8")
+    text = path.read_text(encoding="utf-8-sig")
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
     import json
 
-    found = json.loads(text)
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON: {error}.") from error
     if isinstance(found, dict):
         return {int(column): str(name) for column, name in found.items()}
     if not isinstance(found, list):
@@ -92,14 +95,22 @@ def _onnx(path: Path, normalise: str, activation: str) -> Any:
     from eblime.models.onnx import OnnxModel
 
     settings: dict[str, Any] = {"activation": activation}
-    model = OnnxModel.load(path, **settings)
-    scaled = _scaling(normalise, model.session.get_inputs()[0].shape)
+    try:
+        model = OnnxModel.load(path, **settings)
+    except (ImportError, ValueError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as an ONNX model: {error}") from error
+    entry = model.session.get_inputs()[0]
+    if normalise != "unit" and entry.type == "tensor(uint8)":
+        raise ValueError(
+            f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
+        )
+    scaled = _scaling(normalise)
     return model if scaled is None else OnnxModel.load(model.session, preprocess=scaled, **settings)
 
 
-def _scaling(
-    normalise: str, shape: list[Any]
-) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
+def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
     """From pixels in [0, 1] to what the network was trained on."""
     if normalise == "unit":
         return None
@@ -107,11 +118,18 @@ def _scaling(
         return lambda images: 2 * images - 1
     if normalise == "bytes":
         return lambda images: 255 * images
-    first = len(shape) == 4 and shape[1] == 3
-    mean, sd = (
-        np.array(row, dtype=np.float32).reshape((3, 1, 1) if first else (3,)) for row in _IMAGENET
-    )
-    return lambda images: (images - mean) / sd
+    return _imagenet
+
+
+def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Standardise colours as torchvision does, wherever the channels are."""
+    if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+        raise ValueError(
+            f"--normalise imagenet must have photos of three colours; got shape {images.shape}."
+        )
+    shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+    mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in _IMAGENET)
+    return np.asarray((images - mean) / sd)
 
 
 def _skops(path: Path, trust: bool) -> Any:
@@ -120,7 +138,10 @@ def _skops(path: Path, trust: bool) -> Any:
         from skops import io
     except ImportError as error:
         raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
-    asked = io.get_untrusted_types(file=path)
+    try:
+        asked = io.get_untrusted_types(file=path)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as a skops file: {error}") from error
     unknown = [name for name in asked if not _DATA_HOLDERS.fullmatch(name)]
     if unknown and not trust:
         raise PermissionError(

@@ -37,7 +37,7 @@ Target = Annotated[
 MethodName = Annotated[str, typer.Option(help="eblime, eblime-paper, bayeslime or lime.")]
 Masks = Annotated[int, typer.Option(help="How many masks to ask about.", min=1)]
 Design = Annotated[str, typer.Option(help="bernoulli, paired or exhaustive.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same answer.")]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
 Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
 Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -50,4 +50,4 @@ Trust = Annotated[
 
 def parse_target(target: str | None) -> int | str | None:
     """A column by its number, or a name."""
-    return int(target) if target is not None and target.isdigit() else target
+    return int(target) if target is not None and target.isascii() and target.isdigit() else target

@@ -33,7 +33,8 @@ def photo_size(model: Any, size: int | None) -> tuple[int, int, int] | None:
     session = getattr(model, "session", None)
     shape = session.get_inputs()[0].shape if session is not None else []
     if len(shape) != 4:
-        return None if size is None else (size, size, 3)
+        flat = _flat_size(shape)
+        return flat if size is None or flat is not None else (size, size, 3)
     channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
     height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
     if size is not None:
@@ -53,11 +54,41 @@ def read_photo(path: Path, size: tuple[int, int, int] | None) -> NDArray[np.uint
             upright.load()
     except UnidentifiedImageError as error:
         raise ValueError(f"{str(path)!r} is not a picture that can be read.") from error
-    mode = "L" if size is not None and size[2] == 1 else "RGB"
-    image = upright.convert(mode)
+    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}.") from error
+    image = _eight_bits(upright).convert("L" if size is not None and size[2] == 1 else "RGB")
     if size is not None:
         image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BICUBIC)
     return np.asarray(image)
+
+
+def _flat_size(shape: list[Any]) -> tuple[int, int, int] | None:
+    """What a graph of grey pictures, (n, H, W), or of rows of pixels, (n, H x W), takes."""
+    if len(shape) == 3 and all(isinstance(length, int) for length in shape[1:]):
+        return shape[1], shape[2], 1
+    if len(shape) == 2 and isinstance(shape[1], int):
+        for channels in (1, 3):
+            side = round((shape[1] / channels) ** 0.5)
+            if channels * side * side == shape[1]:
+                return side, side, channels
+    return None
+
+
+def _eight_bits(image: Any) -> Any:
+    """A picture of 8 bits a channel: deep ones scaled, transparent ones on white."""
+    from PIL import Image
+
+    if image.mode.startswith("I") or image.mode == "F":
+        deep = np.asarray(image).astype(np.float64)
+        low, high = (0.0, 65535.0) if image.mode.startswith("I") else (deep.min(), deep.max())
+        if deep.min() < low or deep.max() > high:
+            low, high = deep.min(), deep.max()
+        scaled = 255 * (deep - low) / max(high - low, 1e-300)
+        return Image.fromarray(np.round(scaled).astype(np.uint8))
+    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+        clear = image.convert("RGBA")
+        return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
+    return image
 
 
 def parse_segmentation(words: str) -> Any:

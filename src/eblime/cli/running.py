@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ def run_all(
     pages = []
     for title, name, given in items:
         try:
-            with asking(title, quiet=as_json) as progress:
+            aside = redirect_stdout(sys.stderr) if as_json else nullcontext()
+            with aside, asking(title, quiet=as_json) as progress:
                 explanation = explain(given, progress)
         except Exception as error:
             if len(items) == 1:
@@ -48,8 +51,8 @@ def run_all(
             say(f"\n{title}")
         print_explanation(explanation, prob=prob, top=top)
         say("Wrote " + ", ".join(str(file) for file in written) + ".")
-    if show and pages:
-        open_page(pages[0])
+    if show and pages and not open_page(pages[0]):
+        say(f"No graphical browser here; the page is {pages[0]}.", error=as_json)
     if failed:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {out}.")
 

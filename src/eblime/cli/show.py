@@ -41,6 +41,8 @@ def show(
     from eblime.storage import load
 
     check_level("--prob", prob)
+    if kind and png is None:
+        raise ValueError("--kind must come with --png, where to write the picture.")
     explanation = load(file)
     if as_json:
         say(json_line(explanation, prob, top))
@@ -53,7 +55,7 @@ def show(
     if page is not None:
         explanation.to_html(page)
         if open_it and not open_page(page):
-            say(f"No graphical browser here; the page is {page}.")
+            say(f"No graphical browser here; the page is {page}.", error=as_json)
 
 
 def compare(
@@ -95,12 +97,15 @@ def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -
     posts = one.posterior, other.posterior
     size = np.max([np.abs(post.mean) for post in posts], axis=0)
     order = np.argsort(-size, kind="stable")[:top]
-    ends = [post.interval(prob) for post in posts]
+    ends = [
+        post.interval(prob) if post.has_spread else np.stack([post.mean] * 2, axis=1)
+        for post in posts
+    ]
     head = ["feature"]
     cells = [[printable(one.features[j]) for j in order]]
     for post, pair in zip(posts, ends, strict=True):
-        head += [post.method, f"{100 * prob:g}% low", "high"]
-        columns = [column[order] for column in (post.mean, *pair.T)]
+        head += [post.method, *((f"{100 * prob:g}% low", "high") if post.has_spread else ())]
+        columns = [column[order] for column in (post.mean, *(pair.T if post.has_spread else ()))]
         digits = decimals(columns)
         cells += [[written(value, digits) for value in column] for column in columns]
     apart = (ends[0][:, 0] > ends[1][:, 1]) | (ends[1][:, 0] > ends[0][:, 1])

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from eblime._text import printable
+from eblime._text import printable, width
 from eblime.core.table import decimals, written
 from eblime.explanation import Explanation
 from eblime.reporting.words import cautions, fit_sentence
@@ -29,7 +29,8 @@ def say(words: str, *, error: bool = False) -> None:
     """One line of plain words: no markup, no colour codes of anybody else's."""
     stream = sys.stderr if error else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf8"
-    print(words.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    shown = "\n".join(printable(line) for line in words.split("\n"))
+    print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
@@ -41,13 +42,13 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
     else:
         console.print(Text(head, style="bold"))
         console.print(Text(fit_sentence(explanation), style="dim"))
-        console.print(_table(explanation, prob, top))
+        console.print(_table(explanation, prob, top, console.width))
     for note in cautions(explanation):
         console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
 
 
-def _table(explanation: Explanation, prob: float, top: int) -> Table:
-    """The first features with a bar for each interval."""
+def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Table:
+    """The first features with a bar for each interval, where the terminal has room for it."""
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
     certain = post.has_spread
@@ -56,7 +57,10 @@ def _table(explanation: Explanation, prob: float, top: int) -> Table:
     start, end = min(0.0, ends.min()), max(0.0, ends.max())
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("feature", max_width=44, overflow="ellipsis", no_wrap=True)
-    table.add_column("")
+    longest = min(44, max(width(printable(explanation.features[j])) for j in order))
+    room = min(_BAR, columns - longest - (52 if certain else 16))
+    if room >= 8:
+        table.add_column("", no_wrap=True)
     for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if certain else ())):
         table.add_column(name, justify="right", no_wrap=True)
     digits = decimals([mean, ends.ravel()])
@@ -66,7 +70,11 @@ def _table(explanation: Explanation, prob: float, top: int) -> Table:
         colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
         cells = [
             Text(printable(explanation.features[j])),
-            Text(_bar((low, mean[place], high), start, end), style=colour),
+            *(
+                [Text(_bar((low, mean[place], high), start, end, room), style=colour)]
+                if room >= 8
+                else []
+            ),
             Text(written(mean[place], digits), style="bold"),
         ]
         if chance is not None:
@@ -76,12 +84,12 @@ def _table(explanation: Explanation, prob: float, top: int) -> Table:
     return table
 
 
-def _bar(marks: tuple[float, float, float], start: float, end: float) -> str:
+def _bar(marks: tuple[float, float, float], start: float, end: float, room: int) -> str:
     """An interval with its mean, in characters; zero is a thin line."""
     span = (end - start) or 1.0
-    low, mean, high = (round((_BAR - 1) * (mark - start) / span) for mark in marks)
-    zero = round((_BAR - 1) * (0 - start) / span)
-    signs = [" "] * _BAR
+    low, mean, high = (round((room - 1) * (mark - start) / span) for mark in marks)
+    zero = round((room - 1) * (0 - start) / span)
+    signs = [" "] * room
     signs[zero] = "│"
     signs[low : high + 1] = "━" * (high - low + 1)
     signs[mean] = "●"

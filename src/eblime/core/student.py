@@ -98,7 +98,7 @@ class StudentMixture:
 
     def prob_positive(self) -> FloatArray:
         """P(t > 0) of the mixture before unit and offset, small ones to all their digits, (m,)."""
-        return np.asarray(self.weights @ student_cdf(self.df, self.loc / self.scale))
+        return np.minimum(self.weights @ student_cdf(self.df, self.loc / self.scale), 1.0)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""

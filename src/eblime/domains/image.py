@@ -108,6 +108,10 @@ def _pixels(image: Any) -> NDArray[Any]:
         with Image.open(image) as opened:
             upright = ImageOps.exif_transpose(opened)
             grey = upright.mode in ("L", "I", "I;16", "F", "1")
+            if "A" in upright.getbands() or "transparency" in upright.info:
+                upright = upright.convert("RGBA")
+                white = Image.new("RGBA", upright.size, "white")
+                upright = Image.alpha_composite(white, upright)
             return np.asarray(upright if grey else upright.convert("RGB"))
     if hasattr(image, "convert") and getattr(image, "mode", None) in ("P", "PA", "CMYK"):
         image = image.convert("RGB")  # a PIL image whose numbers are no colours

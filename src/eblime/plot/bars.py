@@ -106,9 +106,10 @@ def compare(
         (0.16, FAVOUR, "o", caption(labels[0]), first),
         (-0.16, AGAINST, "s", caption(labels[1]), second),
     ):
-        mean, ends = entry.posterior.mean[order], entry.posterior.interval()[order]
-        places = np.arange(len(order)) + shift
-        drawn.hlines(places, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
+        mean, places = entry.posterior.mean[order], np.arange(len(order)) + shift
+        if entry.posterior.has_spread:
+            ends = entry.posterior.interval()[order]
+            drawn.hlines(places, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, places, marker, color=colour, markersize=5, label=label)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])

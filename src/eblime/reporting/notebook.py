@@ -21,7 +21,7 @@ def fragment(explanation: Explanation) -> str:
     picture = f'<div style="flex:1 1 16em;max-width:26em">{view}</div>' if view else ""
     notes = "".join(f"<p>{text(note)}</p>" for note in cautions(explanation))
     return (
-        '<div style="line-height:1.4">'
+        '<div style="line-height:1.4;overflow-wrap:anywhere">'
         f"<p><b>{text(explanation.label)}</b>: {explanation.prediction:.4g}. "
         f"{text(fit_sentence(explanation))}</p>{notes}"
         '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">'

@@ -36,7 +36,7 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         "k": k,
         "index": [int(j) for j in order],
         "name": [printable(names[j]) for j in order],
-        "mean": _short(post.mean[order]),
+        "mean": _short(post.mean[order], 6),
     }
     values = getattr(explanation.scene, "values", None)
     if values is not None:
@@ -45,15 +45,20 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         return found
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
+    if not (
+        np.isfinite(quantiles).all() and np.isfinite(post.sd).all()
+    ):  # too few masks for any interval
+        return found
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
+    digits = _digits(quantiles)
     return found | {
         "sd": _short(post.sd[order]),
         "positive": _short(post.prob_positive()[order], 3),
         "top": _short(post.top_k_probability(k)[order], 3),
-        "low": _short(low.T),
-        "high": _short(high.T),
-        "from": _short(quantiles[-2]),
-        "to": _short(quantiles[-1]),
+        "low": _short(low.T, digits),
+        "high": _short(high.T, digits),
+        "from": _short(quantiles[-2], digits),
+        "to": _short(quantiles[-1], digits),
         "density": _densities(explanation, order, quantiles[-2], quantiles[-1]),
     }
 
@@ -71,6 +76,14 @@ def _densities(
     x[x == 0] = 1e-12 * (end - start).max()  # the half-Cauchy leaves a spike of no mass at zero
     height = post.pdf(x)[:, order]
     return [[int(v) for v in np.round(1000 * column / column.max())] for column in height.T]
+
+
+def _digits(quantiles: FloatArray) -> int:
+    """Significant digits that tell the ends of the narrowest interval apart."""
+    span = np.abs(quantiles[-1] - quantiles[-2])
+    size = np.abs(quantiles).max(axis=0)
+    ratio = np.divide(size, span, out=np.ones_like(size), where=span > 0).max()
+    return int(np.clip(np.ceil(np.log10(max(ratio, 1.0))) + 4, 4, 15))
 
 
 def _short(values: FloatArray, digits: int = 4) -> Any:

@@ -55,6 +55,7 @@ def report(
             f"got {', '.join(kinds) or 'an empty list'}."
         )
     heading = printable(_title(listed) if title is None else title)
+    most = min(k, max(entry.scene.n_features for entry in listed))
     style, script = _asset("report.css"), _asset("report.js")
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -67,7 +68,7 @@ def report(
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="eblime {__version__}">\n'
         f"<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1><bdi>{text(heading)}</bdi></h1>{_controls(k)}</header>\n<main>\n"
+        f"<header><h1><bdi>{text(heading)}</bdi></h1>{_controls(most)}</header>\n<main>\n"
         f"{_contents(listed)}{sections}</main>\n{_footer()}\n<script>{script}</script>\n"
         "</body>\n</html>\n"
     )

@@ -12,6 +12,7 @@ import numpy as np
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
+from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
 
 __all__ = ["scene_view", "text"]
@@ -50,13 +51,15 @@ def _photo_view(explanation: Explanation) -> str:
     paths += [""] * (scene.n_features - len(paths))
     mean = explanation.posterior.mean
     strongest = np.abs(mean).max() or 1.0
+    order = reading_order(explanation)
     shapes = "".join(
-        f'<path d="{path}" data-feature="{j}" fill="{FAVOUR if mean[j] > 0 else AGAINST}" '
-        f'fill-opacity="{0.75 * abs(mean[j]) / strongest:.2f}">'
-        f"<title>{text(explanation.features[j])}: {mean[j]:.3g}</title></path>"
-        for j, path in enumerate(paths)
-        if path
+        f'<path d="{paths[j]}" data-feature="{j}" fill="{FAVOUR if mean[j] > 0 else AGAINST}" '
+        f'fill-opacity="{0.75 * abs(mean[j]) / strongest:.2f}"/>'
+        for j in order[:MOST]
+        if paths[j]
     )
+    rest = "".join(paths[j] for j in order[MOST:])
+    shapes += f'<path d="{rest}" fill="none"/>' if rest else ""
     rows, columns = small.shape
     small_photo = ' class="pixels"' if max(height, width) <= 128 else ""
     return (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from eblime.explanation import Explanation
 
 __all__ = ["cautions", "fit_sentence", "settings"]
@@ -23,6 +25,8 @@ _DESIGNS = {
 def fit_sentence(explanation: Explanation) -> str:
     """How much of the model the line explains."""
     r2 = explanation.posterior.r2
+    if np.ptp(explanation.scores) == 0:
+        return "The score never moved, whatever was hidden: there is nothing to explain."
     share = f"{100 * max(r2, 0):.0f} %"
     return f"The linear fit explains {share} of how the score moves (R² {r2:.2f})."
 

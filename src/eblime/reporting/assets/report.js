@@ -57,11 +57,11 @@
       this.rows.forEach((row, place) => { row.tabIndex = place === 0 ? 0 : -1; });
       this.root.addEventListener("keydown", (event) => {
         const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
-        const inside = event.target === this.view || event.target.closest("tbody tr");
-        const jump = { Home: 0, End: this.last() }[event.key];
+        const inside = event.target === this.view ? this.view : event.target.closest("tbody tr");
+        const jump = { Home: 0, End: this.last(inside) }[event.key];
         if (!inside || (step === undefined && jump === undefined)) return;
         event.preventDefault();
-        const place = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last());
+        const place = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last(inside));
         this.choose(place);
         if (event.target !== this.view) this.rows[place].focus();
       });
@@ -75,9 +75,10 @@
       }
     }
 
-    last() {
-      const seen = this.root.classList.contains("open") || !this.rows.some((row) => row.classList.contains("more"));
-      return this.view || seen ? this.rows.length - 1 : this.rows.filter((row) => !row.classList.contains("more")).length - 1;
+    last(inside) {
+      const shown = this.rows.filter((row) => !row.classList.contains("more")).length;
+      const all = inside === this.view || this.root.classList.contains("open");
+      return (all ? this.rows.length : shown) - 1;
     }
 
     colour(place) {
@@ -120,6 +121,7 @@
         return ["#0072b2", 0.08 + 0.8 * (high > low ? (d.sd[place] - low) / (high - low) : 0)];
       }
       if (measure === "top" && this.sure) return ["#b0006d", 0.8 * d.top[place]];
+      if (measure !== "mean") return ["#767676", 0];
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
       return [d.mean[place] > 0 ? "#009e73" : "#d55e00", (0.75 * Math.abs(d.mean[place])) / most];
     }
@@ -151,6 +153,8 @@
         row.classList.toggle("chosen", k === place);
         row.tabIndex = k === place ? 0 : -1;
       });
+      const hidden = this.rows[place].classList.contains("more") && !this.root.classList.contains("open");
+      if (hidden) this.rows[0].tabIndex = 0;
       this.tell(place);
     }
 
@@ -169,14 +173,14 @@
       if (d.value) say("value", d.value[place]);
       say("mean", this.number(d.mean[place]));
       if (!this.sure) {
-        make("p", {}, box, "A point estimate: no interval, no probability.");
+        make("p", {}, box, "A point estimate or too few masks: no interval, no probability.");
         return;
       }
       say(`${percent(d.levels[level])} interval`, `${this.number(d.low[place][level])} to ${this.number(d.high[place][level])}`);
       say("sd", this.number(d.sd[place]));
       say("P(> 0)", chance(d.positive[place]));
       say(`P(top ${d.k})`, chance(d.top[place]));
-      if (d.density.length) this.density(box, place);
+      if (d.density.length && d.to[place] > d.from[place]) this.density(box, place);
     }
 
     density(box, place) {
@@ -238,6 +242,14 @@
     document.querySelector(".controls .level").hidden = true;
     document.querySelector(".controls .measure").hidden = true;
   }
+  const opened = [];
+  addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("details:not([open])")) {
+      details.open = true;
+      opened.push(details);
+    }
+  });
+  addEventListener("afterprint", () => { for (const details of opened.splice(0)) details.open = false; });
   const root = document.documentElement;
   document.getElementById("theme").addEventListener("click", () => {
     const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
