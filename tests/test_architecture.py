@@ -41,6 +41,7 @@ ALLOWED = {
     "__init__": PARTS | {"_version"} | {"plot", "reporting", "datasets", "evaluation", "batch"},
     "_types": {"numpy"},
     "_text": set(),
+    "_threads": {"threadpoolctl"},
     "_version": set(),
     "_checks": {"_types", "numpy"},
     "protocols": {"_types", "numpy"},
@@ -60,7 +61,8 @@ ALLOWED = {
     "reporting": PURE | {"core", "explanation", "PIL"},
     "cli": None,
     "__main__": {"cli"},
-    "inquiry": PURE | {"core", "designs", "explanation", "kernels", "methods", "models", "query"},
+    "inquiry": PURE
+    | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"},
     "explainer": PURE
     | {"inquiry"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},

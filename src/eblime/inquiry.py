@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from eblime._checks import check_count, check_masks, check_weights
+from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
 from eblime.core.spectrum import effective_size
@@ -74,7 +75,8 @@ class Inquiry:
             )
         original = asked.original
         method = as_method(self.method)
-        posteriors = method.fit(generator, masks, asked.scores, weights)
+        with few_threads(masks.size * masks.shape[1]):
+            posteriors = method.fit(generator, masks, asked.scores, weights)
         provenance = {
             "method": repr(method),
             "input": {name: _brief(setting) for name, setting in self.about.items()},

@@ -59,8 +59,11 @@ class Background:
 
     def spread(self, places: IntArray) -> IntArray:
         """Rows to take, by feature (n, p), as rows to take by column (n, d)."""
+        p = len(self.features)
+        if np.array_equal(self.column_feature, np.arange(p)):
+            return places
         whole = np.full((len(places), 1), self.n_rows, dtype=places.dtype)
-        return np.asarray(np.concatenate([places, whole], axis=1)[:, self.column_feature])
+        return np.concatenate([places, whole], axis=1).take(self.column_feature, axis=1)
 
     def same(self, row: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether the rows of the background share the row's bins, by feature, (p, n)."""

@@ -51,9 +51,9 @@ class Column:
             return f"{self.name} = {_plain(value)}"
         assert self.numbers is not None
         place = int(self.code([value])[0])
-        held = np.unique(self.numbers[self.codes == place])
-        if len(held) == 1 and held[0] == as_number(value):
-            return f"{self.name} = {self._written(held[0])}"
+        held, own = self.numbers[self.codes == place], as_number(value)
+        if held.size and (held == own).all():
+            return f"{self.name} = {self._written(own)}"
         low = self._written(self.edges[place - 1]) if place > 0 else None
         high = self._written(self.edges[place]) if place < len(self.edges) else None
         if low is None:

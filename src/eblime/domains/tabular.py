@@ -28,6 +28,9 @@ REPRESENTATIONS = ("binary", "continuous")
 _BLOCK = 1024
 _BATCH_BYTES = 32 << 20
 
+_KEPT = 1 << 21  # entries of blocks that are kept between looking at them and asking
+
+Block = tuple[IntArray, FloatArray]
 UserPerturb = Callable[[np.random.Generator, int, Any], Any]
 
 
@@ -80,7 +83,8 @@ class TableSource:
             masks = np.asarray(design(rng, n, self.n_features), dtype=np.float64)
             return TableDrawing(source=self, entropy=entropy, masks=masks, imposed=True)
         masks = np.empty((n, self.n_features))
-        drawing = TableDrawing(source=self, entropy=entropy, masks=masks, imposed=False)
+        kept: dict[int, Block] | None = {} if masks.size <= _KEPT else None
+        drawing = TableDrawing(source=self, entropy=entropy, masks=masks, imposed=False, kept=kept)
         for start in range(0, n, _BLOCK):
             part = masks[start : start + _BLOCK]
             part[:] = drawing.seen(start // _BLOCK)[: len(part)]
@@ -110,6 +114,7 @@ class TableDrawing:
     entropy: tuple[int, ...]
     masks: FloatArray  # (N, p) as the regression sees them
     imposed: bool  # by a design: shown features keep the row's own values
+    kept: dict[int, Block] | None = None  # blocks already made, where they are few
 
     @property
     def n_features(self) -> int:
@@ -175,8 +180,16 @@ class TableDrawing:
                 found[:, j] = _standard(made[:, j], feature)
         return found
 
-    def _block(self, block: int) -> tuple[IntArray, FloatArray]:
+    def _block(self, block: int) -> Block:
         """Rows of the background to take, and numbers made afresh, both (_BLOCK, p)."""
+        if self.kept is None:
+            return self._drawn(block)
+        if block not in self.kept:
+            self.kept[block] = self._drawn(block)
+        return self.kept[block]
+
+    def _drawn(self, block: int) -> Block:
+        """The block from its own generator: the same whenever it is made."""
         source, p = self.source, self.n_features
         rng = np.random.default_rng([*self.entropy, block])
         n = source.background.n_rows

@@ -1,0 +1,87 @@
+"""Time an explanation of a text beside lime and shap's KernelExplainer, in one run.
+
+TF-IDF and logistic regression, trained on rt-polarity where EBLIME_DATA has it, else on sentences
+made up from a word list; documents of about 250 different words, 5,000 perturbed texts. The model's
+own time is taken out. shap has no text sampler of this kind: its KernelExplainer works on the masks
+and we turn them into texts, which is not counted as its time.
+
+    pip install -e '.[bench]' && python benchmarks/text.py
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import shap
+from clock import Clocked, measure
+from lime.lime_text import LimeTextExplainer
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import eblime
+from eblime.domains.text import read_text
+
+N, TEXTS, ROUNDS = 5_000, 3, 5
+
+
+def load() -> tuple[str, list[str], list[int]]:
+    """A name, sentences and their mood."""
+    folder = Path(os.environ.get("EBLIME_DATA", "nowhere")) / "text"
+    if folder.exists():
+        said = [(folder / f"rt-polarity.{mood}").read_text("latin1") for mood in ("neg", "pos")]
+        lines = [text.splitlines() for text in said]
+        return "rt-polarity", lines[0] + lines[1], [0] * len(lines[0]) + [1] * len(lines[1])
+    rng = np.random.default_rng(0)
+    words = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "so") for b in map(str, range(200))]
+    texts = [" ".join(rng.choice(words, 20)) for _ in range(4_000)]
+    return "made-up sentences", texts, [int("ba7" in text or "ko9" in text) for text in texts]
+
+
+def main() -> None:
+    """Measure and print."""
+    name, sentences, moods = load()
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, moods)
+    model = Clocked(pipe.predict_proba)
+    documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
+    ours = eblime.TextExplainer(model, n_masks=N)
+    lime = LimeTextExplainer(random_state=0)
+    scenes = [read_text(text) for text in documents]
+
+    def explained_by_shap(k: int) -> object:
+        scene = scenes[k]
+        texts = Clocked(lambda masks: scene.inputs(masks))
+        explainer = shap.KernelExplainer(
+            lambda masks: model(texts(masks))[:, 1], np.zeros((1, scene.n_features)), silent=True
+        )
+        values = explainer.shap_values(np.ones(scene.n_features), nsamples=N, silent=True)
+        model.seconds += texts.seconds  # rendering is ours, not shap's
+        return values
+
+    jobs = {
+        "lime": lambda k: lime.explain_instance(
+            documents[k], model, num_features=30, num_samples=N
+        ),
+        "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
+        "shap": explained_by_shap,
+    }
+    found = measure(model, jobs, TEXTS, ROUNDS)
+    packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
+    count = np.mean([scene.n_features for scene in scenes])
+    print(
+        f"{name}, {count:.0f} features a text, {N} perturbed texts; Python {platform.python_version()}, {packages}"
+    )
+    print("Median milliseconds a text; eblime's include the exact posterior and its intervals.\n")
+    print("| | own time | model's time | own time / lime's |")
+    print("|---|---|---|---|")
+    base = found["lime"][0]
+    for row, (own, asked, _) in found.items():
+        print(f"| {row} | {1e3 * own:.0f} | {1e3 * asked:.0f} | {own / base:.2f} |")
+
+
+if __name__ == "__main__":
+    main()
