@@ -25,6 +25,8 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/posterior.py
 	$(BIN)/python benchmarks/image_overhead.py
+	$(BIN)/python benchmarks/tabular.py
+	$(BIN)/python benchmarks/text.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

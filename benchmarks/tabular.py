@@ -82,9 +82,8 @@ def main() -> None:
         ROUNDS,
     )
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
-    print(
-        f"{name}, {data.shape[1]} columns, {N} perturbed rows; Python {platform.python_version()}, {packages}"
-    )
+    print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
+    print(f"Python {platform.python_version()}, {packages}")
     print("Median milliseconds a row; eblime's include the exact posterior and its intervals.\n")
     print("| | own time | model's time | model inputs | own time / lime's | rows a second |")
     print("|---|---|---|---|---|---|")

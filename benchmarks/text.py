@@ -72,9 +72,8 @@ def main() -> None:
     found = measure(model, jobs, TEXTS, ROUNDS)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     count = np.mean([scene.n_features for scene in scenes])
-    print(
-        f"{name}, {count:.0f} features a text, {N} perturbed texts; Python {platform.python_version()}, {packages}"
-    )
+    print(f"{name}, {count:.0f} features a text, {N} perturbed texts")
+    print(f"Python {platform.python_version()}, {packages}")
     print("Median milliseconds a text; eblime's include the exact posterior and its intervals.\n")
     print("| | own time | model's time | own time / lime's |")
     print("|---|---|---|---|")

@@ -11,6 +11,7 @@ from eblime.explanation import Explanation
 
 __all__ = ["cautions", "fit_sentence", "settings"]
 
+_FEW = 8
 POOR, FAIR = 0.5, 0.75  # R^2 below which the line is a rough sketch, and a fair one
 
 _DESIGNS = {
@@ -51,12 +52,27 @@ def cautions(explanation: Explanation) -> list[str]:
             f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "
             "more masks will narrow the intervals."
         )
+    rare = _rarely_changed(explanation)
+    if rare:
+        found.append(
+            f"{rare} of the features changed in fewer than {_FEW} masks: their intervals rest on "
+            "few answers, and may be too narrow. More masks help."
+        )
     if explanation.exhaustive:
         found.append(
             f"All {len(explanation.masks)} masks were asked: no sampling error is left, and the "
             "intervals show the lack of linear fit alone."
         )
     return found
+
+
+def _rarely_changed(explanation: Explanation) -> int:
+    """How many features were nearly always shown, or nearly always hidden."""
+    masks = explanation.masks
+    if explanation.exhaustive or not explanation.posterior.has_spread:
+        return 0
+    most = np.array([np.unique(column, return_counts=True)[1].max() for column in masks.T])
+    return int(np.sum(len(masks) - most < _FEW)) if len(masks) >= _FEW else 0
 
 
 def settings(explanation: Explanation) -> list[tuple[str, str]]:
