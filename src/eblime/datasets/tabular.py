@@ -1,0 +1,167 @@
+"""COMPAS and German credit, the tables of the paper's coverage study, and forests on them."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eblime.datasets.cache import find
+
+__all__ = ["TABLES", "TableData", "compas", "forest", "german"]
+
+_COMPAS = "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores-two-years.csv"
+_GERMAN = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data"
+_GERMAN_COLUMNS = (
+    ("checking", {"A11": "< 0", "A12": "0 to 200", "A13": ">= 200", "A14": "none"}),
+    ("months", None),
+    (
+        "history",
+        {
+            "A30": "none",
+            "A31": "all paid here",
+            "A32": "paid so far",
+            "A33": "delays",
+            "A34": "critical",
+        },
+    ),
+    (
+        "purpose",
+        {
+            "A40": "new car",
+            "A41": "used car",
+            "A42": "furniture",
+            "A43": "television",
+            "A44": "appliances",
+            "A45": "repairs",
+            "A46": "education",
+            "A47": "vacation",
+            "A48": "retraining",
+            "A49": "business",
+            "A410": "other",
+        },
+    ),
+    ("amount", None),
+    (
+        "savings",
+        {
+            "A61": "< 100",
+            "A62": "100 to 500",
+            "A63": "500 to 1000",
+            "A64": ">= 1000",
+            "A65": "unknown",
+        },
+    ),
+    ("employed", {"A71": "no", "A72": "< 1 year", "A73": "1 to 4", "A74": "4 to 7", "A75": ">= 7"}),
+    ("rate", None),
+    (
+        "status",
+        {
+            "A91": "man, divorced",
+            "A92": "woman",
+            "A93": "man, single",
+            "A94": "man, married",
+            "A95": "woman, single",
+        },
+    ),
+    ("debtors", {"A101": "none", "A102": "co-applicant", "A103": "guarantor"}),
+    ("residence", None),
+    (
+        "property",
+        {"A121": "real estate", "A122": "savings plan", "A123": "car or other", "A124": "none"},
+    ),
+    ("age", None),
+    ("plans", {"A141": "bank", "A142": "stores", "A143": "none"}),
+    ("housing", {"A151": "rent", "A152": "own", "A153": "free"}),
+    ("credits", None),
+    (
+        "job",
+        {"A171": "unskilled, abroad", "A172": "unskilled", "A173": "skilled", "A174": "management"},
+    ),
+    ("liable", None),
+    ("telephone", {"A191": "none", "A192": "yes"}),
+    ("foreign", {"A201": "yes", "A202": "no"}),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableData:
+    """A table and what is to be predicted from it."""
+
+    name: str
+    data: Any  # a pandas frame
+    target: Any  # (n,) 0 or 1
+    classes: tuple[str, str]
+
+
+def compas() -> TableData:
+    """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's usual filter."""
+    pd = _pandas()
+    path = find(
+        "tabular/compas-scores-two-years.csv",
+        url=_COMPAS,
+        sha256="c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
+    )
+    raw = pd.read_csv(path)
+    kept = raw[
+        raw["days_b_screening_arrest"].abs().le(30)
+        & raw["is_recid"].ne(-1)
+        & raw["c_charge_degree"].ne("O")
+        & raw["score_text"].notna()
+    ].reset_index(drop=True)
+    stay = pd.to_datetime(kept["c_jail_out"]) - pd.to_datetime(kept["c_jail_in"])
+    data = kept[["age", "sex", "race", "priors_count", "c_charge_degree", "two_year_recid"]].copy()
+    data["days_in_jail"] = stay.dt.days.astype(float)
+    target = kept["score_text"].eq("High").astype(int).to_numpy()
+    return TableData(name="COMPAS", data=data, target=target, classes=("not high", "high"))
+
+
+def german() -> TableData:
+    """German credit (Statlog): is the risk good? 1,000 rows of 20 columns."""
+    pd = _pandas()
+    path = find(
+        "tabular/german.data",
+        url=_GERMAN,
+        sha256="b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
+    )
+    names = [name for name, _ in _GERMAN_COLUMNS]
+    text = path.read_text(encoding="ascii")
+    raw = pd.read_csv(io.StringIO(text), sep=r"\s+", header=None, names=[*names, "class"])
+    target = raw.pop("class").eq(1).astype(int).to_numpy()
+    for name, codes in _GERMAN_COLUMNS:
+        if codes is not None:
+            raw[name] = raw[name].map(codes)
+    return TableData(name="German credit", data=raw, target=target, classes=("bad", "good"))
+
+
+TABLES = {"compas": compas, "german": german}
+
+
+def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Any:
+    """A random forest on four fifths of a table, one-hot codes for words; seeded."""
+    try:
+        from sklearn.compose import make_column_transformer
+        from sklearn.ensemble import RandomForestClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import OneHotEncoder
+    except ImportError as error:
+        raise ImportError("Forests need scikit-learn: pip install 'eblime[sklearn]'.") from error
+    words = [name for name in table.data.columns if table.data[name].dtype.kind not in "uif"]
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
+    )
+    model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed))
+    order = np.random.default_rng(seed).permutation(len(table.data))
+    train = order[: len(order) * 4 // 5]
+    return model.fit(table.data.iloc[train], table.target[train])
+
+
+def _pandas() -> Any:
+    """pandas, or a word on where to get it."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("Tables need pandas: pip install 'eblime[frame]'.") from error
+    return pd

@@ -1,0 +1,1 @@
+"""Studies: many explanations to one tidy table."""

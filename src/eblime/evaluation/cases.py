@@ -1,0 +1,177 @@
+"""What the paper's coverage study is about: photos, digits and rows, each with a real model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.evaluation.answers import Answers, answer_all, kept_answers
+from eblime.methods.regression import fit
+
+__all__ = ["CASES", "TRUTHS", "Item", "item", "truth_of"]
+
+TRUTHS = ("exact", "lime", "paper")
+Sampled = tuple[FloatArray, FloatArray, FloatArray]  # masks, scores, weights
+
+
+class Item(Protocol):
+    """One input of a study: what a model answers for masks of it."""
+
+    def sample(self, rng: np.random.Generator, n: int) -> Sampled:
+        """N masks drawn as lime draws them, their scores and weights."""
+        ...
+
+    def whole(self) -> Sampled:
+        """All masks there are, or 10,000 where there is no end to them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RowItem:
+    """A row of a table, perturbed by lime's bin law."""
+
+    explainer: Any  # makes TabularExplainers of n masks
+    row: Any
+
+    def sample(self, rng: np.random.Generator, n: int) -> Sampled:
+        """N perturbed rows."""
+        e = self.explainer(n).explain(self.row, target=1, rng=rng)
+        return e.masks, e.scores, e.weights
+
+    def whole(self) -> Sampled:
+        """10,000 perturbed rows of their own seed."""
+        return self.sample(np.random.default_rng(987_654_321), 10_000)
+
+
+def truth_of(found: Item, kind: str) -> FloatArray:
+    """What the intervals should hold.
+
+    "exact": lime's ridge, intercept free, on all masks there are; "lime": the same on 10,000 random
+    masks, as the paper says; "paper": equation (1) on them, which has no intercept.
+    """
+    if kind == "exact":
+        return fit(*found.whole(), method="lime").mean
+    masks, scores, weights = found.sample(np.random.default_rng(123_456_789), 10_000)
+    if kind == "lime":
+        return fit(masks, scores, weights, method="lime").mean
+    weighted = masks * weights[:, None]
+    gram = weighted.T @ masks + np.eye(masks.shape[1])
+    return np.asarray(np.linalg.solve(gram, weighted.T @ scores))
+
+
+def item(case: str, number: int) -> Item:
+    """One input of a case."""
+    return CASES[case].load(case, number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A row of the paper's table: its name there, how many inputs there are, how to get one."""
+
+    title: str
+    count: Callable[[], int]
+    load: Callable[[str, int], Item]
+
+
+def _photo_item(case: str, number: int) -> Answers:
+    """A photo cut into at most 13 superpixels, hidden ones black, as in BayesLIME's code."""
+    from eblime.datasets.imagenet import cut_coarsely, photo_set, read_square
+
+    photo = photo_set(case)[number]
+
+    def ask() -> Answers:
+        image = read_square(photo.path)
+        return answer_all(_network(), image, cut_coarsely(image), photo.target)
+
+    return kept_answers(case, photo.name, ask)
+
+
+@lru_cache(maxsize=1)
+def _network() -> Any:
+    """The ImageNet classifier, loaded once a process."""
+    from eblime.datasets.imagenet import efficientnet_lite0
+
+    return efficientnet_lite0()
+
+
+def _photo_count(name: str) -> Callable[[], int]:
+    def count() -> int:
+        from eblime.datasets.imagenet import photo_set
+
+        return len(photo_set(name))
+
+    return count
+
+
+def _digit_item(case: str, number: int) -> Answers:
+    """A digit of the test set cut into at most 13 superpixels, hidden ones black."""
+    from eblime.datasets.imagenet import cut_coarsely
+    from eblime.datasets.mnist import digits, network
+
+    digit = int(case.split("-")[1])
+    image = digits(digit)[number]
+
+    def ask() -> Answers:
+        return answer_all(network(), image, cut_coarsely(image), digit)
+
+    return kept_answers(case, str(number), ask)
+
+
+def _digit_count(digit: int) -> Callable[[], int]:
+    def count() -> int:
+        from eblime.datasets.mnist import digits
+
+        return len(digits(digit))
+
+    return count
+
+
+@lru_cache(maxsize=2)
+def _table(case: str) -> tuple[Any, Any, Any]:
+    """A table, its forest, and the rows that the forest was not trained on."""
+    from eblime.datasets.tabular import TABLES, forest
+
+    table = TABLES[case]()
+    order = np.random.default_rng(0).permutation(len(table.data))
+    return table, forest(table), order[len(order) * 4 // 5 :]
+
+
+def _row_item(case: str, number: int) -> RowItem:
+    """A row that the forest has not seen."""
+    from eblime.explainer import TabularExplainer
+
+    table, model, rows = _table(case)
+
+    def explainer(n: int) -> TabularExplainer:
+        return TabularExplainer(model, table.data, n_masks=n, method="lime")
+
+    return RowItem(explainer=explainer, row=table.data.iloc[rows[number]])
+
+
+def _row_count(case: str) -> Callable[[], int]:
+    return lambda: len(_table(case)[2])
+
+
+CASES = {
+    **{
+        name: Case(title=title, count=_photo_count(name), load=_photo_item)
+        for name, title in (
+            ("french-bulldog", "French bulldog"),
+            ("broccoli", "Broccoli"),
+            ("corn", "Corn"),
+            ("scuba-diver", "Scuba diver"),
+            ("mixed", "Other photos"),
+        )
+    },
+    **{
+        f"digit-{digit}": Case(title=f"Digit {digit}", count=_digit_count(digit), load=_digit_item)
+        for digit in range(1, 10)
+    },
+    "compas": Case(title="Compas", count=_row_count("compas"), load=_row_item),
+    "german": Case(title="German credit", count=_row_count("german"), load=_row_item),
+}

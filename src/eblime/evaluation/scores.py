@@ -1,0 +1,31 @@
+"""How good intervals are: coverage, width, and one score that asks for both."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from eblime._types import FloatArray
+
+__all__ = ["interval_score", "judged"]
+
+
+def interval_score(ends: FloatArray, truth: FloatArray, prob: float) -> FloatArray:
+    """The interval score of Winkler (1972), smaller is better, (p, 2) and (p,) -> (p,).
+
+    The width, and for a truth outside 2 / (1 - prob) times its distance: its mean is smallest for
+    the true quantiles, so that neither wide nor narrow intervals win.
+    """
+    low, high = ends.T
+    miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)
+    return np.asarray(high - low + 2 / (1 - prob) * miss)
+
+
+def judged(ends: FloatArray, truth: FloatArray, prob: float) -> dict[str, float]:
+    """Coverage, mean width and mean interval score of the intervals of one explanation."""
+    inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    return {
+        "coverage": float(inside.mean()),
+        "width": float(np.mean(ends[:, 1] - ends[:, 0])),
+        "score": float(interval_score(ends, truth, prob).mean()),
+        "features": float(len(truth)),
+    }

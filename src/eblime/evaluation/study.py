@@ -1,0 +1,143 @@
+"""Running a study: items in any order, on any number of processes, resumable, nothing lost.
+
+A study is a folder: `study.json` says what is studied, and each finished item is one file of rows,
+written under another name and renamed. An item's generator depends on the seed and its number
+alone, so that order, processes and restarts cannot change a number.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Row", "run_study", "to_table"]
+
+Row = dict[str, Any]
+Task = Callable[[Mapping[str, Any], int], list[Row]]
+
+
+def run_study(
+    task: Task,
+    settings: Mapping[str, Any],
+    items: Sequence[int],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    jobs: int = 1,
+    progress: bool | Callable[[int, int], object] = False,
+) -> list[Row]:
+    """Rows of every item, those done before read from `out`.
+
+    `task(settings, item)` must be a function of a module, so that other processes can find it.
+    """
+    folder = None if out is None else _opened(Path(out), settings)
+    done = {} if folder is None else _finished(folder, items)
+    todo = [item for item in items if item not in done]
+    total = len(items)
+    with _telling(progress, total) as tell:
+        tell(len(done))
+        for item, rows in _results(task, settings, todo, jobs):
+            done[item] = rows
+            if folder is not None:
+                _write(folder / f"item-{item}.json", json.dumps(rows))
+            tell(len(done))
+    return [row for item in items for row in done[item]]
+
+
+def to_table(rows: Sequence[Row]) -> Any:
+    """Rows as a pandas frame."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
+    return pd.DataFrame(list(rows))
+
+
+def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs: int) -> Any:
+    """Finished items as they come."""
+    if jobs == 1 or len(todo) < 2:
+        for item in todo:
+            yield item, task(settings, item)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(
+        min(jobs, len(todo)), mp_context=context, initializer=_one_thread
+    ) as pool:
+        waiting = {pool.submit(task, settings, item): item for item in todo}
+        try:
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _one_thread() -> None:
+    """One thread of linear algebra a process: together they have the cores."""
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+
+
+def _opened(folder: Path, settings: Mapping[str, Any]) -> Path:
+    """The folder of a study, new or the same one as before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "study.json"
+    wanted = json.loads(json.dumps(dict(settings)))
+    if path.exists():
+        known = json.loads(path.read_text(encoding="utf8"))
+        changed = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
+        if changed:
+            name = changed[0]
+            raise ValueError(
+                f"{folder} holds a study with another {name!r}: {known.get(name)!r} there, "
+                f"{wanted.get(name)!r} now. Take another folder."
+            )
+    else:
+        _write(path, json.dumps(wanted, indent=1))
+    return folder
+
+
+def _finished(folder: Path, items: Sequence[int]) -> dict[int, list[Row]]:
+    """Items done before; a file that is damaged counts as not done."""
+    done = {}
+    for item in items:
+        path = folder / f"item-{item}.json"
+        if path.exists():
+            try:
+                done[item] = json.loads(path.read_text(encoding="utf8"))
+            except ValueError:
+                continue
+    return done
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that appears whole or not at all."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
+    with os.fdopen(handle, "w", encoding="utf8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    Path(name).replace(path)
+
+
+@contextmanager
+def _telling(
+    progress: bool | Callable[[int, int], object], total: int
+) -> Iterator[Callable[[int], object]]:
+    """A progress bar, the user's function, or silence."""
+    if progress is True:
+        from tqdm import tqdm
+
+        with tqdm(total=total, unit="item") as bar:
+            yield lambda done: bar.update(done - bar.n)
+    elif callable(progress):
+        yield lambda done: progress(done, total)
+    else:
+        yield lambda done: None
