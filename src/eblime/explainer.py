@@ -12,11 +12,13 @@ import numpy as np
 from eblime._checks import check_choice
 from eblime._types import RNGLike
 from eblime.domains.background import Background, TableSettings, prepare
-from eblime.domains.frames import SparseFrame, as_frame
+from eblime.domains.frames import as_frame
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, read_image
 from eblime.domains.segmentation import Segmentation, check_segmentation
-from eblime.domains.tabular import PERTURB, REPRESENTATIONS, UserPerturb, open_row
+from eblime.domains.sparse_frame import SparseFrame
+from eblime.domains.tabular import PERTURB, REPRESENTATIONS, open_row
+from eblime.domains.tabular_user import UserPerturb
 from eblime.domains.text import Tokens, read_text
 from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Labels, Target
@@ -215,17 +217,15 @@ class TabularExplainer:
             categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
         )
         frame = as_frame(self.background, self.names)
-        if isinstance(frame, SparseFrame) and self.design is None and self._chancy:
-            object.__setattr__(self, "design", "bernoulli")
+        if isinstance(frame, SparseFrame) and not isinstance(self.perturb, str):
+            raise TypeError("`perturb` must be a name where the background is a sparse matrix.")
+        if isinstance(frame, SparseFrame) and self.design is None:
+            binary = self.representation == "binary"  # what is rarely not zero would not be seen
+            object.__setattr__(self, "design", "bernoulli" if binary else None)
         table = frame if isinstance(frame, SparseFrame) else prepare(frame, settings)
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "model", as_model(self.model))
-
-    @property
-    def _chancy(self) -> bool:
-        """Whether a design may be imposed: a value that is rarely not zero would never be seen."""
-        return self.representation == "binary" and isinstance(self.perturb, str)
 
     def explain(self, row: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
         """Explain one output of the model for a row.

@@ -64,28 +64,28 @@ class Explanation:
         except ImportError as error:
             raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
         post = self.posterior
+        columns = {"feature": list(self.features), "mean": post.mean}
+        if not post.has_spread:  # a point estimate has nothing to say about the rest
+            nothing = np.full(post.n_features, np.nan)
+            names = ("sd", "low", "high", "prob_positive", "top_k")
+            return pd.DataFrame(columns | dict.fromkeys(names, nothing))
         low, high = post.interval(prob).T
-        return pd.DataFrame(
-            {
-                "feature": list(self.features),
-                "mean": post.mean,
-                "sd": post.sd,
-                "low": low,
-                "high": high,
-                "prob_positive": post.prob_positive(),
-                "top_k": post.top_k_probability(min(k, post.n_features)),
-            }
-        )
+        columns |= {"sd": post.sd, "low": low, "high": high}
+        columns |= {"prob_positive": post.prob_positive()}
+        columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
+        return pd.DataFrame(columns)
 
-    def plot(self, kind: str = "intervals", *, ax: Axes | None = None, **settings: Any) -> Axes:
+    def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
-        Kinds: "intervals" (default), "means", "density", "ranks", "lambda", "convergence"; for
-        images also "map", "uncertainty", "top_k" and "sign"; for tables "values"; for texts "text".
-        Settings go to the function of `eblime.plot`.
+        Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
+        "lambda", "convergence"; for images also "map", "uncertainty", "top_k" and "sign"; for
+        tables "values"; for texts "text". Settings go to the function of `eblime.plot`.
         """
         from eblime.plot.kinds import KINDS
 
+        if kind is None:
+            kind = "intervals" if self.posterior.has_spread else "means"
         check_choice("kind", kind, tuple(KINDS))
         return KINDS[kind](self, ax=ax, **settings)  # type: ignore[no-any-return]
 
@@ -141,7 +141,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and a word where one is due."""
+        from eblime.reporting.words import cautions
+
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
-        if self.exhaustive:
-            lines.append(f"All {len(self.masks)} masks were asked: no sampling error is left.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])

@@ -16,7 +16,7 @@ from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
 from eblime.core.spectrum import effective_size
-from eblime.designs.masks import as_design, is_exhaustive
+from eblime.designs.masks import DESIGNS, as_design, is_exhaustive
 from eblime.explanation import Explanation
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
@@ -113,8 +113,8 @@ class Inquiry:
     def _plan(self, scene: Scene | Source, rng: np.random.Generator) -> _Plan:
         """Which perturbed inputs to ask about, and how the regression and the kernel see them."""
         p, n = scene.n_features, self.n_masks
-        design = None if self.design is None else as_design(self.design, n, p)
-        if isinstance(scene, Source):
+        if isinstance(scene, Source):  # chance is in every input: no set of masks is all there is
+            design = DESIGNS[self.design] if isinstance(self.design, str) else self.design
             drawn = scene.draw(rng, n, design)
             masks = check_masks(drawn.masks) if design is None else _designed(drawn.masks, p)
             masks.flags.writeable = False
@@ -127,8 +127,8 @@ class Inquiry:
                 closeness=masks + (1 - drawn.origin),
                 fixed=False,
             )
-        assert design is not None
-        masks = _designed(design(rng, n, p), p)
+        assert self.design is not None
+        masks = _designed(as_design(self.design, n, p)(rng, n, p), p)
         return _Plan(
             asked=scene,
             kept=scene,

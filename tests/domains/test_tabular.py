@@ -258,7 +258,7 @@ def test_the_users_own_perturbation_is_seen_as_it_is():
 
     assert_array_equal(e.masks, wanted)
     bad = eblime.TabularExplainer(model, data, perturb=lambda rng, n, row: row)
-    with pytest.raises(ValueError, match="`perturb` must return 1024 rows"):
+    with pytest.raises(ValueError, match="`perturb` must return 1000 rows"):
         bad.explain(data[3])
 
 
@@ -447,3 +447,116 @@ def test_tables_come_through_files_and_pages(tmp_path):
         e.plot("text")
     with pytest.raises(TypeError, match="Maps are for images"):
         e.plot("map")
+
+
+def test_objects_stay_objects_and_none_stays_none():
+    """A column of strings as objects reaches the model as it was trained on."""
+    frame = pd.DataFrame({"s": pd.Series(["a", None, "b"] * 50, dtype=object), "x": range(150)})
+    spy = Spy()
+    eblime.TabularExplainer(spy, frame).explain(frame.iloc[1])
+
+    assert spy.seen[0]["s"].dtype == object
+    assert spy.seen[0]["s"].iloc[0] is None
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Etc/GMT+5"])
+def test_times_are_numbers_wherever_they_are(zone):
+    """Bins of dates, whatever the time zone is called."""
+    days = pd.date_range("2020-01-01", periods=200, freq="D", tz=zone)
+    frame = pd.DataFrame({"day": days, "x": np.arange(200.0)})
+    e = eblime.TabularExplainer(Spy(), frame).explain(frame.iloc[10])
+
+    assert e.features[0].startswith("day <= 2020-02-")
+    with pytest.raises(TypeError, match="must be a date"):
+        eblime.TabularExplainer(Spy(), frame).explain({"day": 5, "x": 1.0})
+    with pytest.raises(TypeError, match="must be a number"):
+        eblime.TabularExplainer(Spy(), frame).explain({"day": days[0], "x": days[0]})
+
+
+def test_a_perturbation_with_its_own_chance_is_asked_once():
+    """Masks describe what the model saw, also where the function has a generator of its own."""
+    data = WINE.data.to_numpy()
+    own, asked = np.random.default_rng(5), []
+
+    def model(rows):
+        asked.append(rows)
+        return rows[:, 0]
+
+    explainer = eblime.TabularExplainer(
+        model, data, perturb=lambda rng, n, row: data[own.integers(0, len(data), n)], batch_size=99
+    )
+    e = explainer.explain(data[3])
+    rows = np.concatenate(asked)[1:]
+    edges = np.percentile(data[:, 0], [25, 50, 75])
+    wanted = np.searchsorted(edges, rows[:, 0]) == np.searchsorted(edges, data[3, 0])
+
+    assert_array_equal(e.masks[:, 0], wanted)
+
+
+def test_a_design_gives_as_many_rows_as_asked_for():
+    """Hidden values are drawn: no number of masks is all there is."""
+    data = WINE.data.to_numpy()[:, :4]
+    e = eblime.TabularExplainer(Spy(), data, design="paired", n_masks=300).explain(data[0])
+
+    assert e.masks.shape == (300, 4)
+    assert not e.exhaustive
+
+
+def test_columns_are_found_by_label_first():
+    """Integer labels of a frame are labels, and of an array places; bins may use either."""
+    frame = pd.DataFrame(np.random.default_rng(0).integers(0, 4, (60, 3)), columns=[5, 0, 1])
+    e = eblime.TabularExplainer(Spy(), frame, categorical=[0]).explain(frame.iloc[0])
+    assert "0 = " in e.features[1]
+
+    data = np.random.default_rng(0).random((60, 2))
+    e = eblime.TabularExplainer(Spy(), data, bins={0: [0.5]}).explain(data[0])
+    assert "0.5" in e.features[0]
+
+
+def test_sparse_settings_speak_of_the_whole_matrix():
+    """Columns by their own number, whether the row has them or not."""
+    matrix = sparse.random(80, 30, density=0.3, format="csc", random_state=1).tocsr()
+    matrix.data[:] = 1 + np.arange(matrix.nnz) % 3
+    row = matrix[4]
+    there, gone = row.indices[:2], np.setdiff1d(np.arange(30), row.indices)[:1]
+    explainer = quiet(
+        lambda m: np.asarray(m.sum(axis=1)).ravel(),
+        matrix,
+        categorical=[int(there[0]), int(gone[0])],
+        groups={"pair": [int(there[1]), int(gone[0])]},
+    )
+    e = explainer.explain(row)
+
+    assert f"column {there[0]} = " in e.features[list(e.scene.columns).index(f"column {there[0]}")]
+    assert "pair" in e.scene.columns
+
+
+def test_masked_arrays_and_narrow_dtypes():
+    """What is masked is missing; a value beyond the dtype widens it."""
+    data = np.ma.masked_array(np.arange(40.0).reshape(20, 2), mask=False)
+    data[::3, 1] = np.ma.masked
+    e = eblime.TabularExplainer(Spy(), data).explain([3.0, np.nan])
+    assert e.features[1] == "column 1 is missing"
+
+    frame = pd.DataFrame({"a": np.arange(40, dtype=np.int8), "b": np.arange(40.0)})
+    spy = Spy()
+    eblime.TabularExplainer(spy, frame).explain({"a": 400, "b": 1.0})
+    assert spy.seen[0]["a"].iloc[0] == 400
+
+
+def test_spans_of_time_are_refused_clearly():
+    """They have no bins that people would read."""
+    frame = pd.DataFrame({"span": pd.to_timedelta(np.arange(9), "h"), "x": np.arange(9.0)})
+    with pytest.raises(TypeError, match="'span' must hold numbers, dates"):
+        eblime.TabularExplainer(Spy(), frame)
+
+
+def test_point_estimates_have_frames_and_pictures():
+    """LIME's frame has no intervals, and its picture has bars."""
+    data = WINE.data
+    e = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), data, method="lime").explain(
+        data.iloc[0]
+    )
+
+    assert e.to_frame()["low"].isna().all()
+    assert e.plot() is not None

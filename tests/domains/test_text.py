@@ -40,6 +40,8 @@ def test_words_in_many_scripts():
     assert names("Don't stop, don't!") == ["'Don't'", "'stop'", "'don't'"]
     assert names("cafe\u0301 na\u00efve") == ["'cafe\u0301'", "'na\u00efve'"]
     assert names("שלום עולם مرحبا") == ["'שלום'", "'עולם'", "'مرحبا'"]
+    assert names("नमस्ते दुनिया।") == ["'नमस्ते'", "'दुनिया'"]
+    assert names("🇮🇹 🇫🇷") == ["'🇮🇹'", "'🇫🇷'"]
     assert names("日本 ok") == ["'日'", "'本'", "'ok'"]
     assert names("so 👩\u200d👩\u200d👧 👍🏽!") == ["'so'", "'👩\u200d👩\u200d👧'", "'👍🏽'"]
 

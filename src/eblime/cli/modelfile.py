@@ -21,7 +21,7 @@ _DATA_HOLDERS = (
     re.compile(  # classes of scikit-learn that skops asks about and that only hold numbers
         r"sklearn\.(tree\._tree\.Tree|ensemble\._hist_gradient_boosting\.predictor\.TreePredictor"
         r"|neural_network\._stochastic_optimizers\.\w+|metrics\._dist_metrics\.\w+"
-        r"|neighbors\._(kd_tree\.KDTree|ball_tree\.BallTree))"
+        r"|neighbors\._(kd_tree\.KDTree|ball_tree\.BallTree))|numpy\.dtype(\[.*\])?"
     )
 )
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.binning import BinSpec, Column, cut_category, cut_number, short
-from eblime.domains.frames import Frame, SparseFrame, as_frame, is_missing
+from eblime.domains.frames import ArrayFrame, Frame, as_frame, is_missing
+from eblime.domains.sparse_frame import SparseFrame
 
-__all__ = ["Background", "Feature", "TableSettings", "prepare", "read_row"]
+__all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare", "read_row"]
 
 Groups = Mapping[str, Sequence[str | int]]
 
@@ -96,13 +97,37 @@ class Background:
         return ", ".join(f"{n} = {_written(v)}" for n, v in zip(names, values, strict=True))
 
 
-def prepare(frame: Frame, settings: TableSettings, *, quiet: bool = False) -> Background:
+def narrowed(settings: TableSettings, names: Sequence[str], columns: IntArray) -> TableSettings:
+    """Settings of a wide table for a few of its columns: what speaks of others is left out."""
+    kept = {int(c) for c in columns}
+
+    def here(entries: Sequence[str | int], setting: str) -> list[str | int]:
+        places = [_place(names, entry, setting) for entry in entries]
+        return [names[place] for place in places if place in kept]
+
+    groups = {title: here(entries, "groups") for title, entries in (settings.groups or {}).items()}
+    bins = settings.bins
+    if isinstance(bins, Mapping):
+        told = {_place(names, name, "bins"): spec for name, spec in bins.items()}
+        bins = {names[place]: spec for place, spec in told.items() if place in kept}
+    return TableSettings(
+        categorical=here(settings.categorical or (), "categorical"),
+        bins=bins,
+        groups={title: members for title, members in groups.items() if members},
+        labels=settings.labels,
+    )
+
+
+def prepare(frame: Frame, settings: TableSettings) -> Background:
     """Cut every column into bins and put together the features; constants are left out and told."""
     names = list(frame.names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"`background` must have different column names; {twice!r} comes twice.")
     forced = {_place(names, entry, "categorical") for entry in settings.categorical or ()}
+    bins = settings.bins
+    if isinstance(bins, Mapping):
+        bins = {names[_place(names, name, "bins")]: spec for name, spec in bins.items()}
     columns = []
     for c, name in enumerate(names):
         values, kind = frame.column(c)
@@ -113,13 +138,12 @@ def prepare(frame: Frame, settings: TableSettings, *, quiet: bool = False) -> Ba
             columns.append(
                 cut_number(name, values, settings.bins, settings.labels, times=kind == "time")
             )
-    _check_bin_names(settings.bins, names)
     changing = [bool((column.codes != column.codes[0]).any()) for column in columns]
     features = _features(columns, changing, settings.groups, names)
     constants = [name for name, moves in zip(names, changing, strict=True) if not moves]
     if not features:
         raise ValueError("`background` must have a column that changes; all are constant.")
-    if constants and not quiet:
+    if constants:
         warnings.warn(
             f"These columns are in one bin throughout the background, and are left out: "
             f"{', '.join(map(repr, constants[:8]))}{' ...' if len(constants) > 8 else ''}.",
@@ -136,14 +160,17 @@ def prepare(frame: Frame, settings: TableSettings, *, quiet: bool = False) -> Ba
 def read_row(row: Any, background: Background) -> list[Any]:
     """A row's values in the order of the columns, each of them one that can be explained."""
     names = [column.name for column in background.columns]
-    values = _values(row, names)
+    values = _values(row, names, by_place=isinstance(background.frame, ArrayFrame))
     for column, value in zip(background.columns, values, strict=True):
         _check_value(column, value)
     return values
 
 
-def _values(row: Any, names: Sequence[str]) -> list[Any]:
-    """The values of a mapping, a series, a frame of one row, or a sequence."""
+def _values(row: Any, names: Sequence[str], *, by_place: bool) -> list[Any]:
+    """The values of a mapping, a series, a frame of one row, or a sequence.
+
+    For an array's columns labels count where they are the names, else places.
+    """
     if hasattr(row, "columns") and hasattr(row, "shape"):  # a frame
         frame = as_frame(row)
         if isinstance(frame, SparseFrame) or frame.n_rows != 1:
@@ -151,9 +178,11 @@ def _values(row: Any, names: Sequence[str]) -> list[Any]:
         import narwhals as nw
 
         native = nw.from_native(row, eager_only=True)
-        row = {str(name): native[name].to_list()[0] for name in native.columns}
+        row = {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
     elif hasattr(row, "index") and hasattr(row, "items"):  # a pandas series
         row = {str(name): value for name, value in row.items()}
+    if by_place and isinstance(row, Mapping) and len(row) == len(names):
+        row = row if all(name in row for name in names) else list(row.values())
     if isinstance(row, Mapping):
         known = {str(name): value for name, value in row.items()}
         absent = [name for name in names if name not in known]
@@ -181,6 +210,9 @@ def _check_value(column: Column, value: Any) -> None:
     """Refuse a value that the background gives no way to explain."""
     if column.edges is not None and not is_missing(value):
         stamp = hasattr(value, "isoformat") or isinstance(value, np.datetime64)
+        if stamp != column.times:
+            kind = "a date" if column.times else "a number"
+            raise TypeError(f"Column {column.name!r} must be {kind} in the row; got {value!r:.60}.")
         if not stamp and not isinstance(value, (int, float, bool, np.number, np.bool_)):
             raise TypeError(
                 f"Column {column.name!r} must be a number in the row; got {value!r:.60}."
@@ -238,19 +270,12 @@ def _scale(column: Column) -> tuple[float, float] | None:
 
 def _place(names: Sequence[str], entry: str | int, setting: str) -> int:
     """A column by name or number."""
-    if isinstance(entry, (int, np.integer)) and not isinstance(entry, bool):
-        if 0 <= entry < len(names):
-            return int(entry)
-    elif str(entry) in names:
+    if str(entry) in names:
         return list(names).index(str(entry))
+    number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
+    if number and 0 <= int(entry) < len(names):
+        return int(entry)
     raise ValueError(f"`{setting}` must name columns of the background; got {entry!r}.")
-
-
-def _check_bin_names(bins: BinSpec, names: Sequence[str]) -> None:
-    """Refuse bins for columns that are not there."""
-    if isinstance(bins, Mapping):
-        for name in bins:
-            _place(names, name, "bins")
 
 
 def _refuse_infinite(name: str, values: FloatArray) -> None:

@@ -62,7 +62,10 @@ class Column:
 
     def _written(self, number: float) -> str:
         """A number or a day as people read it."""
-        return str(np.datetime64(int(number), "ns"))[:10] if self.times else short(number)
+        if not self.times:
+            return short(number)
+        day, _, hour = str(np.datetime64(int(number), "ns"))[:16].partition("T")
+        return day if hour == "00:00" else f"{day} {hour}"
 
 
 def cut_category(name: str, values: NDArray[Any]) -> Column:

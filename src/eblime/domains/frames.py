@@ -8,22 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from eblime.domains.sparse_frame import SparseFrame
+
 __all__ = [
     "ArrayFrame",
     "Frame",
     "Kind",
     "NativeFrame",
-    "SparseFrame",
     "as_frame",
     "as_number",
     "is_missing",
+    "objects_or_numbers",
+    "refuse_kind",
 ]
 
 
@@ -54,13 +58,19 @@ class Frame(Protocol):
         """
         ...
 
+    def joined(self, other: Any) -> Frame:
+        """Another table of the same kind below this one."""
+        ...
+
 
 def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFrame:
     """Understand a table."""
     if hasattr(table, "tocsr"):
+        from eblime.domains.sparse_frame import SparseFrame
+
         return SparseFrame(matrix=table.tocsr(), names=_array_names(table.shape, names))
     if isinstance(table, (np.ndarray, list, tuple)):
-        values = np.asarray(table)
+        values = np.asarray(_unmasked(table))
         if values.dtype.kind in "US":  # numbers among strings became strings
             values = np.asarray(table, dtype=object)
         if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
@@ -69,6 +79,20 @@ def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFr
                 f"of shape {values.shape} and dtype {values.dtype}."
             )
         return ArrayFrame(values=values, names=_array_names(values.shape, names))
+    columns = list(getattr(table, "columns", ()))
+    if len(set(columns)) < len(columns):
+        twice = next(name for name in columns if columns.count(name) > 1)
+        raise ValueError(f"`background` must have different column names; {twice!r} comes twice.")
+    if type(table).__module__.split(".")[0] == "pandas" and hasattr(table, "iloc"):
+        from eblime.domains.pandas_frame import PandasFrame
+
+        if 0 in table.shape or table.ndim != 2:
+            raise ValueError(
+                f"`background` must have at least one row and one column; got shape {table.shape}."
+            )
+        if names is not None:
+            raise ValueError("`names` are for arrays; a data frame has its own.")
+        return PandasFrame(frame=table, names=[str(name) for name in columns])
     try:
         import narwhals as nw
     except ImportError as error:
@@ -104,7 +128,8 @@ def as_number(value: Any) -> float:
     if is_missing(value):
         return float("nan")
     if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
-        return float(np.datetime64(value, "ns").astype(np.int64))
+        local = value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
+        return float(np.datetime64(local, "ns").astype(np.int64))
     return float(value)
 
 
@@ -125,14 +150,7 @@ class ArrayFrame:
         values = self.values[:, place]
         if values.dtype.kind in "uif":
             return values.astype(np.float64), "number"
-        if values.dtype.kind == "O":
-            try:
-                floats = np.array([np.nan if is_missing(v) else v for v in values], dtype=float)
-            except (TypeError, ValueError):
-                return values, "category"
-            if not any(isinstance(v, (str, bool, np.bool_)) for v in values):
-                return floats, "number"
-        return values.astype(object), "category"
+        return objects_or_numbers(values.astype(object))
 
     def extended(self, row: Sequence[Any]) -> ArrayFrame:
         """One more row; whole numbers become floats where the row has fractions."""
@@ -156,10 +174,16 @@ class ArrayFrame:
             found[:, place] = numbers
         return np.asarray(found)
 
+    def joined(self, other: Any) -> ArrayFrame:
+        """Another array below this one."""
+        if not isinstance(other, ArrayFrame):
+            raise ValueError("`perturb` must return an array, as the background is one.")
+        return ArrayFrame(values=np.concatenate([self.values, other.values]), names=self.names)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class NativeFrame:
-    """A frame of pandas, polars or another library that narwhals knows."""
+    """A frame of polars or another library that narwhals knows."""
 
     frame: Any  # a narwhals DataFrame
     names: Sequence[str]
@@ -171,7 +195,11 @@ class NativeFrame:
 
     def column(self, place: int) -> tuple[NDArray[Any], Kind]:
         """Numbers and times as floats; strings, booleans and categories as objects."""
+        import narwhals as nw
+
         series = self.frame[:, place]
+        if series.dtype in (nw.Duration, nw.Time, nw.Decimal):
+            refuse_kind(self.names[place], series.dtype)
         if series.dtype.is_temporal():
             stamps = np.asarray(series.to_numpy()).astype("datetime64[ns]")
             numbers = stamps.astype(np.int64).astype(np.float64)
@@ -185,16 +213,16 @@ class NativeFrame:
         """One more row, in the dtypes of the frame wherever its values fit them."""
         import narwhals as nw
 
-        if self.frame.implementation.is_pandas():
-            joined = _pandas_extended(self.frame.to_native(), row)
-            return NativeFrame(frame=nw.from_native(joined), names=self.names)
         made = {}
         for name, value in zip(self.frame.columns, row, strict=True):
             kind = self.frame[name].dtype
             known = None if is_missing(value) else value
             one = nw.new_series(name, [known], backend=self.frame.implementation)
-            fits = not kind.is_integer() or known is None or known == int(known)
-            made[name] = one.cast(kind) if fits else one
+            try:
+                fits = not kind.is_integer() or known is None or known == int(known)
+                made[name] = one.cast(kind) if fits else one
+            except Exception:  # a number that the dtype does not hold, in the library's own words
+                made[name] = one.cast(nw.Float64)
         wider = {
             name: self.frame[name].cast(one.dtype) if one.dtype.is_float() else self.frame[name]
             for name, one in made.items()
@@ -206,97 +234,57 @@ class NativeFrame:
         """A frame of the same kind, columns and dtypes."""
         import narwhals as nw
 
-        native = self.frame.to_native()
-        if self.frame.implementation.is_pandas():
-            import pandas as pd
-
-            arrays = {
-                name: fresh[c] if c in fresh else native[name].array.take(places[:, c])
-                for c, name in enumerate(native.columns)
-            }
-            return pd.DataFrame(arrays, copy=False)
         series = {
-            name: nw.new_series(name, fresh[c], backend=self.frame.implementation)
-            if c in fresh
-            else self.frame[name][places[:, c]]
+            name: self._fresh(name, fresh[c]) if c in fresh else self.frame[name][places[:, c]]
             for c, name in enumerate(self.frame.columns)
         }
         return nw.from_dict(series).to_native()
 
+    def joined(self, other: Any) -> NativeFrame:
+        """Another frame below this one."""
+        import narwhals as nw
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseFrame:
-    """A sparse matrix; only the columns where a row is not zero are its features."""
+        if not isinstance(other, NativeFrame) or set(other.names) != set(self.names):
+            raise ValueError("`perturb` must return a frame like the background, of its columns.")
+        below = other.frame.select(list(self.frame.columns))
+        cast = {name: below[name].cast(self.frame[name].dtype) for name in self.frame.columns}
+        both = [self.frame, nw.from_dict(cast)]
+        return NativeFrame(frame=nw.concat(both, how="vertical"), names=self.names)
 
-    matrix: Any  # (n, d) csr
-    names: Sequence[str]
+    def _fresh(self, name: str, numbers: FloatArray) -> Any:
+        """Numbers of our own in the column's precision; missing ones are null, as elsewhere."""
+        import narwhals as nw
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return int(self.matrix.shape[0])
-
-    def seen(self, columns: IntArray) -> SparseView:
-        """Some columns as a dense table whose gathered rows are sparse and of full width."""
-        dense = np.asarray(self.matrix[:, columns].toarray())
-        inner = ArrayFrame(values=dense, names=[self.names[c] for c in columns])
-        return SparseView(inner=inner, columns=columns, width=int(self.matrix.shape[1]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SparseView:
-    """A few columns of a sparse matrix."""
-
-    inner: ArrayFrame
-    columns: IntArray
-    width: int
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns."""
-        return self.inner.names
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.inner.n_rows
-
-    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
-        """Numbers."""
-        return self.inner.column(place)
-
-    def extended(self, row: Sequence[Any]) -> SparseView:
-        """One more row."""
-        inner = self.inner.extended(row)
-        return SparseView(inner=inner, columns=self.columns, width=self.width)
-
-    def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
-        """A sparse matrix of the full width, zero in all other columns."""
-        from scipy import sparse
-
-        dense = self.inner.gather(places, fresh)
-        n, k = dense.shape
-        starts = np.arange(0, n * k + 1, k)
-        columns = np.tile(self.columns, n)
-        made = sparse.csr_matrix((dense.ravel(), columns, starts), shape=(n, self.width))
-        made.eliminate_zeros()
-        return made
+        kind = self.frame[name].dtype
+        known = [None if number != number else number for number in numbers.tolist()]
+        made = nw.new_series(name, known, nw.Float64, backend=self.frame.implementation)
+        return made.cast(kind) if kind.is_float() else made
 
 
-def _pandas_extended(native: Any, row: Sequence[Any]) -> Any:
-    """A pandas frame with one more row, column by column in the dtypes that it has."""
-    import pandas as pd
+def objects_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
+    """A column of objects: numbers where all of them are, else categories."""
+    if any(isinstance(value, (str, bool, np.bool_)) for value in values):
+        return values, "category"
+    try:
+        floats = np.array([np.nan if is_missing(value) else value for value in values], dtype=float)
+    except (TypeError, ValueError):
+        return values, "category"
+    return floats, "number"
 
-    parts = {}
-    for name, value in zip(native.columns, row, strict=True):
-        kind = native[name].dtype
-        known = None if is_missing(value) else value
-        try:
-            one = pd.Series([known], dtype=kind)
-        except (TypeError, ValueError):  # a fraction among whole numbers
-            one = pd.Series([value])
-        parts[name] = pd.concat([native[name], one], ignore_index=True)
-    return pd.DataFrame(parts, columns=native.columns)
+
+def refuse_kind(name: str, kind: Any) -> NoReturn:
+    """Refuse a column of a kind that bins would make no sense of."""
+    raise TypeError(
+        f"Column {name!r} must hold numbers, dates, strings, booleans or categories; got {kind}. "
+        "Turn it into numbers first."
+    )
+
+
+def _unmasked(table: Any) -> Any:
+    """A masked array with NaN for what is masked."""
+    if isinstance(table, np.ma.MaskedArray):
+        return np.ma.filled(table.astype(np.float64), np.nan)
+    return table
 
 
 def _array_names(shape: tuple[int, ...], names: Sequence[str] | None) -> list[str]:

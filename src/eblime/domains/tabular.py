@@ -8,7 +8,7 @@ changes a number and N = 100,000 rows never exist at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.background import Background, Feature, TableSettings, prepare, read_row
+from eblime.domains.background import (
+    Background,
+    Feature,
+    TableSettings,
+    narrowed,
+    prepare,
+    read_row,
+)
 from eblime.domains.binning import within_bins
-from eblime.domains.frames import Frame, SparseFrame, as_frame, is_missing
-from eblime.protocols import Design
+from eblime.domains.frames import Frame, is_missing
+from eblime.domains.sparse_frame import SparseFrame
+from eblime.domains.tabular_user import UserPerturb, draw_by_user
+from eblime.protocols import Design, Drawn
 
 __all__ = ["PERTURB", "REPRESENTATIONS", "TableDrawing", "TableScene", "TableSource", "open_row"]
 
@@ -31,7 +40,6 @@ _BATCH_BYTES = 32 << 20
 _KEPT = 1 << 21  # entries of blocks that are kept between looking at them and asking
 
 Block = tuple[IntArray, FloatArray]
-UserPerturb = Callable[[np.random.Generator, int, Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +84,19 @@ class TableSource:
         """Where the row stands in `frame`."""
         return self.background.n_rows
 
-    def draw(self, rng: np.random.Generator, n: int, design: Design | None) -> TableDrawing:
+    def draw(self, rng: np.random.Generator, n: int, design: Design | None) -> Drawn:
         """Draw n rows, the first of them the row itself; a design says which features to hide."""
+        if callable(self.perturb):
+            return draw_by_user(
+                rng,
+                n,
+                self.perturb,
+                background=self.background,
+                frame=self.frame,
+                row=self.row,
+                features=self.features,
+                continuous=self.continuous,
+            )
         entropy = tuple(int(number) for number in rng.integers(0, 2**32, size=4))
         if design is not None:
             masks = np.asarray(design(rng, n, self.n_features), dtype=np.float64)
@@ -144,8 +163,6 @@ class TableDrawing:
     def inputs(self, requests: FloatArray) -> Any:
         """Rows by number, -1 for the row itself, in a table of the background's kind."""
         numbers, source = requests[:, 0].astype(np.intp), self.source
-        if callable(source.perturb):
-            return self._made(numbers)
         places = np.full((len(numbers), source.n_features), source.itself, dtype=np.intp)
         fresh = {
             feature.columns[0]: np.full(len(numbers), source.value(feature))
@@ -169,8 +186,6 @@ class TableDrawing:
     def seen(self, block: int) -> FloatArray:
         """A block as the regression sees it: in the row's bin or not, or a place on a scale."""
         source = self.source
-        if callable(source.perturb):
-            return self._coded(self._users(block))
         taken, made = self._block(block)
         ordered = source.same.ravel()
         offsets = source.background.n_rows * np.arange(source.n_features)
@@ -221,56 +236,6 @@ class TableDrawing:
                 taken[:, j] = others[(chance[:, j] * others.size).astype(np.intp)]
         return taken
 
-    def _users(self, block: int) -> Any:
-        """A block of rows by the user's own function."""
-        rng = np.random.default_rng([*self.entropy, block])
-        assert callable(self.source.perturb)
-        made = self.source.perturb(rng, _BLOCK, self._rows([]))
-        frame = as_frame(made)
-        d = len(self.source.background.columns)
-        if isinstance(frame, SparseFrame) or (frame.n_rows, len(frame.names)) != (_BLOCK, d):
-            raise ValueError(
-                f"`perturb` must return {_BLOCK} rows of {d} columns when asked for {_BLOCK}; got "
-                f"{frame.n_rows} rows of {len(frame.names)}."
-            )
-        return frame
-
-    def _made(self, numbers: IntArray) -> Any:
-        """The user's rows by number, and the row itself for -1 and for the first."""
-        blocks = np.unique(numbers[numbers > 0] // _BLOCK)
-        frame: Any = self.source.frame
-        if not blocks.size:
-            return self._rows(numbers)
-        listed = [self._users(int(block)) for block in blocks]
-        joined = _stacked([*listed, frame])
-        last = len(blocks) * _BLOCK + self.source.itself
-        start = {int(block): k * _BLOCK for k, block in enumerate(blocks)}
-        places = np.array(
-            [start[int(i) // _BLOCK] + int(i) % _BLOCK if i > 0 else last for i in numbers]
-        )
-        d = len(self.source.background.columns)
-        return joined.gather(np.repeat(places[:, None], d, axis=1), {})
-
-    def _rows(self, numbers: Sequence[int] | IntArray) -> Any:
-        """The row itself, as often as asked for, at least once."""
-        d = len(self.source.background.columns)
-        places = np.full((max(1, len(numbers)), d), self.source.itself, dtype=np.intp)
-        return self.source.frame.gather(places, {})
-
-    def _coded(self, frame: Frame) -> FloatArray:
-        """The user's rows as the regression sees them."""
-        source = self.source
-        found = np.empty((_BLOCK, source.n_features))
-        for j, feature in enumerate(source.background.features):
-            inside = np.ones(_BLOCK, dtype=bool)
-            for c in feature.columns:
-                column = source.background.columns[c]
-                inside &= column.code(frame.column(c)[0]) == column.code([source.row[c]])[0]
-            found[:, j] = inside
-            if source.continuous and feature.scale is not None:
-                found[:, j] = _standard(frame.column(feature.columns[0])[0], feature)
-        return found
-
 
 def open_row(
     row: Any,
@@ -316,7 +281,7 @@ def _sparse_row(
     columns = np.flatnonzero(dense)
     if not columns.size:
         raise ValueError("`row` must have a column that is not zero; all are.")
-    background = prepare(table.seen(columns), settings, quiet=True)
+    background = prepare(table.seen(columns), narrowed(settings, table.names, columns))
     return background, [float(value) for value in dense[columns]]
 
 
@@ -324,19 +289,3 @@ def _standard(values: Any, feature: Feature) -> Any:
     """Numbers on the scale of their column."""
     mean, sd = feature.scale or (0.0, 1.0)
     return (values - mean) / sd
-
-
-def _stacked(frames: Sequence[Any]) -> Any:
-    """Tables of the same columns, one below the other."""
-    first = frames[0]
-    if hasattr(first, "values"):
-        from eblime.domains.frames import ArrayFrame
-
-        return ArrayFrame(values=np.concatenate([f.values for f in frames]), names=first.names)
-    import narwhals as nw
-
-    from eblime.domains.frames import NativeFrame
-
-    return NativeFrame(
-        frame=nw.concat([f.frame for f in frames], how="vertical"), names=first.names
-    )

@@ -26,9 +26,11 @@ _SIGNS = "\u3005-\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U000
 _EMOJI = "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"
 # what is joined to a sign: accents, variation selectors, skin tones
 _JOINED = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u20d0-\u20ff\ufe00-\ufe0f\U0001f3fb-\U0001f3ff"
-_LETTERS = rf"(?:(?![{_SIGNS}])\w[{_JOINED}]*)+"
+# scripts whose vowel signs \w leaves out, but for the marks that end their sentences
+_SOUTHERN = "\u0900-\u0963\u0966-\u0e4e\u0e50-\u0f03\u0f18-\u109f\u1780-\u17d3\u17dd-\u17ff"
+_LETTERS = rf"(?:(?:(?![{_SIGNS}])\w|[{_SOUTHERN}])[{_JOINED}]*)+"
 _WORD = re.compile(
-    rf"[{_SIGNS}]|[{_EMOJI}][{_JOINED}]*(?:\u200d[{_EMOJI}][{_JOINED}]*)*"
+    rf"[{_SIGNS}]|[\U0001f1e6-\U0001f1ff]{{2}}|[{_EMOJI}][{_JOINED}]*(?:\u200d[{_EMOJI}][{_JOINED}]*)*"
     rf"|{_LETTERS}(?:['\u2019]{_LETTERS})*"
 )
 _SENTENCE = re.compile(

@@ -136,6 +136,11 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
         return None
     if isinstance(classes, list) and np.ndim(classes[0]) > 0:  # several outputs
         return [f"output {k}: {name}" for k, part in enumerate(classes) for name in part]
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    if getattr(last, "decision_function_shape", None) == "ovo" and not hasattr(
+        model, "predict_proba"
+    ):
+        return None  # one column for each pair of classes
     scored = hasattr(model, "predict_proba") or not hasattr(model, "decision_function")
     if len(classes) == 2 and not scored:  # one column, positive for the second class
         return [str(classes[1])]

@@ -1,0 +1,203 @@
+"""Ultrasonic B-scans of printed polymer blocks, simulated from their physics.
+
+A transducer moves along the top of a block and listens to its own echoes. The block is a cloud of
+point scatterers: the interfaces of its printed layers (weak, many), its back wall (strong), and in
+half of the blocks pores, whose upper surfaces scatter and which shade what lies below them. An echo
+from a scatterer at distance r arrives after 2 r / c, spread as 1 / r, weakened by an attenuation
+that grows with the distance, through the transducer's directivity, as a short pulse of Gaussian
+bandwidth. Reverberation at the surface and the receiver's noise are added. The echoes are focused
+by delay and sum (synthetic aperture), and the envelope is shown on a logarithmic scale.
+
+The authors' 123 scans are not public; this stands for them, and does not claim to be them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft
+
+from eblime._types import FloatArray, IntArray
+
+__all__ = ["Block", "Scan", "endless_scans", "scan", "scans"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A printed block and the transducer above it; millimetres and microseconds."""
+
+    width: float = 38.4
+    depth: float = 24.0  # of the back wall
+    layer: float = 0.6  # thickness of a printed layer
+    speed: float = 2.2  # of sound in the polymer, mm / us
+    frequency: float = 3.5  # MHz
+    bandwidth: float = 0.55  # of the pulse, as a share of the frequency
+    attenuation: float = 0.22  # dB / mm at the centre frequency, one way
+    noise: float = 0.010  # of the receiver, in units of a back-wall scatterer's echo at 1 mm
+    elements: int = 64  # positions of the transducer
+    pixels: int = 128  # of the picture, each way
+    span: float = 27.0  # depth that is shown
+    decibels: float = 46.0  # range of grey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scan:
+    """A picture, and where its pores are."""
+
+    image: NDArray[np.uint8]  # (pixels, pixels), depth downwards
+    defect: NDArray[np.bool_]  # the true pores, in pixels
+    pores: FloatArray  # (k, 3) place, depth and radius
+
+    @property
+    def has_defect(self) -> bool:
+        """Whether there is a pore."""
+        return len(self.pores) > 0
+
+
+def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) -> Scan:
+    """One scan of a new block; its speckle, its pores and its noise are drawn from `rng`."""
+    made = Block() if block is None else block
+    pores = _pores(rng, made) if defect else np.empty((0, 3))
+    places, strengths = _scatterers(rng, made, pores)
+    echoes = _echoes(rng, made, places, strengths)
+    image = _grey(_focused(echoes, made), made)
+    return Scan(image=image, defect=_inside(pores, made), pores=pores)
+
+
+def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
+    """A set like the paper's: 123 scans, 69 of them with a defect, in a random order."""
+    order = np.random.default_rng(seed).permutation(count)
+    return [
+        scan(np.random.default_rng([seed, k]), defect=bool(order[k] < defects))
+        for k in range(count)
+    ]
+
+
+def endless_scans(seed: int = 0) -> Iterator[Scan]:
+    """Scans without end, every other one with a defect; none of them is in `scans`."""
+    k = 0
+    while True:
+        yield scan(np.random.default_rng([1_000_003, seed, k]), defect=k % 2 == 0)
+        k += 1
+
+
+def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
+    """One to three pores side by side, as a printing fault leaves them."""
+    centre = np.array([rng.uniform(6, block.width - 6), rng.uniform(5, block.depth - 4)])
+    count = int(rng.integers(1, 4))
+    shift = rng.normal(0, [1.1, 0.5], size=(count, 2))
+    radius = rng.uniform(0.55, 1.25, size=count)
+    return np.column_stack([centre + shift, radius])
+
+
+def _scatterers(
+    rng: np.random.Generator, block: Block, pores: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Places (m, 2) and strengths (m,) of everything that scatters."""
+    layers = np.arange(block.layer, block.depth - 0.1, block.layer)
+    per_layer = 60
+    depth = np.repeat(layers, per_layer) + rng.normal(0, 0.07, layers.size * per_layer)
+    weak = np.column_stack([rng.uniform(-3, block.width + 3, depth.size), depth])
+    uneven = np.repeat(rng.uniform(0.5, 1.5, layers.size), per_layer)  # no layer prints the same
+    weak_strength = 0.055 * uneven * rng.normal(0, 1, depth.size)
+    wall_x = np.arange(-3, block.width + 3, 0.12)
+    tilt = rng.uniform(-0.008, 0.008)
+    wall = np.column_stack([wall_x, block.depth + tilt * (wall_x - block.width / 2)])
+    wall_strength = rng.normal(0.55, 0.08, len(wall))
+    places, strengths = [weak, wall], [weak_strength, wall_strength]
+    for x, z, radius in pores:  # the upper half of a pore's surface
+        angle = rng.uniform(0.1 * np.pi, 0.9 * np.pi, 26)
+        surface = np.column_stack([x - radius * np.cos(angle), z - radius * np.sin(angle)])
+        places.append(surface)
+        strengths.append(rng.normal(0.11, 0.06, len(surface)))
+    joined, strength = np.concatenate(places), np.concatenate(strengths)
+    for x, z, radius in pores:  # what lies below is in its shade
+        below = (joined[:, 1] > z) & (np.abs(joined[:, 0] - x) < radius)
+        strength = np.where(below, 0.62 * strength, strength)
+    return joined, strength
+
+
+@lru_cache(maxsize=4)
+def _geometry(block: Block) -> tuple[FloatArray, float, IntArray, NDArray[np.intp], FloatArray]:
+    """Transducer places, sampling rate, samples of each pixel and element, apodisation."""
+    elements = np.linspace(0, block.width, block.elements)
+    rate = 8 * block.frequency
+    x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
+    z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
+    across = x[None, :, None] - elements
+    distance = np.sqrt(across**2 + z[:, None, None] ** 2)  # (pixels, pixels, elements)
+    sample = np.round(2 * distance / block.speed * rate).astype(np.intp)
+    aperture = np.clip(1 - (across / (0.45 * z[:, None, None] + 0.8)) ** 2, 0, None)
+    length = fft.next_fast_len(int(sample.max()) + 64)
+    return elements, rate, np.array([length]), sample, aperture.astype(np.float32)
+
+
+def _echoes(
+    rng: np.random.Generator, block: Block, places: FloatArray, strengths: FloatArray
+) -> NDArray[np.complex64]:
+    """What the transducer hears at each place, as analytic signals (elements, samples)."""
+    elements, rate, length, _, _ = _geometry(block)
+    samples = int(length[0])
+    across = places[:, 0] - elements[:, None]
+    distance = np.hypot(across, places[:, 1])
+    facing = (places[:, 1] / distance) ** 2  # a transducer hears best what is below it
+    loss = 10 ** (-2 * block.attenuation * distance / 20)
+    heard = strengths * facing * loss / np.maximum(distance, 1)
+    arrival = 2 * distance / block.speed * rate
+    first = arrival.astype(np.intp)
+    share = arrival - first
+    row = np.arange(block.elements)[:, None] * samples
+    kept = first < samples - 1
+    place = np.where(kept, row + first, 0).ravel()
+    weights = np.where(kept, heard, 0.0)
+    spikes = np.bincount(place, (weights * (1 - share)).ravel(), block.elements * samples)
+    spikes += np.bincount(place + 1, (weights * share).ravel(), block.elements * samples + 1)[
+        : block.elements * samples
+    ]
+    traces: FloatArray = spikes.reshape(block.elements, samples).astype(np.float64)
+    ring = np.exp(-np.arange(samples) / (0.9 * rate)) * 0.05  # reverberation below the surface
+    traces = traces + ring * rng.normal(0, 1, samples)
+    traces = traces + block.noise * rng.normal(0, 1, traces.shape)
+    return _pulsed(traces, rate, block)
+
+
+def _pulsed(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex64]:
+    """Filter by the pulse's spectrum, positive frequencies alone: an analytic signal."""
+    frequency = fft.fftfreq(traces.shape[1], 1 / rate)
+    spread = block.bandwidth * block.frequency / 2.355
+    pulse = np.exp(-((frequency - block.frequency) ** 2) / (2 * spread**2)) * (frequency > 0)
+    heard: Any = fft.ifft(fft.fft(traces, axis=1) * pulse, axis=1)
+    return np.asarray(heard, dtype=np.complex64)
+
+
+def _focused(echoes: NDArray[np.complex64], block: Block) -> FloatArray:
+    """Delay and sum: the envelope at every pixel."""
+    _, _, _, sample, aperture = _geometry(block)
+    total = np.zeros(sample.shape[:2], dtype=np.complex64)
+    for element, trace in enumerate(echoes):
+        total += aperture[..., element] * trace[sample[..., element]]
+    return np.asarray(np.abs(total) / aperture.sum(axis=2), dtype=np.float64)
+
+
+def _grey(envelope: FloatArray, block: Block) -> NDArray[np.uint8]:
+    """Amplitudes on a logarithmic scale; time gain makes up for most of the attenuation."""
+    z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
+    gain = z * 10 ** (1.5 * block.attenuation * z / 20)
+    amplified = envelope * gain[:, None]
+    level = 20 * np.log10(amplified / np.quantile(amplified, 0.995) + 1e-9)
+    return np.round(255 * np.clip(1 + level / block.decibels, 0, 1)).astype(np.uint8)
+
+
+def _inside(pores: FloatArray, block: Block) -> NDArray[np.bool_]:
+    """Pixels inside a pore."""
+    x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
+    z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
+    found = np.zeros((block.pixels, block.pixels), dtype=bool)
+    for centre, depth, radius in pores:
+        found |= (x[None, :] - centre) ** 2 + (z[:, None] - depth) ** 2 <= radius**2
+    return found

@@ -1,0 +1,98 @@
+"""Frames of pandas, in pandas' own terms: dtypes decide, and come back as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime._types import FloatArray, IntArray
+from eblime.domains.frames import Kind, is_missing, objects_or_numbers, refuse_kind
+
+__all__ = ["PandasFrame"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PandasFrame:
+    """A pandas frame."""
+
+    frame: Any
+    names: Sequence[str]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.frame)
+
+    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
+        """Numbers and times as floats; strings, booleans and categories as objects."""
+        from pandas.api import types
+
+        series = self.frame.iloc[:, place]
+        kind = series.dtype
+        if types.is_datetime64_any_dtype(kind):
+            local = series.dt.tz_localize(None) if series.dt.tz is not None else series
+            stamps = local.to_numpy(dtype="datetime64[ns]")
+            numbers = stamps.astype(np.int64).astype(np.float64)
+            return np.where(np.isnat(stamps), np.nan, numbers), "time"
+        if types.is_timedelta64_dtype(kind):
+            refuse_kind(self.names[place], kind)
+        if types.is_bool_dtype(kind) or (isinstance(kind.name, str) and kind.name == "category"):
+            return np.array([*series.tolist(), None], dtype=object)[:-1], "category"
+        if types.is_numeric_dtype(kind):
+            return series.to_numpy(dtype=np.float64, na_value=np.nan), "number"
+        return objects_or_numbers(np.array([*series.tolist(), None], dtype=object)[:-1])
+
+    def extended(self, row: Sequence[Any]) -> PandasFrame:
+        """One more row, column by column in the dtypes that it has, wherever its values fit."""
+        import pandas as pd
+
+        parts = {}
+        for c, value in enumerate(row):
+            series = self.frame.iloc[:, c]
+            known = None if is_missing(value) else value
+            try:
+                one = pd.Series([known], dtype=series.dtype)
+            except (TypeError, ValueError, OverflowError):  # a fraction among whole numbers
+                one = pd.Series([value])
+            parts[c] = pd.concat([series, one], ignore_index=True)
+        return PandasFrame(frame=self._named(parts), names=self.names)
+
+    def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
+        """A frame of the same columns and dtypes."""
+        import pandas as pd
+
+        parts = {}
+        for c in range(self.frame.shape[1]):
+            series = self.frame.iloc[:, c]
+            if c in fresh:
+                kind = series.dtype if series.dtype.kind == "f" else np.float64
+                parts[c] = pd.Series(fresh[c], dtype=kind)
+            else:
+                taken = series.array.take(places[:, c])
+                parts[c] = pd.Series(taken, dtype=series.dtype, copy=False)
+        return self._named(parts)
+
+    def joined(self, other: Any) -> PandasFrame:
+        """Another frame below this one, in this one's columns and dtypes."""
+        import pandas as pd
+
+        if not isinstance(other, PandasFrame) or set(other.names) != set(self.names):
+            raise ValueError("`perturb` must return a pandas frame of the background's columns.")
+        below = other.frame[list(self.frame.columns)]
+        with suppress(TypeError, ValueError):  # fractions among whole numbers stay as they are
+            below = below.astype(dict(self.frame.dtypes.items()))
+        stacked = pd.concat([self.frame, below], ignore_index=True)
+        return PandasFrame(frame=stacked, names=self.names)
+
+    def _named(self, parts: Mapping[int, Any]) -> Any:
+        """Columns by place as a frame of the user's own column labels."""
+        import pandas as pd
+
+        made = pd.DataFrame(parts, copy=False)
+        made.columns = self.frame.columns
+        return made
