@@ -52,29 +52,28 @@ class PandasFrame:
         import pandas as pd
 
         parts = {}
-        for c, value in enumerate(row):
-            series = self.frame.iloc[:, c]
+        for c, (value, kind) in enumerate(zip(row, self.frame.dtypes, strict=True)):
             known = None if is_missing(value) else value
             try:
-                one = pd.Series([known], dtype=series.dtype)
+                parts[c] = pd.Series([known], dtype=kind)
             except (TypeError, ValueError, OverflowError):  # a fraction among whole numbers
-                one = pd.Series([value])
-            parts[c] = pd.concat([series, one], ignore_index=True)
-        return PandasFrame(frame=self._named(parts), names=self.names)
+                parts[c] = pd.Series([value])
+        both = pd.concat([self.frame, self._named(parts)], ignore_index=True)
+        return PandasFrame(frame=both, names=self.names)
 
     def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
         """A frame of the same columns and dtypes."""
         import pandas as pd
 
-        parts = {}
-        for c in range(self.frame.shape[1]):
-            series = self.frame.iloc[:, c]
+        parts: dict[int, Any] = {}
+        for c, kind in enumerate(self.frame.dtypes):
+            values = self.frame.iloc[:, c].array
             if c in fresh:
-                kind = series.dtype if series.dtype.kind == "f" else np.float64
-                parts[c] = pd.Series(fresh[c], dtype=kind)
-            else:
-                taken = series.array.take(places[:, c])
-                parts[c] = pd.Series(taken, dtype=series.dtype, copy=False)
+                parts[c] = pd.Series(fresh[c], dtype=kind if kind.kind == "f" else np.float64)
+            elif isinstance(kind, np.dtype) and kind.kind in "buif":
+                parts[c] = values.to_numpy().take(places[:, c])
+            else:  # a series of its own, so that no dtype is guessed from the values
+                parts[c] = pd.Series(values.take(places[:, c]), dtype=kind, copy=False)
         return self._named(parts)
 
     def joined(self, other: Any) -> PandasFrame:
