@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import cache_folder, local_folder
+from eblime.datasets.networks import kept_network, torch_or_a_word, train_classifier
 
 __all__ = ["digits", "mnist", "network"]
 
@@ -56,16 +57,14 @@ def digits(digit: int) -> Images:
 @lru_cache(maxsize=1)
 def network(seed: int = 0) -> Any:
     """A small convolutional network, trained for three epochs, kept in the cache folder."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError(
-            "The digits' network needs torch: pip install 'eblime[torch]'."
-        ) from error
-    from eblime.models.torch import TorchModel
+    return kept_network(f"mnist-{seed}", lambda: _layers(seed), lambda made: _train(made, seed))
 
+
+def _layers(seed: int) -> Any:
+    """Two convolutions and two linear layers."""
+    torch = torch_or_a_word()
     torch.manual_seed(seed)
-    layers = torch.nn.Sequential(
+    return torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3, padding=1),
         torch.nn.ReLU(),
         torch.nn.MaxPool2d(2),
@@ -77,27 +76,9 @@ def network(seed: int = 0) -> Any:
         torch.nn.ReLU(),
         torch.nn.Linear(64, 10),
     )
-    path = cache_folder() / f"mnist-network-{seed}.pt"
-    if path.exists():
-        layers.load_state_dict(torch.load(path, weights_only=True))
-    else:
-        _train(layers, seed)
-        torch.save(layers.state_dict(), path)
-    return TorchModel(layers)
 
 
 def _train(layers: Any, seed: int) -> None:
-    """Adam, batches of 128, three times through the training set."""
-    import torch
-
+    """Three times through the training set."""
     train, labels, _, _ = mnist()
-    images = torch.from_numpy(train[:, None].astype(np.float32) / 255)
-    targets = torch.from_numpy(labels)
-    adam = torch.optim.Adam(layers.parameters(), lr=2e-3)
-    order = np.random.default_rng(seed)
-    for _ in range(3):
-        for batch in np.array_split(order.permutation(len(images)), len(images) // 128):
-            adam.zero_grad()
-            loss = torch.nn.functional.cross_entropy(layers(images[batch]), targets[batch])
-            loss.backward()
-            adam.step()
+    train_classifier(layers, train, labels, epochs=3, mirror=False, seed=seed)

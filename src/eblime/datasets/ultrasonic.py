@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,18 @@ from scipy import fft
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["Block", "Scan", "endless_scans", "scan", "scans"]
+__all__ = [
+    "LABELS",
+    "Block",
+    "Scan",
+    "endless_scans",
+    "sample_scans",
+    "scan",
+    "scans",
+    "ultrasonic_network",
+]
+
+LABELS = ["no defect", "with defect"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +50,11 @@ class Block:
     frequency: float = 3.5  # MHz
     bandwidth: float = 0.55  # of the pulse, as a share of the frequency
     attenuation: float = 0.22  # dB / mm at the centre frequency, one way
-    noise: float = 0.010  # of the receiver, in units of a back-wall scatterer's echo at 1 mm
+    noise: float = 0.004  # of the receiver, in units of a back-wall scatterer's echo at 1 mm
     elements: int = 64  # positions of the transducer
     pixels: int = 128  # of the picture, each way
     span: float = 27.0  # depth that is shown
-    decibels: float = 46.0  # range of grey
+    decibels: float = 40.0  # range of grey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,12 +98,31 @@ def endless_scans(seed: int = 0) -> Iterator[Scan]:
         k += 1
 
 
+def ultrasonic_network() -> Any:
+    """The five-layer network that tells scans with a defect; it ships with the package."""
+    from eblime.models.onnx import OnnxModel
+
+    with resources.as_file(_asset("ultrasonic.onnx")) as path:
+        return OnnxModel.load(path)
+
+
+def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+    """A few scans that ship with the package, and where their defects are: three, and one none."""
+    with resources.as_file(_asset("scans.npz")) as path, np.load(path, allow_pickle=False) as few:
+        return few["images"], few["defects"]
+
+
+def _asset(name: str) -> Any:
+    """A file of the package."""
+    return resources.files("eblime.datasets").joinpath("assets", name)
+
+
 def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
     """One to three pores side by side, as a printing fault leaves them."""
     centre = np.array([rng.uniform(6, block.width - 6), rng.uniform(5, block.depth - 4)])
     count = int(rng.integers(1, 4))
     shift = rng.normal(0, [1.1, 0.5], size=(count, 2))
-    radius = rng.uniform(0.55, 1.25, size=count)
+    radius = rng.uniform(0.6, 1.4, size=count)
     return np.column_stack([centre + shift, radius])
 
 
@@ -104,7 +135,7 @@ def _scatterers(
     depth = np.repeat(layers, per_layer) + rng.normal(0, 0.07, layers.size * per_layer)
     weak = np.column_stack([rng.uniform(-3, block.width + 3, depth.size), depth])
     uneven = np.repeat(rng.uniform(0.5, 1.5, layers.size), per_layer)  # no layer prints the same
-    weak_strength = 0.055 * uneven * rng.normal(0, 1, depth.size)
+    weak_strength = 0.04 * uneven * rng.normal(0, 1, depth.size)
     wall_x = np.arange(-3, block.width + 3, 0.12)
     tilt = rng.uniform(-0.008, 0.008)
     wall = np.column_stack([wall_x, block.depth + tilt * (wall_x - block.width / 2)])
@@ -114,11 +145,11 @@ def _scatterers(
         angle = rng.uniform(0.1 * np.pi, 0.9 * np.pi, 26)
         surface = np.column_stack([x - radius * np.cos(angle), z - radius * np.sin(angle)])
         places.append(surface)
-        strengths.append(rng.normal(0.11, 0.06, len(surface)))
+        strengths.append(rng.normal(0.24, 0.06, len(surface)))
     joined, strength = np.concatenate(places), np.concatenate(strengths)
     for x, z, radius in pores:  # what lies below is in its shade
         below = (joined[:, 1] > z) & (np.abs(joined[:, 0] - x) < radius)
-        strength = np.where(below, 0.62 * strength, strength)
+        strength = np.where(below, 0.45 * strength, strength)
     return joined, strength
 
 

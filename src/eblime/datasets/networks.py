@@ -1,0 +1,86 @@
+"""Small networks trained on the spot: seeded, quick on two cores, kept in the cache folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime.datasets.cache import cache_folder
+
+__all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier"]
+
+BATCH = 32
+
+
+def torch_or_a_word() -> Any:
+    """torch, or a word on where to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("Training a network needs torch: pip install 'eblime[torch]'.") from error
+    return torch
+
+
+def scan_layers(seed: int = 0) -> Any:
+    """Five layers for grey scans: four convolutions that halve the picture, and a linear one.
+
+    Between them the strongest answer of each channel is taken, wherever in the picture it is.
+    """
+    torch = torch_or_a_word()
+    torch.manual_seed(seed)
+    layers: list[Any] = []
+    for before, after in ((1, 8), (8, 16), (16, 32), (32, 32)):
+        layers += [
+            torch.nn.Conv2d(before, after, 3, padding=1),
+            torch.nn.ReLU(),
+            torch.nn.MaxPool2d(2),
+        ]
+    return torch.nn.Sequential(
+        *layers, torch.nn.AdaptiveMaxPool2d(1), torch.nn.Flatten(), torch.nn.Linear(32, 2)
+    )
+
+
+def train_classifier(
+    layers: Any,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.int64],
+    *,
+    epochs: int,
+    rate: float = 6e-3,
+    mirror: bool = True,
+    seed: int = 0,
+) -> None:
+    """Adam with one cycle of the learning rate; where told, half of the batches are mirrored."""
+    torch = torch_or_a_word()
+    x = torch.from_numpy(images[:, None].astype(np.float32) / 255)
+    y = torch.from_numpy(labels.astype(np.int64))
+    steps = max(1, len(x) // BATCH)
+    adam = torch.optim.Adam(layers.parameters())
+    cycle = torch.optim.lr_scheduler.OneCycleLR(adam, rate, total_steps=epochs * steps)
+    rng = np.random.default_rng(seed)
+    for _ in range(epochs):
+        for batch in np.array_split(rng.permutation(len(x)), steps):
+            shown = x[batch].flip(3) if mirror and rng.random() < 0.5 else x[batch]
+            adam.zero_grad()
+            loss = torch.nn.functional.cross_entropy(layers(shown), y[batch])
+            loss.backward()
+            adam.step()
+            cycle.step()
+
+
+def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
+    """A network from the cache folder as a `TorchModel`; trained and kept where it is not there."""
+    torch = torch_or_a_word()
+    from eblime.models.torch import TorchModel
+
+    layers = make()
+    path = cache_folder() / f"{name}.pt"
+    if path.exists():
+        layers.load_state_dict(torch.load(path, weights_only=True))
+    else:
+        train(layers)
+        torch.save(layers.state_dict(), path)
+    return TorchModel(layers)

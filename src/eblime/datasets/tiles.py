@@ -1,0 +1,52 @@
+"""Magnetic tiles with pixel-true masks of their defects (Huang et al. 2018), and a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime.datasets.cache import find
+from eblime.datasets.networks import kept_network, scan_layers, train_classifier
+
+__all__ = ["Tiles", "tile_network", "tiles"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tiles:
+    """Grey pictures of 128 x 128, the defect in each, and what kind it is."""
+
+    images: NDArray[np.uint8]  # (n, 128, 128)
+    defects: NDArray[np.bool_]  # (n, 128, 128)
+    kinds: list[str]
+
+    @property
+    def faulty(self) -> NDArray[np.intp]:
+        """Places of the tiles that have a defect."""
+        return np.flatnonzero([kind != "free" for kind in self.kinds])
+
+
+@lru_cache(maxsize=1)
+def tiles() -> Tiles:
+    """300 tiles, prepared as one file; the originals are on GitHub, and have to be cut by hand."""
+    path = find("magnetic_tile/magnetic_tile.npz", url=None)
+    with np.load(path, allow_pickle=False) as stored:
+        kinds = [str(kind) for kind in stored["labels"]]
+        return Tiles(
+            images=stored["images"].astype(np.uint8), defects=stored["masks"] > 0, kinds=kinds
+        )
+
+
+@lru_cache(maxsize=1)
+def tile_network() -> Any:
+    """A network that tells faulty tiles from free ones, trained on all of them."""
+
+    def train(layers: Any) -> None:
+        found = tiles()
+        labels = np.array([kind != "free" for kind in found.kinds], dtype=np.int64)
+        train_classifier(layers, found.images, labels, epochs=60)
+
+    return kept_network("magnetic-tiles", scan_layers, train)
