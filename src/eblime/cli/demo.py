@@ -14,6 +14,8 @@ from eblime.explanation import Explanation
 
 __all__ = ["demo"]
 
+_WHICH = 2  # of the scans that ship with the package
+
 
 def demo(
     which: Annotated[str, typer.Argument(help="scan or photo.")] = "scan",
@@ -58,10 +60,10 @@ def _scan() -> tuple[Explanation, str, str]:
             labels=LABELS,
             progress=progress,
         )
-        explanation = explainer.explain(images[0], target="with defect")
+        explanation = explainer.explain(images[_WHICH], target="with defect")
     print_explanation(explanation, prob=0.95, top=5)
     scene: Any = explanation.scene
-    share = covered(explanation.posterior.mean, scene.labels, defects[0], 5)
+    share = covered(explanation.posterior.mean, scene.labels, defects[_WHICH], 5)
     say(f"{100 * share:.0f} % of the true defect lies under the five superpixels most in favour.")
     return explanation, "scan", "Where is the defect?"
 
@@ -91,8 +93,8 @@ def _picture(explanation: Explanation, path: Path) -> None:
     images, defects = sample_scans()
     figure = Figure(figsize=(12.6, 4.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    left.imshow(images[0], cmap="gray")
-    left.contour(np.asarray(defects[0]), levels=[0.5], colors="#E69F00", linewidths=1.5)
+    left.imshow(images[_WHICH], cmap="gray")
+    left.contour(np.asarray(defects[_WHICH]), levels=[0.5], colors="#E69F00", linewidths=1.5)
     left.set_title("the scan; its true defect circled", fontsize="medium", loc="left")
     left.set_xticks([])
     left.set_yticks([])

@@ -1,0 +1,122 @@
+"""Real ultrasonic scans of drilled holes: patches around them and away from them.
+
+An immersion scan of an acrylic block on an aluminium block (M. H. Skjelvareid's synaptus), 111 x 40
+positions a millimetre apart. Four holes were drilled into each block from below; where they are was
+found by migration and is known. A patch is a piece of a vertical section: 32 mm wide, 5 us high,
+the envelope of the echoes on a logarithmic scale.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import io, ndimage, signal
+
+from eblime._types import FloatArray
+from eblime.datasets.cache import find
+from eblime.datasets.networks import kept_network, scan_layers, train_classifier
+
+__all__ = ["Patches", "drilled_network", "drilled_patches"]
+
+# place along and across the scan, and depth in its own block, in millimetres
+_ACRYLIC = ((79, 12, 8.3), (59, 12, 14.0), (38, 12, 20.2), (18, 12, 25.3))
+_ALUMINIUM = ((89, 23, 11.7), (69, 23, 21.7), (48, 23, 31.7), (27, 23, 40.8))
+_WIDE, _HIGH, _SIZE = 32, 64, 128  # millimetres, samples, and pixels of a patch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Patches:
+    """Pictures of 128 x 128, the hole's echo in each, and which hole it is."""
+
+    images: NDArray[np.uint8]  # (n, 128, 128)
+    defects: NDArray[np.bool_]  # (n, 128, 128) empty where there is no hole
+    holes: NDArray[np.intp]  # (n,) 0 .. 7, -1 for none
+
+
+@lru_cache(maxsize=1)
+def drilled_patches() -> Patches:
+    """Patches with each of the eight holes at several places in them, and as many without any."""
+    path = find("ultrasonic/PlaneScan3D_PlexiAluFBH.mat", url=None)
+    stored: Any = io.loadmat(path)
+    level = _level(stored["ptxy"])
+    echoes = _echo_places(stored)
+    rng = np.random.default_rng(0)
+    images, defects, holes = [], [], []
+    for number, (x, y, t) in enumerate(echoes):
+        for _ in range(24):
+            row = int(np.clip(y + rng.integers(-2, 3), 0, level.shape[2] - 1))
+            left = int(np.clip(x - rng.integers(6, _WIDE - 6), 0, level.shape[1] - _WIDE))
+            top = int(np.clip(t - rng.integers(16, _HIGH - 16), 0, len(level) - _HIGH))
+            images.append(_patch(level, top, left, row))
+            defects.append(_box(t - top, x - left))
+            holes.append(number)
+    wanted = len(images)
+    while len(images) < 2 * wanted:
+        row, left = int(rng.integers(0, 40)), int(rng.integers(0, level.shape[1] - _WIDE))
+        top = int(rng.integers(60, len(level) - _HIGH))
+        if not any(_near(echo, top, left, row) for echo in echoes):
+            images.append(_patch(level, top, left, row))
+            defects.append(np.zeros((_SIZE, _SIZE), dtype=bool))
+            holes.append(-1)
+    return Patches(
+        images=np.array(images), defects=np.array(defects), holes=np.array(holes, dtype=np.intp)
+    )
+
+
+@lru_cache(maxsize=8)
+def drilled_network(without: int) -> Any:
+    """A network that tells patches with a hole; it never saw the hole `without`."""
+
+    def train(layers: Any) -> None:
+        found = drilled_patches()
+        seen = found.holes != without
+        labels = (found.holes[seen] >= 0).astype(np.int64)
+        train_classifier(layers, found.images[seen], labels, epochs=20)
+
+    return kept_network(f"drilled-without-{without}", scan_layers, train)
+
+
+def _level(echoes: FloatArray) -> FloatArray:
+    """Envelopes in decibels, from 0 to 1 over 50 of them, the same gain everywhere."""
+    envelope = np.abs(signal.hilbert(echoes, axis=0))
+    decibels = 20 * np.log10(envelope / envelope.max() + 1e-6)
+    return np.clip(1 + decibels / 50, 0, 1)
+
+
+def _echo_places(stored: Any) -> list[tuple[float, float, float]]:
+    """Place along, place across and sample of each hole's echo."""
+    rate, start = float(stored["fs"].item()), float(stored["tDelay"].item())
+    water, acrylic, aluminium = stored["cc"].ravel()
+    thick = stored["thick"].ravel()
+    surface = 2 * thick[0] / water
+    below = surface + 2 * thick[1] / acrylic
+    found = []
+    for holes, begin, speed in ((_ACRYLIC, surface, acrylic), (_ALUMINIUM, below, aluminium)):
+        for x, y, z in holes:
+            found.append((float(x), float(y), (begin + 2e-3 * z / speed - start) * rate))
+    return found
+
+
+def _patch(level: FloatArray, top: int, left: int, row: int) -> NDArray[np.uint8]:
+    """A piece of a vertical section as a picture."""
+    piece = level[top : top + _HIGH, left : left + _WIDE, row]
+    large = ndimage.zoom(piece, (_SIZE / _HIGH, _SIZE / _WIDE), order=1)
+    return np.asarray(np.round(255 * large), dtype=np.uint8)
+
+
+def _box(t: float, x: float) -> NDArray[np.bool_]:
+    """Where a hole's echo is in a patch: 3 mm to either side, 10 samples up and down."""
+    rows = np.arange(_SIZE)[:, None] * _HIGH / _SIZE
+    columns = np.arange(_SIZE)[None, :] * _WIDE / _SIZE
+    return np.asarray((np.abs(rows - t) <= 10) & (np.abs(columns - x) <= 3))
+
+
+def _near(echo: tuple[float, float, float], top: int, left: int, row: int) -> bool:
+    """Whether a patch may show a part of a hole's echo."""
+    x, y, t = echo
+    along = left - 6 <= x <= left + _WIDE + 6
+    return bool(abs(row - y) <= 12 and along and top - 14 <= t <= top + _HIGH + 14)

@@ -1,0 +1,100 @@
+"""The figures of the paper, drawn from the frames of its studies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["bulldogs_figure", "coverage_figure", "lambda_figure"]
+
+_COLOURS = {"bayeslime": "#D55E00", "eblime-paper": "#0072B2", "eblime": "#009E73"}
+_NAMES = {
+    "lime": "LIME",
+    "bayeslime": "BayesLIME",
+    "eblime-paper": "EBLIME as printed",
+    "eblime": "EBLIME",
+}
+
+
+def coverage_figure(table: Any, title: str = "") -> Any:
+    """Coverage against the number of masks, a box over seeds: Fig. 3, once for each truth."""
+    from matplotlib.figure import Figure
+
+    truths = list(dict.fromkeys(table["truth"]))
+    methods = list(dict.fromkeys(table["method"]))
+    counts = sorted(table["n"].unique())
+    figure = Figure(figsize=(5.6 * len(truths), 3.8), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(1, len(truths), sharey=True))
+    for axes, truth in zip(panels, truths, strict=True):
+        for k, method in enumerate(methods):
+            part = table[(table["truth"] == truth) & (table["method"] == method)]
+            boxes = [_by_seed(part[part["n"] == n]) for n in counts]
+            places = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
+            colour = _COLOURS.get(method, "#767676")
+            drawn = axes.boxplot(boxes, positions=places, widths=0.2, patch_artist=True)
+            for part_of in drawn["boxes"]:
+                part_of.set(facecolor=colour, alpha=0.55, edgecolor=colour)
+            for line in drawn["medians"]:
+                line.set(color="#222222")
+            axes.plot([], [], "s", color=colour, alpha=0.55, label=_NAMES.get(method, method))
+        axes.axhline(0.95, color="#222222", linewidth=0.8, linestyle="--")
+        axes.set_xticks(range(len(counts)), [str(n) for n in counts])
+        axes.set_xlabel("masks")
+        axes.set_title(f"{title}{': ' if title else ''}{_TRUTHS[truth]}", fontsize="medium")
+        axes.grid(axis="y", alpha=0.3)
+    panels[0].set_ylabel("share of 95 % intervals that hold the truth")
+    panels[-1].legend(frameon=False, fontsize="small", loc="lower left")
+    return figure
+
+
+_TRUTHS = {
+    "exact": "truth: lime's ridge, all masks",
+    "lime": "truth: lime's ridge, 10,000 masks",
+    "paper": "truth: equation (1), no intercept",
+}
+
+
+def _by_seed(part: Any) -> Any:
+    """Coverage of each seed, every feature counted once."""
+    weighted = part.assign(hit=part["coverage"] * part["features"])
+    sums = weighted.groupby("seed")[["hit", "features"]].sum()
+    return (sums["hit"] / sums["features"]).to_numpy()
+
+
+def lambda_figure(tables: dict[str, Any]) -> Any:
+    """Log E(lambda | Y) of several studies: Fig. 5."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2, 3.6), layout="constrained")
+    axes = figure.subplots()
+    names = list(tables)
+    drawn = axes.boxplot(
+        [tables[name]["log_mean"].to_numpy() for name in names], widths=0.4, patch_artist=True
+    )
+    for box in drawn["boxes"]:
+        box.set(facecolor="#0072B2", alpha=0.4)
+    axes.set_xticks(range(1, len(names) + 1), names)
+    axes.set_ylabel("log E(λ | Y), published grid")
+    axes.grid(axis="y", alpha=0.3)
+    return figure
+
+
+def bulldogs_figure(explanations: Any) -> Any:
+    """Photos, and for two methods their top five superpixels and the posterior variance: Fig. 2."""
+    from matplotlib.figure import Figure
+
+    rows = list(explanations)
+    figure = Figure(figsize=(15, 3.1 * len(rows)), layout="constrained")
+    panels = figure.subplots(len(rows), 5, squeeze=False)
+    for axes, e in zip(panels, rows, strict=True):
+        axes[0].imshow(e.scene.photo())
+        axes[0].set_xticks([])
+        axes[0].set_yticks([])
+        axes[0].set_title(f"{e.label}: {e.prediction:.2f}", fontsize="medium", loc="left")
+        for k, method in enumerate(("bayeslime", "eblime-paper")):
+            refitted = e.refit(method)
+            refitted.plot("map", ax=axes[1 + 2 * k])
+            axes[1 + 2 * k].set_title(f"{_NAMES[method]}: top 5", fontsize="medium", loc="left")
+            refitted.plot("uncertainty", ax=axes[2 + 2 * k])
+    return figure

@@ -1,0 +1,139 @@
+"""Two studies of the posterior itself: the ridge parameter, and what another run would say."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import check_choice, check_count
+from eblime.evaluation.cases import CASES, item
+from eblime.evaluation.study import Row, run_study, to_table
+from eblime.methods.eblime import EBLIME
+from eblime.methods.regression import METHODS, as_method
+
+__all__ = ["lambda_study", "stability"]
+
+Progress = bool | Callable[[int, int], object]
+
+
+def lambda_study(
+    dataset: str,
+    *,
+    n: int = 200,
+    items: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+) -> Any:
+    """The ridge parameter over many inputs: the paper's Fig. 5, and its whole posterior.
+
+    Returns a frame with one row an input: `log_mean`, log E(lambda | Y) on the published grid in
+    (0, 1], and the median and 95 % interval of lambda on the whole half-line.
+    """
+    settings = {"dataset": dataset, "n": int(n), "seed": int(seed)}
+    return _run(_lambda_item, settings, items, jobs=jobs, out=out, progress=progress)
+
+
+def stability(
+    dataset: str,
+    *,
+    n: Sequence[int] = (100, 400),
+    runs: int = 5,
+    top: int = 3,
+    items: int | None = None,
+    methods: Sequence[str] = ("lime", "bayeslime", "eblime-paper", "eblime"),
+    seed: int = 0,
+    jobs: int = 1,
+    out: str | os.PathLike[str] | None = None,
+    progress: Progress = False,
+) -> Any:
+    """What another run would say, and whether the posterior knew.
+
+    Returns a frame with one row an input, method and number of masks: `overlap`, the mean Jaccard
+    index of the `top` features of two runs; `spread`, the standard deviation of the means over
+    runs; `claimed`, the posterior's own standard deviation, which should be as large.
+    """
+    for name in methods:
+        check_choice("methods", name, tuple(METHODS))
+    check_count("runs", runs)
+    settings = {
+        "dataset": dataset,
+        "n": [int(value) for value in n],
+        "runs": int(runs),
+        "top": int(top),
+        "methods": list(methods),
+        "seed": int(seed),
+    }
+    return _run(_stability_item, settings, items, jobs=jobs, out=out, progress=progress)
+
+
+def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> Any:
+    """Run a task over the inputs of a case."""
+    check_choice("dataset", settings["dataset"], tuple(CASES))
+    there = CASES[settings["dataset"]].count()
+    count = min(there, 40) if items is None else min(items, there)
+    return to_table(run_study(task, settings, range(count), **how))
+
+
+def _generator(settings: Mapping[str, Any], *key: int) -> np.random.Generator:
+    """A generator that depends on the seed of the study and a place in it alone."""
+    return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))
+
+
+def _lambda_item(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """One input's ridge parameter."""
+    rng = _generator(settings, number)
+    masks, scores, weights = item(settings["dataset"], number).sample(rng, settings["n"])
+    printed = EBLIME.paper().fit(rng, masks, scores[:, None], weights)[0]
+    whole = EBLIME().fit(rng, masks, scores[:, None], weights)[0]
+    low, middle, high = whole.lam.quantile([0.025, 0.5, 0.975])
+    return [
+        {
+            "dataset": settings["dataset"],
+            "item": number,
+            "log_mean": float(np.log(printed.lam.mean)),
+            "median": float(middle),
+            "low": float(low),
+            "high": float(high),
+            "score": float(scores[0]),
+        }
+    ]
+
+
+def _stability_item(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """One input, explained several times."""
+    found = item(settings["dataset"], number)
+    rows: list[Row] = []
+    for n in settings["n"]:
+        drawn = [
+            found.sample(_generator(settings, number, n, run), n) for run in range(settings["runs"])
+        ]
+        for name in settings["methods"]:
+            method = as_method(name)
+            posts = [
+                method.fit(np.random.default_rng(0), masks, scores[:, None], weights)[0]
+                for masks, scores, weights in drawn
+            ]
+            means = np.array([post.mean for post in posts])
+            firsts = [set(np.argsort(-np.abs(mean))[: settings["top"]]) for mean in means]
+            overlap = np.mean([len(a & b) / len(a | b) for a, b in combinations(firsts, 2)])
+            claimed = (
+                float(np.mean([post.sd.mean() for post in posts])) if posts[0].has_spread else None
+            )
+            rows.append(
+                {
+                    "dataset": settings["dataset"],
+                    "item": number,
+                    "n": n,
+                    "method": name,
+                    "overlap": float(overlap),
+                    "spread": float(means.std(axis=0, ddof=1).mean()),
+                    "claimed": claimed,
+                }
+            )
+    return rows
