@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench docs clean
+.PHONY: demo test check format bench studies results docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
@@ -27,6 +27,13 @@ bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/image_overhead.py
 	$(BIN)/python benchmarks/tabular.py
 	$(BIN)/python benchmarks/text.py
+
+# The paper's studies: run them all (resumable; data from EBLIME_DATA or the network), and print them.
+studies: $(VENV)/.test $(VENV)/.bench
+	$(BIN)/python benchmarks/studies.py
+
+results: $(VENV)/.test
+	$(BIN)/python benchmarks/results.py
 
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

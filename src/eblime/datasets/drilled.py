@@ -84,7 +84,7 @@ def _level(echoes: FloatArray) -> FloatArray:
     """Envelopes in decibels, from 0 to 1 over 50 of them, the same gain everywhere."""
     envelope = np.abs(signal.hilbert(echoes, axis=0))
     decibels = 20 * np.log10(envelope / envelope.max() + 1e-6)
-    return np.clip(1 + decibels / 50, 0, 1)
+    return np.asarray(np.clip(1 + decibels / 50, 0, 1))
 
 
 def _echo_places(stored: Any) -> list[tuple[float, float, float]]:

@@ -1,0 +1,204 @@
+"""Turn the stored frames of the studies into docs/explanation/results.md and its figures.
+
+make results
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from eblime.evaluation.cases import CASES
+from eblime.evaluation.figures import coverage_figure, lambda_figure
+from eblime.evaluation.localisation import counts, mcnemar
+from eblime.evaluation.paper import LOCALISED, TABLE_2
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS, IMAGES = DOCS / "results", DOCS / "images"
+NAMES = {
+    "lime": "LIME",
+    "bayeslime": "BayesLIME",
+    "eblime-paper": "EBLIME as printed",
+    "eblime": "EBLIME",
+}
+PAIRS = (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime"))
+PARTS = {
+    "ultrasonic": "simulated ultrasonic scans",
+    "tiles": "magnetic tiles",
+    "drilled": "real ultrasonic scans of drilled holes",
+}
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table, numbers to the right."""
+    ruler = ["---", *(["---:"] * (len(head) - 1))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+
+
+def percent(value: float) -> str:
+    """A share in per cent, one digit behind the point."""
+    return f"{100 * value:.1f}"
+
+
+def coverage_table(found: pd.DataFrame) -> str:
+    """Ours under both truths beside the paper's, N = 100, 200, 400."""
+    counted = (100, 200, 400)
+    head = ["", "photos, digits or rows"]
+    for method, truth in (
+        ("BayesLIME", "printed"),
+        ("BayesLIME", "paper's truth"),
+        ("EBLIME as printed", "printed"),
+        ("EBLIME as printed", "paper's truth"),
+        ("EBLIME as printed", "matched truth"),
+        ("BayesLIME", "matched truth"),
+        ("**EBLIME**", "**matched truth**"),
+    ):
+        head.append(f"{method}, {truth}")
+    rows = []
+    for name, case in CASES.items():
+        part = found[found["dataset"] == name]
+        if part.empty:
+            continue
+        printed = TABLE_2.get(name, {})
+
+        def ours(method: str, truth: str, part: pd.DataFrame = part) -> str:
+            chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
+            return " / ".join(percent(chosen.loc[n, "coverage"]) for n in counted)
+
+        def theirs(method: str, printed: dict[str, Any] = printed) -> str:
+            return " / ".join(percent(printed[method][n]) for n in counted) if printed else ""
+
+        rows.append(
+            [
+                case.title,
+                str(int(part["items"].max())),
+                theirs("bayeslime"),
+                ours("bayeslime", "paper"),
+                theirs("eblime-paper"),
+                ours("eblime-paper", "paper"),
+                ours("eblime-paper", "exact"),
+                ours("bayeslime", "exact"),
+                f"**{ours('eblime', 'exact')}**",
+            ]
+        )
+    return table(head, rows)
+
+
+def score_table(found: pd.DataFrame) -> str:
+    """Interval scores and widths under the matched truth, mean over N >= 100."""
+    part = found[(found["truth"] == "exact") & (found["n"] >= 100)]
+    scores = part.pivot_table(index="dataset", columns="method", values="score", sort=False)
+    widths = part.pivot_table(index="dataset", columns="method", values="width", sort=False)
+    methods = ["bayeslime", "eblime-paper", "eblime"]
+    rows = [
+        [
+            CASES[name].title,
+            *(f"{scores.loc[name, m]:.4f} ({widths.loc[name, m]:.3f})" for m in methods),
+        ]
+        for name in scores.index
+    ]
+    rows.append(
+        ["**mean**", *(f"**{scores[m].mean():.4f} ({widths[m].mean():.3f})**" for m in methods)]
+    )
+    return table(["interval score (width)", *(NAMES[m] for m in methods)], rows)
+
+
+def localisation_part(found: pd.DataFrame) -> str:
+    """Table 1 for three kinds of parts, and the exact comparison of methods."""
+    parts = []
+    for name, title in PARTS.items():
+        part = found[found["dataset"] == name]
+        rows = []
+        for row in counts(part).itertuples():
+            hit, of = LOCALISED.get(row.method, (0, 0))
+            printed = f"{hit}/{of}" if name == "ultrasonic" and of else ""
+            share = f"{percent(row.share)} ({percent(row.low)} to {percent(row.high)})"
+            rows.append([NAMES[row.method], f"{row.found}/{row.of}", share, printed])
+        head = [title, "found", "per cent (exact 95 % interval)", "the paper's, on its own scans"]
+        lines = [table(head, rows), ""]
+        for first, second in (
+            ("eblime", "lime"),
+            ("eblime", "bayeslime"),
+            ("eblime-paper", "lime"),
+        ):
+            test = mcnemar(part, first, second)
+            lines.append(
+                f"- {NAMES[first]} against {NAMES[second]}: {test['first']:.0f} images to "
+                f"{test['second']:.0f}, exact McNemar p = {test['p']:.2g}, difference "
+                f"{100 * test['difference']:+.1f} points ({100 * test['low']:+.1f} to "
+                f"{100 * test['high']:+.1f})."
+            )
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def stability_part(found: pd.DataFrame) -> str:
+    """What another run would say."""
+    means = found.groupby(["dataset", "method", "n"], sort=False)[
+        ["overlap", "spread", "claimed"]
+    ].mean()
+    rows = [
+        [
+            CASES[dataset].title,
+            NAMES[method],
+            str(n),
+            f"{row['overlap']:.2f}",
+            f"{row['spread']:.4f}",
+            "" if pd.isna(row["claimed"]) else f"{row['claimed']:.4f}",
+        ]
+        for (dataset, method, n), row in means.iterrows()
+    ]
+    head = ["", "method", "N", "overlap of the top 3", "spread over runs", "posterior sd"]
+    return table(head, rows)
+
+
+def main() -> None:
+    """Draw the figures and write the page."""
+    about = json.loads((RESULTS / "runs.json").read_text())
+    covered = pd.read_csv(RESULTS / "coverage.csv")
+    photos = pd.read_csv(RESULTS / "coverage-french-bulldog.csv")
+    located = pd.read_csv(RESULTS / "localisation.csv")
+    ridge = pd.read_csv(RESULTS / "lambda.csv")
+    again = pd.read_csv(RESULTS / "stability.csv")
+    both = photos[photos["truth"].isin(["paper", "exact"])]
+    coverage_figure(both, "French bulldog").savefig(IMAGES / "coverage.png", dpi=80)
+    scans = located[
+        (located["dataset"] == "ultrasonic")
+        & (located["method"] == "eblime-paper")
+        & located["found"]
+    ]
+    scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(_log))
+    good = ridge[ridge["score"] > 0.5]
+    lambda_figure(
+        {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
+    ).savefig(IMAGES / "lambda.png", dpi=80)
+    template = (DOCS / "explanation" / "results.in.md").read_text(encoding="utf8")
+    filled = {
+        "coverage": coverage_table(covered),
+        "scores": score_table(covered),
+        "localisation": localisation_part(located),
+        "stability": stability_part(again),
+        "versions": ", ".join(f"{name} {v}" for name, v in about["versions"].items()),
+        "python": about["python"],
+        "runs": table(
+            ["study", "seconds on two cores"],
+            [[name, f"{seconds:.0f}"] for name, seconds in about["seconds"].items()],
+        ),
+    }
+    for name, words in filled.items():
+        template = template.replace(f"@{name}@", words)
+    (DOCS / "explanation" / "results.md").write_text(template, encoding="utf8")
+
+
+def _log(value: float) -> float:
+    """Natural logarithm."""
+    import math
+
+    return math.log(value)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Studies: scores that reward honesty, runs that resume, numbers that do not depend on how."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from eblime.evaluation import cases
+from eblime.evaluation.answers import Answers, answer_all, kept_answers
+from eblime.evaluation.cases import truth_of
+from eblime.evaluation.coverage import coverage, summary
+from eblime.evaluation.localisation import counts, covered, mcnemar
+from eblime.evaluation.scores import interval_score, judged
+from eblime.evaluation.stability import lambda_study, stability
+from eblime.evaluation.study import run_study
+
+real = pytest.mark.skipif(not os.environ.get("EBLIME_DATA"), reason="EBLIME_DATA is not set")
+
+
+def test_the_interval_score_is_smallest_for_the_true_quantiles(rng):
+    """Wider and narrower intervals score worse on draws from the law they are about."""
+    truth = rng.standard_normal(200_000)
+    scores = []
+    for stretch in (0.7, 0.9, 1.0, 1.1, 1.4):
+        half = stretch * stats.norm.ppf(0.975)
+        ends = np.broadcast_to([-half, half], (len(truth), 2))
+        scores.append(interval_score(ends, truth, 0.95).mean())
+
+    assert np.argmin(scores) == 2
+
+
+def test_judging_counts_and_measures():
+    """Two of three inside, widths of one."""
+    ends = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
+    found = judged(ends, np.array([0.5, 1.0, 1.2]), 0.95)
+
+    assert found["coverage"] == pytest.approx(2 / 3)
+    assert found["width"] == 1
+    assert found["score"] == pytest.approx(1 + 40 * 0.2 / 3)
+
+
+def double(settings, item):
+    """A task that leaves a trace where it runs."""
+    if settings.get("trace"):
+        with Path(settings["trace"]).open("a") as file:
+            file.write(f"{item}\n")
+    return [{"item": item, "value": 2 * item}]
+
+
+def test_a_study_resumes_where_it_stopped(tmp_path):
+    """Finished items are not run again; a damaged file is; other settings are refused."""
+    trace = str(tmp_path / "trace")
+    settings = {"trace": trace}
+    run_study(double, settings, range(3), out=tmp_path / "s")
+    (tmp_path / "s" / "item-1.json").write_text('[{"item": 1, "val')
+    rows = run_study(double, settings, range(5), out=tmp_path / "s")
+
+    assert [row["value"] for row in rows] == [0, 2, 4, 6, 8]
+    assert Path(trace).read_text().split() == ["0", "1", "2", "1", "3", "4"]
+    with pytest.raises(ValueError, match="holds a study with another 'trace'"):
+        run_study(double, {"trace": ""}, range(2), out=tmp_path / "s")
+
+
+def test_processes_do_not_change_the_rows(tmp_path):
+    """One or two, in the order of the items."""
+    told = []
+    one = run_study(double, {}, range(7))
+    two = run_study(double, {}, range(7), jobs=2, progress=lambda done, total: told.append(done))
+
+    assert one == two
+    assert told[-1] == 7
+
+
+def table_case(monkeypatch, p=6):
+    """A case of four inputs whose answers are a smooth function of the mask."""
+
+    def load(case, number):
+        rng = np.random.default_rng(number)
+        masks = ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(float)
+        pairs = rng.normal(0, 0.05, (p, p))
+        scores = 0.5 + masks @ rng.normal(0, 0.1, p) + np.einsum("ni,ij,nj->n", masks, pairs, masks)
+        return Answers(scores=scores)
+
+    made = cases.Case(title="Made up", count=lambda: 12, load=load)
+    monkeypatch.setitem(cases.CASES, "made-up", made)
+
+
+def test_coverage_of_a_case_with_known_answers(monkeypatch, tmp_path):
+    """The matched truth is covered about as often as it should be; the rows are tidy."""
+    table_case(monkeypatch)
+    found = coverage("made-up", n=(40, 80), seeds=4, out=tmp_path)
+    means = summary(found).set_index(["method", "truth", "n"])["coverage"]
+
+    assert len(found) == 12 * 2 * 4 * 3 * 2
+    assert 0.88 < means["eblime", "exact", 80] <= 1  # 288 features, a standard error of .013
+    assert means["eblime-paper", "paper", 80] > 0.9
+    assert json.loads((tmp_path / "study.json").read_text())["dataset"] == "made-up"
+
+
+def test_truths_differ_by_the_intercept(monkeypatch):
+    """Lime's two agree with each other; the paper's is another number."""
+    table_case(monkeypatch)
+    found = cases.item("made-up", 0)
+    exact, lime, paper = (truth_of(found, kind) for kind in cases.TRUTHS)
+
+    assert_allclose(exact, lime, atol=0.02)
+    assert np.abs(paper - exact).max() > 0.05
+
+
+def test_stability_and_lambda_of_a_case(monkeypatch):
+    """Runs overlap, and the posterior's sd is about the spread over runs."""
+    table_case(monkeypatch)
+    found = stability("made-up", n=(60,), runs=6, items=6)
+    ours = found[found["method"] == "eblime"]
+    assert set(found["method"]) == {"lime", "bayeslime", "eblime-paper", "eblime"}
+    assert 0.5 < ours["claimed"].mean() / ours["spread"].mean() < 2
+    assert found[found["method"] == "lime"]["claimed"].isna().all()
+
+    ridge = lambda_study("made-up", n=60, items=3)
+    assert (ridge["low"] < ridge["median"]).all()
+    assert (ridge["log_mean"] < 0).all()  # the published grid ends at 1
+
+
+def test_answers_are_asked_once(tmp_path, monkeypatch):
+    """Every mask in the order of its number, kept in the cache."""
+    monkeypatch.setenv("EBLIME_CACHE", str(tmp_path))
+    image = np.zeros((8, 8))
+    image[:4] = 1.0
+    labels = np.repeat([0, 1], 4)[:, None].repeat(8, axis=1)
+    asked = []
+
+    def ask():
+        asked.append(1)
+        return answer_all(lambda batch: batch.mean(axis=(1, 2)), image + 1, labels, 0)
+
+    first = kept_answers("x", "y", ask)
+    again = kept_answers("x", "y", ask)
+
+    assert len(asked) == 1
+    assert_allclose(first.scores, [0, 1.0, 0.5, 1.5])
+    assert_allclose(again.scores, first.scores)
+
+
+def test_coverage_of_a_defect_by_superpixels():
+    """Only superpixels in favour count, the largest first."""
+    labels = np.array([[0, 1, 2, 3]])
+    defect = np.array([[True, True, False, False]])
+
+    assert covered(np.array([0.1, -0.2, 0.3, 0.2]), labels, defect, 2) == 0
+    assert covered(np.array([0.4, 0.3, 0.1, 0.2]), labels, defect, 2) == 1
+    assert covered(np.array([0.4, -0.3, 0.1, 0.2]), labels, defect, 4) == 0.5
+
+
+def test_methods_are_compared_by_the_images_that_differ():
+    """Exact numbers of a small table, worked by hand: 5 to 1 of 10."""
+    a = [True] * 8 + [False] * 2
+    b = [True] * 3 + [False] * 5 + [True] + [False]
+    rows = [
+        {"dataset": "d", "item": k, "method": m, "found": hit, "found_loosely": hit, "score": 1}
+        for m, hits in (("a", a), ("b", b))
+        for k, hit in enumerate(hits)
+    ]
+    table = pd.DataFrame(rows)
+    test = mcnemar(table, "a", "b")
+
+    assert (test["first"], test["second"]) == (5, 1)
+    assert test["p"] == pytest.approx(2 * (1 + 6) / 64)
+    assert test["difference"] == pytest.approx(0.4)
+    assert test["low"] < 0.4 < test["high"]
+    assert counts(table)["found"].tolist() == [8, 4]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"dataset": "nothing"}, "`dataset` must be one of"),
+        ({"dataset": "german", "methods": ["magic"]}, "`methods` must be one of"),
+        ({"dataset": "german", "truths": ["mine"]}, "`truths` must be one of"),
+        ({"dataset": "german", "n": [0]}, "`n` must be >= 1"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(settings, words):
+    """Before anything is loaded."""
+    with pytest.raises(ValueError, match=words):
+        coverage(settings.pop("dataset"), **settings)
+
+
+@real
+def test_german_credit_from_the_command_line(tmp_path, monkeypatch, capsys):
+    """Prints both truths beside the paper's figures, and the second run resumes."""
+    from eblime.cli.app import main
+
+    monkeypatch.chdir(tmp_path)
+    words = [
+        "bench",
+        "coverage",
+        "--dataset",
+        "german",
+        "--n",
+        "50",
+        "100",
+        "--seeds",
+        "1",
+        "--items",
+        "2",
+        "--jobs",
+        "1",
+    ]
+    for _ in range(2):
+        with pytest.raises(SystemExit) as ended:
+            main(words)
+        out = capsys.readouterr().out
+        assert ended.value.code == 0
+        assert "as printed" in out
+        assert "N=100" in out
