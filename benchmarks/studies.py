@@ -32,8 +32,9 @@ def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
     """Run a study, and note how long it took where it was not resumed."""
     start = time.perf_counter()
     table = study()
-    runs[name] = max(runs.get(name, 0.0), round(time.perf_counter() - start, 1))
-    print(f"{name}: {runs[name]:.0f} s", flush=True)
+    seconds = round(time.perf_counter() - start, 1)
+    runs.setdefault(name, seconds)  # a resumed study keeps the time of its first run
+    print(f"{name}: {seconds:.0f} s", flush=True)
     return table
 
 

@@ -60,14 +60,19 @@ ALLOWED = {
     "datasets": PURE | HEAVY | {"domains", "models"},
     "evaluation": PURE
     | {"datasets", "designs", "domains", "explainer", "explanation", "kernels", "methods"}
-    | {"core", "models", "pandas", "threadpoolctl", "tqdm", "matplotlib", "plot"},
+    | {"core", "models", "pandas", "threadpoolctl", "torch", "tqdm", "matplotlib", "plot"},
     "reporting": PURE | {"core", "explanation", "PIL"},
     "cli": None,
     "__main__": {"cli"},
     "inquiry": PURE
     | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"},
+    "explainer_table": PURE
+    | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query"},
+    "batch": PURE
+    | {"explainer", "explanation", "inquiry", "query", "storage"}
+    | {"narwhals", "pandas", "pyarrow", "ray", "threadpoolctl", "tqdm"},
     "explainer": PURE
-    | {"inquiry"}
+    | {"inquiry", "explainer_table"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }
 

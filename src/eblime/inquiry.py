@@ -22,9 +22,9 @@ from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
 from eblime.models.adapt import as_model
 from eblime.protocols import Design, Kernel, Method, Scene, Source
-from eblime.query import Progress, ask, scorer_of
+from eblime.query import Asked, Progress, ask, scorer_of
 
-__all__ = ["Inquiry", "Labels", "Target"]
+__all__ = ["Inquiry", "Labels", "Plan", "Target", "columns_of", "inquiry_of"]
 
 Target = int | str | None
 Labels = Sequence[str] | Mapping[int, str]
@@ -62,18 +62,23 @@ class Inquiry:
         start = time.perf_counter()
         generator = np.random.default_rng(rng)
         _check_targets(targets, self.labels)
-        plan = self._plan(scene, generator)
-        masks, weights = plan.masks, self._weights(plan.closeness)
+        plan = self.plan(scene, generator)
         with scorer_of(as_model(self.model), plan.asked) as scorer:
             asked = ask(
                 scorer,
                 plan.requests,
-                lambda original: _columns(targets, original, self.labels),
+                lambda original: columns_of(targets, original, self.labels),
                 batch_size=self.batch_size,
                 progress=self.progress,
                 itself=plan.itself,
             )
-        original = asked.original
+        return self.conclude(plan, asked, generator, rng, start)
+
+    def conclude(
+        self, plan: Plan, asked: Asked, generator: np.random.Generator, rng: RNGLike, start: float
+    ) -> dict[int, Explanation]:
+        """From answers to posteriors, and what led to them."""
+        masks, weights, original = plan.masks, plan.weights, asked.original
         method = as_method(self.method)
         with few_threads(masks.size * masks.shape[1]):
             posteriors = method.fit(generator, masks, asked.scores, weights)
@@ -110,7 +115,7 @@ class Inquiry:
             )
         }
 
-    def _plan(self, scene: Scene | Source, rng: np.random.Generator) -> _Plan:
+    def plan(self, scene: Scene | Source, rng: np.random.Generator) -> Plan:
         """Which perturbed inputs to ask about, and how the regression and the kernel see them."""
         p, n = scene.n_features, self.n_masks
         if isinstance(scene, Source):  # chance is in every input: no set of masks is all there is
@@ -118,29 +123,29 @@ class Inquiry:
             drawn = scene.draw(rng, n, design)
             masks = check_masks(drawn.masks) if design is None else _designed(drawn.masks, p)
             masks.flags.writeable = False
-            return _Plan(
+            return Plan(
                 asked=drawn,
                 kept=scene.scene,
                 masks=masks,
                 requests=np.arange(len(masks), dtype=np.float64)[:, None],
                 itself=-1.0,
-                closeness=masks + (1 - drawn.origin),
+                weights=self._weights(masks + (1 - drawn.origin)),
                 fixed=False,
             )
         assert self.design is not None
         masks = _designed(as_design(self.design, n, p)(rng, n, p), p)
-        return _Plan(
+        return Plan(
             asked=scene,
             kept=scene,
             masks=masks,
             requests=masks,
             itself=1.0,
-            closeness=masks,
+            weights=self._weights(masks),
             fixed=True,
         )
 
     def _weights(self, closeness: FloatArray) -> FloatArray:
-        """What the kernel says, and a word where few masks are left to speak."""
+        """What the kernel says of masks, ones being the input itself; a word where few speak."""
         n, p = closeness.shape
         weights = check_weights(as_kernel(self.kernel)(closeness), n)
         counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
@@ -149,13 +154,13 @@ class Inquiry:
                 f"There are more features ({p}) than masks that count ({counting}): expect wide "
                 "intervals. Ask for more masks, cut the input into fewer features, or take a "
                 "wider kernel.",
-                stacklevel=5,
+                stacklevel=6,
             )
         return weights
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class Plan:
     """Perturbed inputs to ask about."""
 
     asked: Scene  # makes the inputs
@@ -163,8 +168,17 @@ class _Plan:
     masks: FloatArray  # (N, p) as the regression sees them
     requests: FloatArray  # (N, .) as `asked` knows them
     itself: float  # entries of the request for the input itself
-    closeness: FloatArray  # (N, p) as the kernel sees them: ones at the input itself
+    weights: FloatArray  # (N,) how much each counts
     fixed: bool  # a mask decides the input, with no chance in it
+
+
+def inquiry_of(explainer: Any) -> Inquiry:
+    """The settings that every explainer has."""
+    names = ("model", "n_masks", "design", "kernel", "method", "batch_size", "progress", "labels")
+    return Inquiry(
+        **{name: getattr(explainer, name) for name in names},
+        about={name: getattr(explainer, name) for name in explainer._about},
+    )
 
 
 def _brief(setting: Any) -> str:
@@ -212,7 +226,7 @@ def _check_targets(targets: Any, labels: Labels | None) -> None:
             _column(target, 1 << 62, labels)
 
 
-def _columns(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
+def columns_of(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed."""
     outputs = len(original)
     if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:

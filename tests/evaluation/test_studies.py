@@ -138,10 +138,12 @@ def test_answers_are_asked_once(tmp_path, monkeypatch):
         asked.append(1)
         return answer_all(lambda batch: batch.mean(axis=(1, 2)), image + 1, labels, 0)
 
-    first = kept_answers("x", "y", ask)
-    again = kept_answers("x", "y", ask)
-
+    first = kept_answers("x", "y", (image, labels, "mean"), ask)
+    again = kept_answers("x", "y", (image, labels, "mean"), ask)
     assert len(asked) == 1
+    kept_answers("x", "y", (image, labels, "another model"), ask)
+    assert len(asked) == 2
+
     assert_allclose(first.scores, [0, 1.0, 0.5, 1.5])
     assert_allclose(again.scores, first.scores)
 
@@ -161,7 +163,15 @@ def test_methods_are_compared_by_the_images_that_differ():
     a = [True] * 8 + [False] * 2
     b = [True] * 3 + [False] * 5 + [True] + [False]
     rows = [
-        {"dataset": "d", "item": k, "method": m, "found": hit, "found_loosely": hit, "score": 1}
+        {
+            "dataset": "d",
+            "item": k,
+            "part": k,
+            "method": m,
+            "found": hit,
+            "found_loosely": hit,
+            "score": 1,
+        }
         for m, hits in (("a", a), ("b", b))
         for k, hit in enumerate(hits)
     ]
@@ -172,6 +182,12 @@ def test_methods_are_compared_by_the_images_that_differ():
     assert test["p"] == pytest.approx(2 * (1 + 6) / 64)
     assert test["difference"] == pytest.approx(0.4)
     assert test["low"] < 0.4 < test["high"]
+    same = mcnemar(table, "a", "a")
+    assert (same["p"], same["difference"]) == (1.0, 0.0)
+    assert same["low"] < 0 < same["high"]
+    shared = table.assign(part=table["item"] // 5)  # ten images of two parts
+    assert mcnemar(shared, "a", "b")["of"] == 2
+    assert counts(shared)["parts"].tolist() == [2, 2]
     assert counts(table)["found"].tolist() == [8, 4]
 
 

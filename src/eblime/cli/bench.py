@@ -163,8 +163,9 @@ def bench_localisation(
     for first, second in (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime")):
         test = mcnemar(table, first, second)
         say(
-            f"{first} against {second}: {test['first']:.0f} images to {test['second']:.0f}, exact "
-            f"p = {test['p']:.2g}, difference {100 * test['difference']:+.1f} % "
+            f"{first} against {second}: better on {test['first']:.0f}, worse on "
+            f"{test['second']:.0f} of {test['of']:.0f}, exact p = {test['p']:.2g}, difference "
+            f"{100 * test['difference']:+.1f} % "
             f"({100 * test['low']:+.1f} to {100 * test['high']:+.1f})"
         )
     table.to_csv(folder / "rows.csv", index=False)

@@ -47,13 +47,18 @@ def drilled_patches() -> Patches:
     rng = np.random.default_rng(0)
     images, defects, holes = [], [], []
     for number, (x, y, t) in enumerate(echoes):
-        for _ in range(24):
+        others = [echo for k, echo in enumerate(echoes) if k != number]
+        kept = 0
+        while kept < 24:
             row = int(np.clip(y + rng.integers(-2, 3), 0, level.shape[2] - 1))
             left = int(np.clip(x - rng.integers(6, _WIDE - 6), 0, level.shape[1] - _WIDE))
             top = int(np.clip(t - rng.integers(16, _HIGH - 16), 0, len(level) - _HIGH))
+            if any(_shows(echo, top, left) for echo in others):
+                continue  # or another hole would be seen in training under this one's name
             images.append(_patch(level, top, left, row))
             defects.append(_box(t - top, x - left))
             holes.append(number)
+            kept += 1
     wanted = len(images)
     while len(images) < 2 * wanted:
         row, left = int(rng.integers(0, 40)), int(rng.integers(0, level.shape[1] - _WIDE))
@@ -113,6 +118,12 @@ def _box(t: float, x: float) -> NDArray[np.bool_]:
     rows = np.arange(_SIZE)[:, None] * _HIGH / _SIZE
     columns = np.arange(_SIZE)[None, :] * _WIDE / _SIZE
     return np.asarray((np.abs(rows - t) <= 10) & (np.abs(columns - x) <= 3))
+
+
+def _shows(echo: tuple[float, float, float], top: int, left: int) -> bool:
+    """Whether a patch shows the middle of a hole's echo, on whatever section."""
+    x, _, t = echo
+    return left - 4 <= x <= left + _WIDE + 4 and top - 10 <= t <= top + _HIGH + 10
 
 
 def _near(echo: tuple[float, float, float], top: int, left: int, row: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +12,7 @@ from numpy.typing import NDArray
 
 from eblime.datasets.cache import cache_folder
 
-__all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier"]
+__all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier", "weights_digest"]
 
 BATCH = 32
 
@@ -71,6 +73,15 @@ def train_classifier(
             cycle.step()
 
 
+def weights_digest(model: Any) -> str:
+    """A short name for a network's weights: another training has another."""
+    found = hashlib.sha256()
+    for name, values in sorted(model.module.state_dict().items()):
+        found.update(name.encode())
+        found.update(np.ascontiguousarray(values.detach().cpu().numpy()).tobytes())
+    return found.hexdigest()[:12]
+
+
 def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
     """A network from the cache folder as a `TorchModel`; trained and kept where it is not there."""
     torch = torch_or_a_word()
@@ -82,5 +93,7 @@ def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None
         layers.load_state_dict(torch.load(path, weights_only=True))
     else:
         train(layers)
-        torch.save(layers.state_dict(), path)
+        temporary = path.with_suffix(f".{os.getpid()}.tmp")
+        torch.save(layers.state_dict(), temporary)
+        temporary.replace(path)
     return TorchModel(layers)

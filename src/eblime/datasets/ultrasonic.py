@@ -140,6 +140,9 @@ def _scatterers(
     tilt = rng.uniform(-0.008, 0.008)
     wall = np.column_stack([wall_x, block.depth + tilt * (wall_x - block.width / 2)])
     wall_strength = rng.normal(0.55, 0.08, len(wall))
+    for x, z, radius in pores:  # a pore is empty: nothing scatters inside it
+        solid = np.hypot(weak[:, 0] - x, weak[:, 1] - z) > radius
+        weak, weak_strength = weak[solid], weak_strength[solid]
     places, strengths = [weak, wall], [weak_strength, wall_strength]
     for x, z, radius in pores:  # the upper half of a pore's surface
         angle = rng.uniform(0.1 * np.pi, 0.9 * np.pi, 26)
@@ -148,7 +151,9 @@ def _scatterers(
         strengths.append(rng.normal(0.24, 0.06, len(surface)))
     joined, strength = np.concatenate(places), np.concatenate(strengths)
     for x, z, radius in pores:  # what lies below is in its shade
-        below = (joined[:, 1] > z) & (np.abs(joined[:, 0] - x) < radius)
+        aside = np.abs(joined[:, 0] - x)
+        top = z - np.sqrt(np.maximum(radius**2 - aside**2, 0))
+        below = (aside < radius) & (joined[:, 1] > top + 0.05)
         strength = np.where(below, 0.45 * strength, strength)
     return joined, strength
 

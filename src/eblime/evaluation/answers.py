@@ -6,9 +6,10 @@ that truths are exact and every design, method and seed draws from the same tabl
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,19 @@ def answer_all(
     return Answers(scores=explainer.explain(image, target=target).scores)
 
 
-def kept_answers(study: str, name: str, ask: Callable[[], Answers]) -> Answers:
-    """Answers from the cache; asked for and kept where they are not there."""
-    path = cache_folder() / "answers" / study / f"{name}.npy"
+def kept_answers(
+    study: str, name: str, identity: Sequence[Any], ask: Callable[[], Answers]
+) -> Answers:
+    """Answers from the cache; asked for and kept where they are not there.
+
+    `identity` is what they depend on: the image, its superpixels, the model's weights. Answers to
+    anything else are never taken for these.
+    """
+    digest = hashlib.sha256()
+    for part in identity:
+        array = hasattr(part, "shape")
+        digest.update(np.ascontiguousarray(part).tobytes() if array else str(part).encode())
+    path = cache_folder() / "answers" / study / f"{name}-{digest.hexdigest()[:12]}.npy"
     if path.exists():
         return Answers(scores=np.load(path, allow_pickle=False))
     found = ask()

@@ -83,12 +83,13 @@ def _photo_item(case: str, number: int) -> Answers:
     from eblime.datasets.imagenet import cut_coarsely, photo_set, read_square
 
     photo = photo_set(case)[number]
+    image = read_square(photo.path)
+    labels = cut_coarsely(image)
 
     def ask() -> Answers:
-        image = read_square(photo.path)
-        return answer_all(_network(), image, cut_coarsely(image), photo.target)
+        return answer_all(_network(), image, labels, photo.target)
 
-    return kept_answers(case, photo.name, ask)
+    return kept_answers(case, photo.name, (image, labels, "EfficientNet-Lite0"), ask)
 
 
 @lru_cache(maxsize=1)
@@ -112,14 +113,16 @@ def _digit_item(case: str, number: int) -> Answers:
     """A digit of the test set cut into at most 13 superpixels, hidden ones black."""
     from eblime.datasets.imagenet import cut_coarsely
     from eblime.datasets.mnist import digits, network
+    from eblime.datasets.networks import weights_digest
 
     digit = int(case.split("-")[1])
     image = digits(digit)[number]
+    labels = cut_coarsely(image)
 
     def ask() -> Answers:
-        return answer_all(network(), image, cut_coarsely(image), digit)
+        return answer_all(network(), image, labels, digit)
 
-    return kept_answers(case, str(number), ask)
+    return kept_answers(case, str(number), (image, labels, weights_digest(network())), ask)
 
 
 def _digit_count(digit: int) -> Callable[[], int]:

@@ -66,10 +66,10 @@ def localisation(
     check_count("n", n)
     check_count("top", top)
     there = len(_faulty(dataset)[0])
-    if jobs > 1:  # trained once, here, and not in every process
-        for number in range(there):
-            _model(dataset, number)
     count = there if items is None else min(items, there)
+    if jobs > 1:  # trained once, here, and not in every process
+        for number in range(count):
+            _model(dataset, number)
     settings = {
         "dataset": dataset,
         "n": int(n),
@@ -103,6 +103,7 @@ def locate_item(settings: Mapping[str, Any], number: int) -> list[Row]:
             {
                 "dataset": settings["dataset"],
                 "item": number,
+                "part": _part(settings["dataset"], number),
                 "method": name,
                 "covered": share,
                 "found": share >= 0.5,
@@ -125,58 +126,91 @@ def covered(
 
 
 def counts(table: Any) -> Any:
-    """Defects found by each method, of how many, with exact 95 % intervals.
+    """Defects found by each method, of how many, with 95 % intervals.
 
-    Images that the model does not take for faulty are left out: there is nothing to locate.
+    Images that the model does not take for faulty are left out: there is nothing to locate. The
+    intervals are Clopper and Pearson's; where several images show the same part they are no
+    evidence of their own, and the interval is that of the mean over parts (Student's t).
     """
     rows = []
-    seen = table[table["score"] > 0.5]
-    for (dataset, name), part in seen.groupby(["dataset", "method"], sort=False):
+    for (dataset, name), part in _seen(table).groupby(["dataset", "method"], sort=False):
         hit, total = int(part["found"].sum()), len(part)
-        interval = stats.binomtest(hit, total).proportion_ci(method="exact")
-        loose = int(part["found_loosely"].sum())
+        exact = stats.binomtest(hit, total).proportion_ci()
+        share, low, high = hit / total, float(exact.low), float(exact.high)
+        by_part = part.groupby("part")["found"].mean().to_numpy(dtype=float)
+        if len(by_part) < total:
+            share, (low, high) = float(by_part.mean()), _mean_interval(by_part)
         rows.append(
             {
                 "dataset": dataset,
                 "method": name,
                 "found": hit,
                 "of": total,
-                "share": hit / total,
-                "low": interval.low,
-                "high": interval.high,
-                "found_loosely": loose,
+                "parts": len(by_part),
+                "share": share,
+                "low": max(0.0, low),
+                "high": min(1.0, high),
+                "found_loosely": int(part["found_loosely"].sum()),
             }
         )
     return to_table(rows)
 
 
 def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
-    """How two methods differ on the same images: exact test and interval of the difference.
+    """How two methods differ on the same images: exact test, and interval of the difference.
 
     Only images that one finds and the other does not can tell them apart; given their number, who
-    found them is a coin under no difference (McNemar 1947), and the coin's exact interval gives the
-    difference of the shares.
+    found them is a coin under no difference (McNemar 1947). The interval puts together exact 97.5 %
+    intervals of the two shares, and is on the safe side. Where several images show the same part,
+    parts are compared instead: a sign test over them, and Student's interval of their mean.
     """
-    wide = (
-        table[table["score"] > 0.5]
-        .pivot(index="item", columns="method", values="found")
-        .astype(bool)
-    )
-    only_first = int((wide[first] & ~wide[second]).sum())
-    only_second = int((~wide[first] & wide[second]).sum())
-    differ, total = only_first + only_second, len(wide)
-    if differ == 0:
-        return {"first": 0, "second": 0, "p": 1.0, "difference": 0.0, "low": 0.0, "high": 0.0}
-    test = stats.binomtest(only_first, differ)
-    coin = test.proportion_ci(method="exact")
+    wide = _seen(table).pivot(index=["part", "item"], columns="method", values="found")
+    gap = wide[first].astype(float) - wide[second].astype(float)
+    by_part = gap.groupby(level="part").mean().to_numpy()
+    more, less, total = int((by_part > 0).sum()), int((by_part < 0).sum()), len(by_part)
+    p = float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0
+    if total < len(gap):
+        low, high = _mean_interval(by_part)
+    else:
+        ours, theirs = (
+            stats.binomtest(count, total).proportion_ci(0.975) for count in (more, less)
+        )
+        low, high = ours.low - theirs.high, ours.high - theirs.low
     return {
-        "first": only_first,
-        "second": only_second,
-        "p": float(test.pvalue),
-        "difference": (only_first - only_second) / total,
-        "low": (2 * coin.low - 1) * differ / total,
-        "high": (2 * coin.high - 1) * differ / total,
+        "first": more,
+        "second": less,
+        "of": total,
+        "p": p,
+        "difference": float(by_part.mean()),
+        "low": float(low),
+        "high": float(high),
     }
+
+
+def _seen(table: Any) -> Any:
+    """Images that the model takes for faulty."""
+    found = table[table["score"] > 0.5]
+    if found.empty:
+        raise ValueError("The model takes none of these images for faulty: nothing to locate.")
+    return found
+
+
+def _mean_interval(values: FloatArray) -> tuple[float, float]:
+    """Student's 95 % interval of a mean."""
+    if len(values) < 2:
+        return -np.inf, np.inf
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
+
+
+def _part(dataset: str, number: int) -> int:
+    """The part that an image shows: for drilled holes many images show one."""
+    if dataset != "drilled":
+        return number
+    from eblime.datasets.drilled import drilled_patches
+
+    holes = drilled_patches().holes
+    return int(holes[holes >= 0][number])
 
 
 @lru_cache(maxsize=3)

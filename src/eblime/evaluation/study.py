@@ -13,9 +13,11 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from eblime._version import __version__
 
 __all__ = ["Row", "run_study", "to_table"]
 
@@ -36,6 +38,7 @@ def run_study(
 
     `task(settings, item)` must be a function of a module, so that other processes can find it.
     """
+    to_table([])  # a missing pandas is told before anything is run
     folder = None if out is None else _opened(Path(out), settings)
     done = {} if folder is None else _finished(folder, items)
     todo = [item for item in items if item not in done]
@@ -79,19 +82,27 @@ def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs:
 
 
 def _one_thread() -> None:
-    """One thread of linear algebra a process: together they have the cores."""
+    """One thread of linear algebra and of torch a process: together they have the cores."""
+    import scipy.linalg  # noqa: F401  loaded first: only what is loaded can be limited
     from threadpoolctl import threadpool_limits
 
     threadpool_limits(1)
+    with suppress(ImportError):
+        import torch
+
+        torch.set_num_threads(1)
 
 
 def _opened(folder: Path, settings: Mapping[str, Any]) -> Path:
     """The folder of a study, new or the same one as before."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "study.json"
-    wanted = json.loads(json.dumps(dict(settings)))
+    wanted = json.loads(json.dumps({**settings, "eblime": __version__}))
     if path.exists():
-        known = json.loads(path.read_text(encoding="utf8"))
+        try:
+            known = json.loads(path.read_text(encoding="utf8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is damaged; take another folder, or remove it.") from error
         changed = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
         if changed:
             name = changed[0]

@@ -1,0 +1,90 @@
+"""The local engine: processes that hold the explainer, and are replaced where one is killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any
+
+from eblime.batch.inputs import Inputs
+from eblime.batch.work import do_part, made_explainer
+
+__all__ = ["run_local"]
+
+_TRIES = 3
+_HELD: dict[str, Any] = {}  # in a worker process: its explainer and inputs
+
+
+def run_local(
+    explainer: Any,
+    inputs: Inputs,
+    settings: Mapping[str, Any],
+    parts: Sequence[int],
+    folder: Path,
+    workers: int,
+) -> Iterator[tuple[int, int]]:
+    """Do parts, and tell of each (part, inputs that failed) as it is done."""
+    if workers == 1:
+        made = made_explainer(explainer)
+        for part in parts:
+            yield part, do_part(made, inputs, settings, part, folder)
+        return
+    todo, tries = list(parts), dict.fromkeys(parts, 0)
+    while todo:
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(
+            min(workers, len(todo)),
+            mp_context=context,
+            initializer=_hold,
+            initargs=(explainer, inputs, dict(settings), str(folder)),
+        )
+        waiting: dict[Future[int], int] = {}
+        try:
+            # few are handed over at a time: a pool that breaks loses what it holds
+            while todo or waiting:
+                while todo and len(waiting) < 2 * workers:
+                    part = todo.pop(0)
+                    waiting[pool.submit(_do, part)] = part
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    failed = future.result()
+                    yield waiting.pop(future), failed
+        except BrokenProcessPool as error:
+            for part in waiting.values():
+                tries[part] += 1
+                if tries[part] >= _TRIES:
+                    raise RuntimeError(
+                        f"Part {part} ended its process {_TRIES} times: a model that runs out of "
+                        "memory, or crashes? The run can be resumed."
+                    ) from error
+            todo = sorted([*waiting.values(), *todo])
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _hold(explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: str) -> None:
+    """Begin a worker: one thread of everything, the explainer made once."""
+    _bound_threads()
+    _HELD.update(
+        explainer=made_explainer(explainer), inputs=inputs, settings=settings, folder=Path(folder)
+    )
+
+
+def _do(part: int) -> int:
+    """Do a part in a worker."""
+    held = _HELD
+    return do_part(held["explainer"], held["inputs"], held["settings"], part, held["folder"])
+
+
+def _bound_threads() -> None:
+    """One thread of linear algebra and of torch a process: together they have the cores."""
+    import sys
+
+    from threadpoolctl import threadpool_limits
+
+    threadpool_limits(1)
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(1)

@@ -1,0 +1,168 @@
+"""The explainer of tables: a row read against its background, and the inquiry all share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from eblime._checks import check_choice
+from eblime._types import RNGLike
+from eblime.domains.background import Background, TableSettings, prepare
+from eblime.domains.frames import as_frame
+from eblime.domains.sparse_frame import SparseFrame
+from eblime.domains.tabular import PERTURB, REPRESENTATIONS, TableSource, open_row
+from eblime.domains.tabular_user import UserPerturb
+from eblime.explanation import Explanation
+from eblime.inquiry import Inquiry, Labels, Target, inquiry_of
+from eblime.models.adapt import as_model, output_names
+from eblime.protocols import Design, Kernel, Method
+from eblime.query import Progress
+
+__all__ = ["TabularExplainer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TabularExplainer:
+    """Explains what a model says of a row of a table, by its columns.
+
+    Parameters
+    ----------
+    model
+        Anything that scores rows: a scikit-learn pipeline, a gradient booster, a function, ... It
+        is asked with tables of the background's kind: same columns, order and dtypes.
+    background
+        Rows that say what is usual, such as the training data: a pandas or polars frame, an array
+        or a sparse matrix (whose features are the columns where the row is not zero).
+    categorical
+        Columns of numbers that are really categories, by name or number. Strings, booleans and
+        categories are known by their dtype.
+    representation
+        "binary": is the feature in the same bin as the row's? "continuous": how far a number is
+        from its mean, in standard deviations; categories stay binary.
+    bins
+        "quartile", "decile", "entropy" (needs `background_labels`), a list of edges for all columns
+        of numbers, or a dictionary from column to edges or name.
+    perturb
+        How other values are drawn: "bins", each feature from the background by itself; "normal",
+        the same with normals inside the bins, as lime does; "rows", whole rows of the background,
+        which keeps correlations; or a function of (rng, n, row) that returns n rows.
+    groups
+        Columns that move together as one feature, such as dummies: {"job": ["job_a", "job_b"]}.
+    around
+        With "continuous": sample around the row (True) or around the mean, as lime does (False).
+    names
+        Names of the columns, where the background is an array.
+    background_labels
+        A label for each row of the background, for entropy bins.
+    n_masks, kernel, method, batch_size, progress, labels
+        As for `ImageExplainer`; the names of a classifier's classes are taken from it.
+    design
+        None lets chance decide which features stay in their bin, as lime does (but "bernoulli" for
+        sparse matrices); a name or function says which are hidden, and those that are not keep the
+        row's own values.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> people = np.column_stack([rng.integers(18, 80, 500), rng.random(500)])
+    >>> older = lambda rows: (rows[:, 0] > 40).astype(float)
+    >>> e = TabularExplainer(older, people, names=["age", "luck"]).explain([25, 0.5])
+    >>> print(e.features[0], e.posterior.mean[0].round(1))
+    age <= 34 -0.9
+    """
+
+    model: Any
+    background: Any
+    categorical: Sequence[str | int] | None = None
+    representation: str = "binary"
+    bins: str | Sequence[float] | Mapping[str, Any] = "quartile"
+    perturb: str | UserPerturb = "bins"
+    groups: Mapping[str, Sequence[str | int]] | None = None
+    around: bool = True
+    names: Sequence[str] | None = None
+    background_labels: Any = None
+    n_masks: int = 1000
+    design: str | Design | None = None
+    kernel: str | Kernel | None = None
+    method: str | Method = "eblime"
+    batch_size: int | None = None
+    progress: Progress = False
+    labels: Labels | None = None
+    _about: ClassVar = ("representation", "bins", "perturb")
+    _settings: TableSettings = field(init=False, repr=False)
+    _table: Background | SparseFrame = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work, and cut the background into bins, once."""
+        check_choice("representation", self.representation, REPRESENTATIONS)
+        if isinstance(self.perturb, str):
+            check_choice("perturb", self.perturb, PERTURB)
+        elif not callable(self.perturb):
+            raise TypeError(f"`perturb` must be a name or a function; got {self.perturb!r}.")
+        if self.design is not None and (
+            self.representation == "continuous" or not isinstance(self.perturb, str)
+        ):
+            raise ValueError(
+                "`design` must be None with representation='continuous' or a function as "
+                "`perturb`: there chance decides."
+            )
+        if self.labels is None:
+            object.__setattr__(self, "labels", output_names(self.model))
+        inquiry_of(self).check()
+        known = None if self.background_labels is None else np.asarray(self.background_labels)
+        settings = TableSettings(
+            categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
+        )
+        frame = as_frame(self.background, self.names)
+        if isinstance(frame, SparseFrame) and not isinstance(self.perturb, str):
+            raise TypeError("`perturb` must be a name where the background is a sparse matrix.")
+        if isinstance(frame, SparseFrame) and self.design is None:
+            binary = self.representation == "binary"  # what is rarely not zero would not be seen
+            object.__setattr__(self, "design", "bernoulli" if binary else None)
+        table = frame if isinstance(frame, SparseFrame) else prepare(frame, settings)
+        object.__setattr__(self, "_settings", settings)
+        object.__setattr__(self, "_table", table)
+        object.__setattr__(self, "model", as_model(self.model))
+
+    def explain(self, row: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
+        """Explain one output of the model for a row.
+
+        Parameters
+        ----------
+        row
+            A dictionary, a pandas series, a frame of one row, or values in the columns' order.
+        target
+            Column of the model's output, or its name; None is the highest.
+        rng
+            Seed or generator: the same seed gives the same rows and the same answer.
+        """
+        targets = 1 if target is None else [target]
+        return next(iter(self._inquire(row, targets, rng).values()))
+
+    def explain_targets(
+        self, row: Any, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
+    ) -> dict[int, Explanation]:
+        """Explain several outputs from one set of model calls: the k highest, or those listed."""
+        return self._inquire(row, targets, rng)
+
+    def _inquire(self, row: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
+        return self.inquiry.explain(self.scene(row), targets, rng)
+
+    @property
+    def inquiry(self) -> Inquiry:
+        """What this explainer shares with the others."""
+        return inquiry_of(self)
+
+    def scene(self, row: Any) -> TableSource:
+        """A row, read and checked, ready to be perturbed."""
+        return open_row(
+            row,
+            self._table,
+            self._settings,
+            representation=self.representation,
+            around=self.around,
+            perturb=self.perturb,
+        )
