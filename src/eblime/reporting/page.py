@@ -17,7 +17,7 @@ from eblime.reporting.numbers import LEVELS, MOST, page_numbers, reading_order
 from eblime.reporting.views import scene_view, text
 from eblime.reporting.words import POOR, cautions, fit_sentence, settings
 
-__all__ = ["report"]
+__all__ = ["report", "whole_page"]
 
 _SHOWN = 12  # rows before "show all"
 
@@ -56,25 +56,33 @@ def report(
         )
     heading = printable(_title(listed) if title is None else title)
     most = min(k, max(entry.scene.n_features for entry in listed))
-    style, script = _asset("report.css"), _asset("report.js")
+    sections = "".join(_section(entry, place, k) for place, entry in enumerate(listed))
+    page = whole_page(heading, _controls(most), f"{_contents(listed)}{sections}", _footer())
+    if path is not None:
+        Path(path).write_text(page, encoding="utf8")
+    return page
+
+
+def whole_page(
+    heading: str, controls: str, main: str, footer: str = "", *, scripted: bool = True
+) -> str:
+    """A page around its parts: style and script inside, and a policy that allows nothing else."""
+    style, script = _asset("report.css"), _asset("report.js") if scripted else ""
+    allowed = f"script-src 'sha256-{_digest(script)}'" if scripted else "script-src 'none'"
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
-        f"style-src 'sha256-{_digest(style)}'; script-src 'sha256-{_digest(script)}'"
+        f"style-src 'sha256-{_digest(style)}'; {allowed}"
     )
-    sections = "".join(_section(entry, place, k) for place, entry in enumerate(listed))
-    page = (
+    return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<meta name="generator" content="eblime {__version__}">\n'
         f"<title>{text(heading)}</title>\n<style>{style}</style>\n</head>\n<body>\n"
-        f"<header><h1><bdi>{text(heading)}</bdi></h1>{_controls(most)}</header>\n<main>\n"
-        f"{_contents(listed)}{sections}</main>\n{_footer()}\n<script>{script}</script>\n"
+        f"<header><h1><bdi>{text(heading)}</bdi></h1>{controls}</header>\n<main>\n"
+        f"{main}</main>\n{footer}\n{f'<script>{script}</script>' if scripted else ''}\n"
         "</body>\n</html>\n"
     )
-    if path is not None:
-        Path(path).write_text(page, encoding="utf8")
-    return page
 
 
 def _title(listed: Sequence[Explanation]) -> str:
