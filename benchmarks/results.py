@@ -152,7 +152,8 @@ def localisation_part(found: pd.DataFrame) -> str:
             test = mcnemar(part, first, second)
             lines.append(
                 f"- {NAMES[first]} against {NAMES[second]}: better on {test['first']:.0f}, "
-                f"worse on {test['second']:.0f} of {test['of']:.0f} {unit}, exact p = {test['p']:.2g}, "
+                f"worse on {test['second']:.0f} of {test['of']:.0f} {unit}, "
+                f"exact p = {test['p']:.2g}, "
                 "difference "
                 f"{100 * test['difference']:+.1f} points ({100 * test['low']:+.1f} to "
                 f"{100 * test['high']:+.1f})."

@@ -39,5 +39,11 @@ def make_deadly():
 
 if __name__ == "__main__":
     eblime.explain_many(
-        make, ROWS, sys.argv[1], part_size=4, workers=int(sys.argv[2]), together=False
+        make,
+        ROWS,
+        sys.argv[1],
+        part_size=4,
+        workers=int(sys.argv[2]),
+        engine=sys.argv[3],
+        together=False,
     )

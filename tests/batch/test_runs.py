@@ -58,7 +58,7 @@ def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
         driver = subprocess.Popen(
-            [sys.executable, str(HERE / "many.py"), str(out), str(workers)],
+            [sys.executable, str(HERE / "many.py"), str(out), str(workers), "local"],
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
@@ -69,6 +69,40 @@ def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
 
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
         assert not list(out.glob(".*.tmp"))
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """Ray on this machine, stopped afterwards."""
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    yield ray
+    ray.shutdown()
+    stop = [sys.executable, "-m", "ray.scripts.scripts", "stop", "--force"]
+    subprocess.run(stop, capture_output=True, check=False)
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_gives_the_same_numbers(tmp_path, wanted, cluster):
+    """Actors write what processes write; a driver killed under Ray is resumed without it."""
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, engine="ray", workers=2)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+    chance = random.Random(0)
+    for attempt in range(max(1, TRIES // 3)):
+        out = tmp_path / f"k{attempt}"
+        driver = subprocess.Popen(
+            [sys.executable, str(HERE / "many.py"), str(out), "2", "ray"],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        time.sleep(chance.uniform(6, 10))
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.wait()
+        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
+        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
 def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):

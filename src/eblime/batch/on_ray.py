@@ -7,6 +7,7 @@ node sees.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,8 @@ def run_on_ray(
         import ray.data
     except ImportError as error:
         raise ImportError("The Ray engine needs Ray: pip install 'eblime[ray]'.") from error
+    ray.data.DataContext.get_current().enable_progress_bars = False  # the run has its own
+    logging.getLogger("ray.data").setLevel(logging.WARNING)
     if not ray.is_initialized():
         try:
             ray.init(address="auto", log_to_driver=False)
