@@ -106,9 +106,8 @@ def main() -> None:
     start = time.perf_counter()
     joblib.Parallel(n_jobs=2)(joblib.delayed(lime_row)(k) for k in range(few))
     lime = few / (time.perf_counter() - start)
-    print(
-        f"rows, N = {N}, {data.shape[1]} columns\n\n| | rows a second | times lime's |\n|---|---:|---:|"
-    )
+    print(f"rows, N = {N}, {data.shape[1]} columns\n")
+    print("| | rows a second | times lime's |\n|---|---:|---:|")
     print(f"| lime, joblib, 2 processes | {lime:.1f} | 1.0 |")
     for name, settings in (
         ("eblime, each by itself", {"together": False}),

@@ -142,6 +142,8 @@ class Run:
         """One row an input, target and feature, as a pandas frame; failures are left out."""
         table = self.scan().to_table().to_pandas()
         good = table[table["error"].isna()].drop(columns="error")
+        whole = {name: "int64" for name in ("input", "target", "place", "n_masks")}
+        good = good.astype(whole)  # rows of failures had none of them
         return good.sort_values(["input", "target", "place"], ignore_index=True)
 
     def failures(self) -> Any:
