@@ -19,6 +19,6 @@ bibtex_bibfiles = ["references.bib"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
-exclude_patterns = ["_build"]
+exclude_patterns = ["**/*.in.md", "_build"]
 html_theme = "furo"
 html_title = "eblime"

@@ -164,9 +164,9 @@ class Run:
         return load(paths[0])
 
     def summary(self, prob: float = 0.95) -> Any:
-        """Global importance: the mean of |beta| over inputs, with its own credible interval.
+        """Global importance: the mean size of beta over inputs, with its own credible interval.
 
-        Each |beta| is taken as a folded normal of the posterior's mean and sd; the mean over
+        Each size is taken as a folded normal of the posterior's mean and sd; the mean over
         inputs adds up their moments. The interval says how well these inputs are known, not how
         other inputs would be.
         """
