@@ -104,7 +104,8 @@ def main() -> None:
     rows = np.tile(data, (-(-counts.rows // len(data)), 1))[: counts.rows]
     few = min(counts.rows, 200)
     start = time.perf_counter()
-    joblib.Parallel(n_jobs=2)(joblib.delayed(lime_row)(k) for k in range(few))
+    loop = joblib.Parallel(n_jobs=2, backend="multiprocessing")
+    loop(joblib.delayed(lime_row)(k) for k in range(few))
     lime = few / (time.perf_counter() - start)
     print(f"rows, N = {N}, {data.shape[1]} columns\n")
     print("| | rows a second | times lime's |\n|---|---:|---:|")

@@ -206,6 +206,73 @@ def test_folders_and_files_are_inputs(tmp_path):
         eblime.explain_many(explainer, [], tmp_path / "x")
 
 
+def test_what_would_change_the_numbers_is_refused(tmp_path):
+    """Another explainer, inputs changed in the middle, a second driver."""
+    rows = ROWS[:8].copy()
+    eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
+    other = eblime.TabularExplainer(make().model, ROWS, n_masks=61)
+    with pytest.raises(ValueError, match="another 'explainer'"):
+        eblime.explain_many(other, rows, tmp_path / "r", part_size=4)
+    rows[4] += 1
+    with pytest.raises(ValueError, match="another 'inputs'"):
+        eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
+    with (
+        folder_module.locked(tmp_path / "r"),
+        pytest.raises(RuntimeError, match="another process"),
+    ):
+        eblime.explain_many(make(), ROWS[:8], tmp_path / "r", part_size=4)
+
+
+def test_explainers_that_cannot_travel_are_refused(tmp_path):
+    """With the way out."""
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS)
+    with pytest.raises(TypeError, match="a function of a module"):
+        eblime.explain_many(explainer, ROWS, tmp_path / "r", workers=2)
+
+
+def test_failures_count_over_resumes(tmp_path):
+    """A limit is a limit, however often the run is begun."""
+    rows = [[1.0, 2.0]] * 12
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="more than the 3 allowed"):
+            eblime.explain_many(make, rows, tmp_path / "r", part_size=2, max_failures=3)
+    assert len(eblime.open_run(tmp_path / "r").failures()) <= 8
+
+
+def test_targets_of_one_input_count_once(tmp_path):
+    """Two mirrored outputs know no more than one."""
+    explainer = eblime.TabularExplainer(
+        lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], axis=1), ROWS, n_masks=50
+    )
+    one = eblime.explain_many(explainer, ROWS[:6], tmp_path / "a", targets=[0]).summary()
+    two = eblime.explain_many(explainer, ROWS[:6], tmp_path / "b", targets=2).summary()
+
+    np.testing.assert_allclose(one["high"], two["high"], rtol=1e-6)
+
+
+def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
+    """The manifest has everything; other settings are refused."""
+    from eblime.cli.app import main
+
+    code = "def score(texts):\n    return ['good' in t for t in texts]\n"
+    (tmp_path / "mood.py").write_text(code)
+    (tmp_path / "lines.jsonl").write_text('"a good day"\n"another day"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    for words, code in (
+        ("batch text lines.jsonl --model mood:score --out run", 0),
+        ("batch --resume run", 0),
+        ("report run", 0),
+        ("batch --resume run --masks 9", 2),
+        ("batch text", 2),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main(words.split())
+        assert ended.value.code == code, words
+    assert "without masks" in capsys.readouterr().err
+    assert (tmp_path / "run" / "report.html").exists()
+
+
 def test_the_folded_normal_is_right(rng):
     """Mean and variance of |x| against draws."""
     from eblime.batch.run import _folded

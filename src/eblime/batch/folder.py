@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ __all__ = [
     "COLUMNS",
     "SCHEMA",
     "done_parts",
+    "locked",
     "open_folder",
     "part_path",
     "read_manifest",
@@ -61,8 +63,24 @@ def open_folder(folder: Path, settings: Mapping[str, Any]) -> None:
     else:
         manifest = {"schema": SCHEMA, "eblime": __version__, "settings": wanted}
         _put(folder / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
-    for left in folder.glob(".*.tmp"):
-        left.unlink(missing_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One driver a folder; the lock goes with its process, however that ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks here: one driver is the user's own care
+        yield
+        return
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise RuntimeError(f"{folder} is being written by another process.") from error
+        for left in folder.glob(".*.tmp"):  # what a crash left
+            left.unlink(missing_ok=True)
+        yield
 
 
 def read_manifest(folder: Path) -> dict[str, Any]:

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 __all__ = ["Inputs", "as_inputs"]
 
 _PHOTOS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
@@ -44,9 +42,15 @@ class Files:
 
     @property
     def fingerprint(self) -> str:
-        """Names and sizes."""
-        told = [(name, (Path(self.folder) / name).stat().st_size) for name in self.names]
-        return _digest(told)
+        """Names and contents; a file that cannot be read counts by its name."""
+        found = hashlib.sha256()
+        for name in self.names:
+            found.update(name.encode("utf8", "surrogateescape"))
+            try:
+                found.update(hashlib.sha256((Path(self.folder) / name).read_bytes()).digest())
+            except OSError:
+                continue
+        return found.hexdigest()[:16]
 
     def __len__(self) -> int:
         return len(self.names)
@@ -71,9 +75,17 @@ class Listed:
 
     @property
     def fingerprint(self) -> str:
-        """Their number, and the first and last of them."""
-        ends = [repr(self.get(k))[:2000] for k in {0, len(self) - 1}] if len(self) else []
-        return _digest([len(self), *ends])
+        """Their contents."""
+        found = hashlib.sha256(str(len(self)).encode())
+        if hasattr(self.values, "iloc"):
+            from pandas.util import hash_pandas_object
+
+            found.update(",".join(map(str, self.values.columns)).encode())
+            found.update(hash_pandas_object(self.values.astype(str)).to_numpy().tobytes())
+            return found.hexdigest()[:16]
+        for number in range(len(self)):
+            found.update(_content(self.get(number)))
+        return found.hexdigest()[:16]
 
     def __len__(self) -> int:
         return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
@@ -124,9 +136,7 @@ def _from_path(path: Path) -> Inputs:
         raise FileNotFoundError(f"There is no folder or file {str(path)!r}.")
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
-        lines = path.read_text(encoding="utf8").splitlines()
-        texts = [json.loads(line) for line in lines if line.strip()]
-        return as_inputs([t["text"] if isinstance(t, dict) else t for t in texts])
+        return as_inputs(_json_lines(path))
     if suffix in (".csv", ".parquet"):
         import pandas as pd
 
@@ -136,7 +146,28 @@ def _from_path(path: Path) -> Inputs:
     )
 
 
-def _digest(told: Any) -> str:
-    """A short name for anything that JSON can hold."""
-    text = json.dumps(told, default=lambda v: v.tolist() if isinstance(v, np.ndarray) else str(v))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def _json_lines(path: Path) -> list[str]:
+    """Texts, one JSON string or object with a "text" a line."""
+    texts = []
+    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            texts.append(found["text"] if isinstance(found, dict) else found)
+        except (ValueError, KeyError) as error:
+            raise ValueError(
+                f'{path}, line {number}, must be a JSON string or an object with a "text".'
+            ) from error
+    return texts
+
+
+def _content(entry: Any) -> bytes:
+    """What an input holds, as bytes that are the same in every process."""
+    if hasattr(entry, "toarray"):
+        entry = entry.toarray()
+    if hasattr(entry, "tobytes"):  # arrays and pictures
+        return str(getattr(entry, "shape", "")).encode() + bytes(entry.tobytes())
+    if isinstance(entry, Path):
+        return entry.read_bytes() if entry.is_file() else str(entry).encode()
+    return json.dumps(entry, default=str, sort_keys=True).encode()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
+import pickle
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -32,6 +35,7 @@ def run_local(
         for part in parts:
             yield part, do_part(made, inputs, settings, part, folder)
         return
+    _check_travels(explainer)
     todo, tries = list(parts), dict.fromkeys(parts, 0)
     while todo:
         context = multiprocessing.get_context("spawn")
@@ -46,11 +50,11 @@ def run_local(
             # few are handed over at a time: a pool that breaks loses what it holds
             while todo or waiting:
                 while todo and len(waiting) < 2 * workers:
-                    part = todo.pop(0)
-                    waiting[pool.submit(_do, part)] = part
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    failed = future.result()
-                    yield waiting.pop(future), failed
+                    future = pool.submit(_do, todo[0])  # which may raise: the part stays
+                    waiting[future] = todo.pop(0)
+                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    failed = done.result()
+                    yield waiting.pop(done), failed
         except BrokenProcessPool as error:
             for part in waiting.values():
                 tries[part] += 1
@@ -65,16 +69,40 @@ def run_local(
 
 
 def _hold(explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: str) -> None:
-    """Begin a worker: one thread of everything, the explainer made once."""
+    """Begin a worker: one thread, the explainer made once, no life after the driver."""
+    threading.Thread(target=_follow, daemon=True).start()
+    _HELD.update(inputs=inputs, settings=settings, folder=Path(folder))
+    try:
+        _HELD["explainer"] = made_explainer(explainer)
+    except Exception as error:  # told by the first part: here it would only break the pool
+        _HELD["error"] = error
     _bound_threads()
-    _HELD.update(
-        explainer=made_explainer(explainer), inputs=inputs, settings=settings, folder=Path(folder)
-    )
+
+
+def _follow() -> None:
+    """End with the driver, also where that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _check_travels(explainer: Any) -> None:
+    """Refuse what cannot be sent to other processes, and say what can."""
+    try:
+        pickle.dumps(explainer)
+    except Exception as error:
+        raise TypeError(
+            "`explainer` must be picklable where there are several workers; give a function of a "
+            f"module that makes it ({type(error).__name__}: {error})."
+        ) from error
 
 
 def _do(part: int) -> int:
     """Do a part in a worker."""
     held = _HELD
+    if "error" in held:
+        raise RuntimeError(f"The explainer cannot be made in a worker: {held['error']}")
     return do_part(held["explainer"], held["inputs"], held["settings"], part, held["folder"])
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import special, stats
 
 from eblime._checks import check_choice, check_count, check_level
-from eblime.batch.folder import done_parts, open_folder, read_manifest
+from eblime.batch.folder import done_parts, locked, open_folder, read_manifest
 from eblime.batch.inputs import as_inputs
 from eblime.batch.local import run_local
 from eblime.explanation import Explanation
@@ -75,13 +75,16 @@ def explain_many(
         True for a bar, or a function that is told (done, total).
     """
     check_choice("engine", engine, ENGINES)
+    if not (isinstance(seed, (int, np.integer)) and seed >= 0):
+        raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     for name, value in (("workers", workers), ("part_size", part_size)):
         check_count(name, value)
     listed = as_inputs(inputs)
     folder = Path(out)
     count = len(listed)
     settings = {
-        "targets": targets if isinstance(targets, int) else list(targets),
+        "explainer": _described(explainer),
+        "targets": _plain_targets(targets),
         "seed": int(seed),
         "part_size": int(part_size),
         "prob": check_level("prob", prob),
@@ -93,10 +96,11 @@ def explain_many(
     }
     open_folder(folder, settings)
     parts = range(-(-count // part_size))
-    done = done_parts(folder, parts)
-    todo = [part for part in parts if part not in done]
-    failed = 0
-    with _telling(progress, count) as tell:
+    run = Run(folder=folder)
+    with locked(folder), _telling(progress, count) as tell:
+        done = done_parts(folder, parts)
+        todo = [part for part in parts if part not in done]
+        failed = len(run.failures()) if done else 0
         finished = sum(min(part_size, count - part * part_size) for part in done)
         tell(finished)
         for part, lost in _engine(engine)(explainer, listed, settings, todo, folder, workers):
@@ -108,7 +112,10 @@ def explain_many(
                     f"{failed} inputs have failed, more than the {max_failures} allowed; "
                     f"open_run({str(folder)!r}).failures() lists them, and the run can be resumed."
                 )
-    return Run(folder=folder)
+        missing = set(parts) - done_parts(folder, parts)
+        if missing:
+            raise RuntimeError(f"Parts {sorted(missing)[:5]} are missing; call again to do them.")
+    return run
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
@@ -166,24 +173,45 @@ class Run:
     def summary(self, prob: float = 0.95) -> Any:
         """Global importance: the mean size of beta over inputs, with its own credible interval.
 
-        Each size is taken as a folded normal of the posterior's mean and sd; the mean over
-        inputs adds up their moments. The interval says how well these inputs are known, not how
-        other inputs would be.
+        Each size is taken as a folded normal of the posterior's mean and sd; the mean over inputs
+        adds up their moments, and targets of one input, which share its masks, count as one. The
+        interval says how well these inputs are known, not how other inputs would be.
         """
         tail = stats.norm.ppf((1 + check_level("prob", prob)) / 2)
         rows = self.frame()
         sd = rows["sd"].fillna(0.0).to_numpy(dtype=float)
         mean = rows["mean"].to_numpy(dtype=float)
         size, variance = _folded(mean, sd)
-        grouped = rows.assign(size=size, variance=variance).groupby("feature", sort=False)
+        rows = rows.assign(size=size, spread=np.sqrt(variance))
+        each = rows.groupby(["feature", "input"], sort=False)[["size", "spread"]].mean()
+        each["total"] = each["spread"] ** 2
+        grouped = each.groupby(level="feature", sort=False)
         found = grouped.agg(
-            mean_abs=("size", "mean"), inputs=("input", "nunique"), total=("variance", "sum")
+            mean_abs=("size", "mean"), inputs=("size", "size"), total=("total", "sum")
         )
-        counts = grouped.size()
-        spread = np.sqrt(found.pop("total")) / counts
+        spread = np.sqrt(found.pop("total")) / found["inputs"]
         found["low"] = (found["mean_abs"] - tail * spread).clip(lower=0)
         found["high"] = found["mean_abs"] + tail * spread
         return found.sort_values("mean_abs", ascending=False).reset_index()
+
+
+def _described(explainer: Any) -> str:
+    """What decides an explainer's numbers, as far as it can be told; a function by its name."""
+    if hasattr(explainer, "n_masks"):
+        names = ("n_masks", "design", "kernel", "method", *explainer._about)
+        told = {name: repr(getattr(explainer, name)) for name in names}
+        return f"{type(explainer).__name__} " + ", ".join(
+            f"{name}={words.split(' at 0x')[0][:200]}" for name, words in told.items()
+        )
+    return f"made by {getattr(explainer, '__qualname__', type(explainer).__qualname__)}"
+
+
+def _plain_targets(targets: Any) -> int | list[int | str]:
+    """Targets as JSON has them."""
+    if isinstance(targets, (int, np.integer)):
+        return int(targets)
+    listed = [targets] if isinstance(targets, str) else list(targets)
+    return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
 
 
 def _folded(mean: Any, sd: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ import typer
 from eblime._checks import check_choice
 from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.options import parse_target
-from eblime.cli.photos import photo_size, read_photo
+from eblime.cli.photos import find_photos, photo_size, read_photo
 from eblime.cli.tables import match_columns, read_table
 from eblime.cli.terminal import asking, open_page, say
 
@@ -22,6 +23,7 @@ KINDS = ("image", "tabular", "text")
 
 
 def batch(
+    context: typer.Context,
     kind: Annotated[str | None, typer.Argument(help="image, tabular or text.")] = None,
     inputs: Annotated[
         Path | None, typer.Argument(help="A folder, or a .csv, .parquet or .jsonl file.")
@@ -63,13 +65,12 @@ def batch(
     Example: eblime batch --resume run/
     """
     from eblime.batch.folder import read_manifest
-    from eblime.batch.inputs import as_inputs
+    from eblime.batch.inputs import Files
     from eblime.batch.run import explain_many
 
     if resume is not None:
-        told = json.loads(read_manifest(resume)["settings"]["about"] or "{}")
-        if not told:
-            raise ValueError(f"{resume} was not begun by `eblime batch`; go on with it in Python.")
+        _refuse_other_settings(context)
+        told = _told_before(read_manifest(resume), resume)
         folder = resume
     else:
         if kind is None or inputs is None or model is None or out is None:
@@ -78,7 +79,8 @@ def batch(
         told = {
             "kind": kind,
             "inputs": str(inputs.resolve()),
-            "model": model,
+            "model": str(Path(model).resolve()) if Path(model).is_file() else model,
+            "model_sha256": _digest(model),
             "background": None if background is None else str(background.resolve()),
             "labels": None if labels is None else str(labels.resolve()),
             "target": target,
@@ -87,17 +89,18 @@ def batch(
             "seed": seed,
             "part_size": part_size,
             "keep": keep,
-            "trust_pickle": trust_pickle,
         }
         folder = out
     chosen = parse_target(told["target"])
     given: Any = told["inputs"]
     if told["kind"] == "image":
-        loaded = load_model(told["model"], trust_pickle=told["trust_pickle"])
-        given = Photos(files=as_inputs(told["inputs"]), size=photo_size(loaded, None))
+        loaded = load_model(told["model"], trust_pickle=trust_pickle)
+        names = tuple(path.name for path in find_photos(Path(told["inputs"])))
+        files = Files(folder=told["inputs"], names=names)
+        given = Photos(files=files, size=photo_size(loaded, None))
     with asking("explaining", quiet=False) as progress:
         run = explain_many(
-            Maker(told=told),
+            Maker(told=told, trust_pickle=trust_pickle),
             given,
             folder,
             targets=1 if chosen is None else [chosen],
@@ -134,6 +137,33 @@ def report(
         say(f"No graphical browser here; the page is {page}.")
 
 
+def _refuse_other_settings(context: typer.Context) -> None:
+    """With --resume the run's own settings hold; only how it is run may be said anew."""
+    free = {"resume", "engine", "workers", "max_failures", "trust_pickle"}
+    for name in context.params:
+        source = context.get_parameter_source(name)
+        if name not in free and getattr(source, "name", "") == "COMMANDLINE":
+            raise ValueError(
+                f"--resume must come without {name.replace('_', '-')}: the run has its own."
+            )
+
+
+def _told_before(manifest: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The settings that `eblime batch` began a run with."""
+    try:
+        return dict(json.loads(manifest["settings"]["about"]))
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"{folder} was not begun by `eblime batch`; go on with it in Python."
+        ) from error
+
+
+def _digest(model: str) -> str | None:
+    """What a model file holds, None for a Python name."""
+    path = Path(model)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photos:
     """The photos of a folder, cut and scaled to what the model takes."""
@@ -163,13 +193,16 @@ class Maker:
     """Makes the explainer of a run in whatever process needs it."""
 
     told: dict[str, Any]
+    trust_pickle: bool
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
         from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 
         told = self.told
-        model = load_model(told["model"], trust_pickle=told["trust_pickle"])
+        if told["model_sha256"] != _digest(told["model"]):
+            raise ValueError(f"{told['model']} is not the model that the run was begun with.")
+        model = load_model(told["model"], trust_pickle=self.trust_pickle)
         settings: dict[str, Any] = {
             "n_masks": told["masks"],
             "method": told["method"],
