@@ -10,6 +10,7 @@ joblib loop over two processes.
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import tempfile
 import time
@@ -103,8 +104,9 @@ def main() -> None:
     data, _ = trained()
     rows = np.tile(data, (-(-counts.rows // len(data)), 1))[: counts.rows]
     few = min(counts.rows, 200)
+    os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where joblib's processes look
     start = time.perf_counter()
-    loop = joblib.Parallel(n_jobs=2, backend="multiprocessing")
+    loop = joblib.Parallel(n_jobs=2)
     loop(joblib.delayed(lime_row)(k) for k in range(few))
     lime = few / (time.perf_counter() - start)
     print(f"rows, N = {N}, {data.shape[1]} columns\n")
