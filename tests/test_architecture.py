@@ -69,7 +69,7 @@ ALLOWED = {
     "explainer_table": PURE
     | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query"},
     "batch": PURE
-    | {"explainer", "explanation", "inquiry", "query", "storage"}
+    | {"explainer", "explanation", "inquiry", "query", "reporting", "storage"}
     | {"narwhals", "pandas", "pyarrow", "ray", "threadpoolctl", "tqdm"},
     "explainer": PURE
     | {"inquiry", "explainer_table"}

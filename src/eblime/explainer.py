@@ -60,6 +60,7 @@ class ImageExplainer:
 
     Examples
     --------
+    >>> import numpy as np
     >>> image = np.zeros((8, 8)); image[:4, :4] = 1.0
     >>> corner = lambda batch: batch[:, :4, :4].mean(axis=(1, 2))
     >>> grid = ("grid", {"rows": 2, "columns": 2})
