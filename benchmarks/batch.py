@@ -105,9 +105,10 @@ def main() -> None:
     rows = np.tile(data, (-(-counts.rows // len(data)), 1))[: counts.rows]
     few = min(counts.rows, 200)
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # where joblib's processes look
+    import batch  # by its name, not as __main__, so that other processes find its functions
+
     start = time.perf_counter()
-    loop = joblib.Parallel(n_jobs=2)
-    loop(joblib.delayed(lime_row)(k) for k in range(few))
+    joblib.Parallel(n_jobs=2)(joblib.delayed(batch.lime_row)(k) for k in range(few))
     lime = few / (time.perf_counter() - start)
     print(f"rows, N = {N}, {data.shape[1]} columns\n")
     print("| | rows a second | times lime's |\n|---|---:|---:|")
@@ -118,7 +119,7 @@ def main() -> None:
         ("eblime, 2 workers", {"workers": 2}),
         ("eblime, Ray, 2 actors", {"workers": 2, "engine": "ray"}),
     ):
-        speed = timed(rows_explainer, rows, **settings)
+        speed = timed(batch.rows_explainer, rows, **settings)
         print(f"| {name} | {speed:.1f} | {speed / lime:.1f} |", flush=True)
     made = endless_scans(seed=5)
     scans = np.array([next(made).image for _ in range(counts.scans)])
@@ -128,7 +129,7 @@ def main() -> None:
         ("eblime, 2 workers", {"workers": 2}),
         ("eblime, Ray, 2 actors", {"workers": 2, "engine": "ray"}),
     ):
-        print(f"| {name} | {timed(scans_explainer, scans, **settings):.1f} |", flush=True)
+        print(f"| {name} | {timed(batch.scans_explainer, scans, **settings):.1f} |", flush=True)
     first, last = peak(1_000), peak(10_000)
     print(f"\ndriver's peak memory: {first:.1f} MB for 1,000 inputs, {last:.1f} MB for 10,000")
 
