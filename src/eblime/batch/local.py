@@ -71,6 +71,7 @@ def run_local(
 def _hold(explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: str) -> None:
     """Begin a worker: one thread, the explainer made once, no life after the driver."""
     threading.Thread(target=_follow, daemon=True).start()
+    os.environ["EBLIME_THREADS"] = "1"  # for models that bring threads of their own
     _HELD.update(inputs=inputs, settings=settings, folder=Path(folder))
     try:
         _HELD["explainer"] = made_explainer(explainer)

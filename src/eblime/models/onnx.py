@@ -73,7 +73,10 @@ class OnnxModel:
             raise FileNotFoundError(
                 f"`model` must be the path of an ONNX file; there is no {path!r}."
             )
-        return cls(session=onnxruntime.InferenceSession(path), **settings)
+        options = onnxruntime.SessionOptions()
+        if os.environ.get("EBLIME_THREADS"):  # in worker processes, which share the cores
+            options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
+        return cls(session=onnxruntime.InferenceSession(path, options), **settings)
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
