@@ -10,7 +10,7 @@ import pytest
 import eblime
 
 HOUSE = Path(eblime.__file__).parent
-BORDER = {"_types", "_checks", "_text", "_version", "protocols"}
+BORDER = {"_types", "_checks", "_files", "_progress", "_text", "_version", "protocols"}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {
     "narwhals",
@@ -40,8 +40,10 @@ PARTS = {
 ALLOWED = {
     "__init__": PARTS | {"_version"} | {"plot", "reporting", "datasets", "evaluation", "batch"},
     "_types": {"numpy"},
+    "_files": set(),
+    "_progress": {"tqdm"},
     "_text": set(),
-    "_threads": {"threadpoolctl"},
+    "_threads": {"scipy", "threadpoolctl"},
     "_version": set(),
     "_checks": {"_types", "numpy"},
     "protocols": {"_types", "numpy"},
@@ -59,9 +61,18 @@ ALLOWED = {
     "plot": PURE | {"explanation", "methods", "matplotlib"},
     "datasets": PURE | HEAVY | {"domains", "models"},
     "evaluation": PURE
-    | {"datasets", "designs", "domains", "explainer", "explanation", "kernels", "methods"}
-    | {"core", "models", "pandas", "threadpoolctl", "torch", "tqdm", "matplotlib", "plot"},
-    "reporting": PURE | {"core", "explanation", "PIL"},
+    | {
+        "_threads",
+        "datasets",
+        "designs",
+        "domains",
+        "explainer",
+        "explanation",
+        "kernels",
+        "methods",
+    }
+    | {"_threads", "core", "models", "pandas", "matplotlib", "plot"},
+    "reporting": PURE | {"core", "explanation", "plot", "PIL"},
     "cli": None,
     "__main__": {"cli"},
     "inquiry": PURE
@@ -69,8 +80,17 @@ ALLOWED = {
     "explainer_table": PURE
     | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query"},
     "batch": PURE
-    | {"explainer", "explanation", "inquiry", "query", "reporting", "storage"}
-    | {"narwhals", "pandas", "pyarrow", "ray", "threadpoolctl", "tqdm"},
+    | {
+        "_threads",
+        "domains",
+        "explainer",
+        "explanation",
+        "inquiry",
+        "query",
+        "reporting",
+        "storage",
+    }
+    | {"narwhals", "pandas", "pyarrow", "ray"},
     "explainer": PURE
     | {"inquiry", "explainer_table"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},

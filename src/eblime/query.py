@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from eblime._progress import Progress, telling
 from eblime._types import FloatArray, IntArray
 from eblime.protocols import Composite, Made, Model, Rendered, RenderingModel, Scene, Scorer
 
 __all__ = ["Asked", "ModelError", "Progress", "ask", "scorer_of"]
-
-Progress = bool | Callable[[int, int], object]
 
 _SIZES = (4, 8, 16, 32, 64, 128, 256)
 _BATCH_BYTES = 64 << 20  # a batch that tunes itself stays below this
@@ -77,7 +76,7 @@ def ask(
     scores[whole] = original[columns]
     scores[first] = opening[1:][:, columns]
     done = int(whole.sum()) + len(first)
-    with _reporting(progress, len(masks)) as report:
+    with telling(progress, len(masks), unit="mask", what="asking the model") as report:
         report(done)
         for rows, answer in answers:
             scores[rows] = answer
@@ -317,25 +316,3 @@ def _checked(
             f"{scores[row, column]}."
         )
     return scores
-
-
-@contextmanager
-def _reporting(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """A function that is told how many masks are answered: a bar, the user's, or none."""
-    if progress is True:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit="mask", desc="asking the model") as bar:
-
-            def advance(done: int) -> None:
-                bar.update(done - bar.n)
-
-            yield advance
-    elif callable(progress):
-
-        def tell(done: int) -> None:
-            progress(done, total)
-
-        yield tell
-    else:
-        yield lambda done: None

@@ -11,7 +11,6 @@ import dataclasses
 import io
 import json
 import os
-import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._files import write_whole
 from eblime.core.empirical import Empirical, PointMass
 from eblime.core.evidence import Evidence
 from eblime.core.lam import FixedLambda, GridLambda
@@ -70,20 +70,12 @@ def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
     writer = _Writer()
     tree = {"schema": SCHEMA, "explanation": writer.encode(explanation)}
     text = json.dumps(tree, allow_nan=True)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-                archive.writestr(_NAME, text)
-                for k, array in enumerate(writer.arrays):
-                    archive.writestr(f"{k}.npy", _array_bytes(array))
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).chmod(0o666 & ~_umask())
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(_NAME, text)
+        for k, array in enumerate(writer.arrays):
+            archive.writestr(f"{k}.npy", _array_bytes(array))
+    write_whole(target, buffer.getvalue())
     return target
 
 
@@ -180,13 +172,6 @@ def _check_schema(tree: Any, source: Path) -> None:
             f"{source} has schema {schema}; this eblime reads up to schema {SCHEMA}. "
             "Update it: pip install -U eblime."
         )
-
-
-def _umask() -> int:
-    """The bits that new files must not have; asking for it means setting it for a moment."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _array_bytes(array: NDArray[Any]) -> bytes:

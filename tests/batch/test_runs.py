@@ -51,20 +51,26 @@ def test_an_input_is_explained_as_by_itself(wanted):
     assert rows["feature"].tolist() == list(alone.scene.columns)
 
 
+def killed_driver(out, workers, engine, seconds):
+    """Begin a run in another process, and kill it and its workers after so many seconds."""
+    driver = subprocess.Popen(
+        [sys.executable, str(HERE / "many.py"), str(out), str(workers), engine],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    time.sleep(seconds)
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.wait()
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
     """Kill -9 at random times; then the rest is done, without loss or duplicates."""
     chance = random.Random(workers)
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
-        driver = subprocess.Popen(
-            [sys.executable, str(HERE / "many.py"), str(out), str(workers), "local"],
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        time.sleep(chance.uniform(0.6, 2.2))
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+        killed_driver(out, workers, "local", chance.uniform(0.6, 2.2))
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
 
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -92,15 +98,7 @@ def test_ray_gives_the_same_numbers(tmp_path, wanted, cluster):
     chance = random.Random(0)
     for attempt in range(max(1, TRIES // 3)):
         out = tmp_path / f"k{attempt}"
-        driver = subprocess.Popen(
-            [sys.executable, str(HERE / "many.py"), str(out), "2", "ray"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        time.sleep(chance.uniform(6, 10))
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.wait()
+        killed_driver(out, 2, "ray", chance.uniform(6, 10))
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
@@ -135,7 +133,7 @@ def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, wanted, monkeyp
             raise OSError(errno.ENOSPC, "No space left on device")
         real(handle)
 
-    monkeypatch.setattr(folder_module.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space left"):
         eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
     assert not list((tmp_path / "r").glob(".*.tmp"))

@@ -178,7 +178,11 @@ def test_hugging_face_text_pipelines_are_known_by_their_task():
 def test_texts_can_be_drawn(kind):
     """Words shaded and underlined, or bars."""
     e = eblime.TextExplainer(model()).explain("dull but $good$ and\r\n\tgood fun")
-    e.plot(kind).figure.canvas.print_figure("/dev/null", format="png")
+    axes = e.plot(kind)
+    axes.figure.canvas.print_figure("/dev/null", format="png")
+    drawn = "".join(text.get_text() for text in (*axes.texts, *axes.get_yticklabels()))
+
+    assert "good" in drawn
 
 
 def test_texts_come_through_files_and_pages(tmp_path):

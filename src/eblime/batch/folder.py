@@ -8,12 +8,12 @@ when the run goes on.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eblime._files import write_whole
 from eblime._version import __version__
 
 __all__ = [
@@ -62,7 +62,7 @@ def open_folder(folder: Path, settings: Mapping[str, Any]) -> None:
                 )
     else:
         manifest = {"schema": SCHEMA, "eblime": __version__, "settings": wanted}
-        _put(folder / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
+        write_whole(folder / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def write_part(folder: Path, part: int, rows: Sequence[Mapping[str, Any]]) -> No
     table = pa.table({name: [row.get(name) for row in rows] for name, _ in COLUMNS}, schema=schema)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
-    _put(part_path(folder, part), sink.getvalue().to_pybytes())
+    write_whole(part_path(folder, part), sink.getvalue().to_pybytes())
 
 
 def done_parts(folder: Path, parts: Sequence[int]) -> set[int]:
@@ -128,20 +128,6 @@ def done_parts(folder: Path, parts: Sequence[int]) -> set[int]:
         except Exception:  # whatever damage makes of a Parquet file
             path.unlink()
     return done
-
-
-def _put(path: Path, content: bytes) -> None:
-    """Write a file under another name, sync it, rename it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _arrow() -> tuple[Any, Any]:

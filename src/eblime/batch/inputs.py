@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["Inputs", "as_inputs"]
+from eblime.domains.image import PHOTO_ENDINGS
 
-_PHOTOS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+__all__ = ["Inputs", "as_inputs"]
 
 
 class Inputs(Protocol):
@@ -127,7 +127,7 @@ def _from_path(path: Path) -> Inputs:
     """Inputs that lie in files."""
     if path.is_dir():
         names = tuple(
-            sorted(p.name for p in path.iterdir() if p.suffix.lower() in (*_PHOTOS, ".txt"))
+            sorted(p.name for p in path.iterdir() if p.suffix.lower() in (*PHOTO_ENDINGS, ".txt"))
         )
         if not names:
             raise ValueError(f"The folder {str(path)!r} has no photo and no .txt file.")

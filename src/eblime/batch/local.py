@@ -12,6 +12,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
+from eblime._threads import one_thread
 from eblime.batch.inputs import Inputs
 from eblime.batch.work import do_part, made_explainer
 
@@ -77,7 +78,7 @@ def _hold(explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: s
         _HELD["explainer"] = made_explainer(explainer)
     except Exception as error:  # told by the first part: here it would only break the pool
         _HELD["error"] = error
-    _bound_threads()
+    one_thread()
 
 
 def _follow() -> None:
@@ -105,15 +106,3 @@ def _do(part: int) -> int:
     if "error" in held:
         raise RuntimeError(f"The explainer cannot be made in a worker: {held['error']}")
     return do_part(held["explainer"], held["inputs"], held["settings"], part, held["folder"])
-
-
-def _bound_threads() -> None:
-    """One thread of linear algebra and of torch a process: together they have the cores."""
-    import sys
-
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        torch.set_num_threads(1)

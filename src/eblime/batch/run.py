@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import numpy as np
 from scipy import special, stats
 
 from eblime._checks import check_choice, check_count, check_level
+from eblime._progress import Progress, telling
 from eblime.batch.folder import done_parts, locked, open_folder, read_manifest
 from eblime.batch.inputs import as_inputs
 from eblime.batch.local import run_local
@@ -38,7 +38,7 @@ def explain_many(
     together: bool = True,
     max_failures: int | None = None,
     about: str | None = None,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: Progress = False,
 ) -> Run:
     """Explain many inputs into a folder; called again, it does what is not done yet.
 
@@ -97,7 +97,7 @@ def explain_many(
     open_folder(folder, settings)
     parts = range(-(-count // part_size))
     run = Run(folder=folder)
-    with locked(folder), _telling(progress, count) as tell:
+    with locked(folder), telling(progress, count, unit="input") as tell:
         done = done_parts(folder, parts)
         todo = [part for part in parts if part not in done]
         failed = len(run.failures()) if done else 0
@@ -229,19 +229,3 @@ def _engine(name: str) -> Any:
     from eblime.batch.on_ray import run_on_ray
 
     return run_on_ray
-
-
-@contextmanager
-def _telling(
-    progress: bool | Callable[[int, int], object], total: int
-) -> Iterator[Callable[[int], object]]:
-    """A progress bar, the user's function, or silence."""
-    if progress is True:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit="input") as bar:
-            yield lambda done: bar.update(done - bar.n)
-    elif callable(progress):
-        yield lambda done: progress(done, total)
-    else:
-        yield lambda done: None

@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["find_photos", "parse_hide", "parse_segmentation", "photo_size", "read_photo"]
+from eblime.domains.image import PHOTO_ENDINGS
 
-_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+__all__ = ["find_photos", "parse_hide", "parse_segmentation", "photo_size", "read_photo"]
 
 
 def find_photos(path: Path) -> list[Path]:
     """The file itself, or the photos of a folder in the order of their names."""
     if path.is_dir():
-        found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _ENDINGS)
+        found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in PHOTO_ENDINGS)
         if not found:
             raise FileNotFoundError(
-                f"The folder {str(path)!r} has no photo ({', '.join(_ENDINGS)})."
+                f"The folder {str(path)!r} has no photo ({', '.join(PHOTO_ENDINGS)})."
             )
         return found
     if not path.is_file():

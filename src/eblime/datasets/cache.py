@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 import urllib.error
 import urllib.request
 from pathlib import Path
+
+from eblime._files import write_whole
 
 __all__ = ["cache_folder", "find", "local_folder"]
 
@@ -74,8 +75,5 @@ def _fetched(url: str, kept: Path, sha256: str | None) -> Path:
             f"{url} is not the file that was expected: its SHA-256 must be {sha256}; got {found}."
         )
     kept.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=kept.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    Path(name).replace(kept)
+    write_whole(kept, content)
     return kept

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
+import io
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._files import write_whole
 from eblime.datasets.cache import cache_folder
 
 __all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier", "weights_digest"]
@@ -93,7 +94,7 @@ def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None
         layers.load_state_dict(torch.load(path, weights_only=True))
     else:
         train(layers)
-        temporary = path.with_suffix(f".{os.getpid()}.tmp")
-        torch.save(layers.state_dict(), temporary)
-        temporary.replace(path)
+        buffer = io.BytesIO()
+        torch.save(layers.state_dict(), buffer)
+        write_whole(path, buffer.getvalue())
     return TorchModel(layers)

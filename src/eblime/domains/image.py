@@ -14,7 +14,9 @@ from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
 
-__all__ = ["ImageScene", "read_image"]
+__all__ = ["PHOTO_ENDINGS", "ImageScene", "read_image"]
+
+PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
 Channels = Literal["auto", "first", "last"]
 

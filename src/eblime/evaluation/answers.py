@@ -7,16 +7,15 @@ that truths are exact and every design, method and seed draws from the same tabl
 from __future__ import annotations
 
 import hashlib
-import os
-import tempfile
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._files import write_whole
 from eblime._types import FloatArray
 from eblime.datasets.cache import cache_folder
 from eblime.designs.masks import bernoulli, exhaustive
@@ -77,8 +76,7 @@ def kept_answers(
         return Answers(scores=np.load(path, allow_pickle=False))
     found = ask()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npy")
-    with os.fdopen(handle, "wb") as file:
-        np.save(file, found.scores, allow_pickle=False)
-    Path(temporary).replace(path)
+    buffer = io.BytesIO()
+    np.save(buffer, found.scores, allow_pickle=False)
+    write_whole(path, buffer.getvalue())
     return found

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from eblime._files import write_whole
+from eblime._progress import Progress, telling
+from eblime._threads import one_thread
 from eblime._version import __version__
 
 __all__ = ["Row", "run_study", "to_table"]
@@ -32,7 +33,7 @@ def run_study(
     *,
     out: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: Progress = False,
 ) -> list[Row]:
     """Rows of every item, those done before read from `out`.
 
@@ -43,12 +44,12 @@ def run_study(
     done = {} if folder is None else _finished(folder, items)
     todo = [item for item in items if item not in done]
     total = len(items)
-    with _telling(progress, total) as tell:
+    with telling(progress, total, unit="item") as tell:
         tell(len(done))
         for item, rows in _results(task, settings, todo, jobs):
             done[item] = rows
             if folder is not None:
-                _write(folder / f"item-{item}.json", json.dumps(rows))
+                write_whole(folder / f"item-{item}.json", json.dumps(rows).encode())
             tell(len(done))
     return [row for item in items for row in done[item]]
 
@@ -70,7 +71,7 @@ def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs:
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        min(jobs, len(todo)), mp_context=context, initializer=_one_thread
+        min(jobs, len(todo)), mp_context=context, initializer=one_thread
     ) as pool:
         waiting = {pool.submit(task, settings, item): item for item in todo}
         try:
@@ -79,18 +80,6 @@ def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-
-
-def _one_thread() -> None:
-    """One thread of linear algebra and of torch a process: together they have the cores."""
-    import scipy.linalg  # noqa: F401  loaded first: only what is loaded can be limited
-    from threadpoolctl import threadpool_limits
-
-    threadpool_limits(1)
-    with suppress(ImportError):
-        import torch
-
-        torch.set_num_threads(1)
 
 
 def _opened(folder: Path, settings: Mapping[str, Any]) -> Path:
@@ -111,7 +100,7 @@ def _opened(folder: Path, settings: Mapping[str, Any]) -> Path:
                 f"{wanted.get(name)!r} now. Take another folder."
             )
     else:
-        _write(path, json.dumps(wanted, indent=1))
+        write_whole(path, json.dumps(wanted, indent=1).encode())
     return folder
 
 
@@ -126,29 +115,3 @@ def _finished(folder: Path, items: Sequence[int]) -> dict[int, list[Row]]:
             except ValueError:
                 continue
     return done
-
-
-def _write(path: Path, text: str) -> None:
-    """Write a file that appears whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".")
-    with os.fdopen(handle, "w", encoding="utf8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    Path(name).replace(path)
-
-
-@contextmanager
-def _telling(
-    progress: bool | Callable[[int, int], object], total: int
-) -> Iterator[Callable[[int], object]]:
-    """A progress bar, the user's function, or silence."""
-    if progress is True:
-        from tqdm import tqdm
-
-        with tqdm(total=total, unit="item") as bar:
-            yield lambda done: bar.update(done - bar.n)
-    elif callable(progress):
-        yield lambda done: progress(done, total)
-    else:
-        yield lambda done: None

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from eblime.explanation import Explanation
+from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import reading_order
-from eblime.reporting.views import AGAINST, FAVOUR, scene_view, text
+from eblime.reporting.views import scene_view, text
 from eblime.reporting.words import cautions, fit_sentence
 
 __all__ = ["fragment"]

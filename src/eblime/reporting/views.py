@@ -12,12 +12,12 @@ import numpy as np
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
+from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
 
 __all__ = ["scene_view", "text"]
 
-FAVOUR, AGAINST = "#009E73", "#D55E00"
 _LONGEST = 640  # pixels of a photo's longer side in a page
 _OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
 
