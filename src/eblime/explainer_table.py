@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -153,8 +153,11 @@ class TabularExplainer:
 
     @property
     def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others."""
-        return inquiry_of(self)
+        """What this explainer shares with the others; smaller batches where progress is told."""
+        shared = inquiry_of(self)
+        if self.progress and self.batch_size is None:
+            return replace(shared, batch_size=512)
+        return shared
 
     def scene(self, row: Any) -> TableSource:
         """A row, read and checked, ready to be perturbed."""

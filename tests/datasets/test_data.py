@@ -95,6 +95,26 @@ def test_photos_are_squares_of_known_classes():
 
 
 @real
+def test_review_sentences_are_explained_by_their_words():
+    """rt-polarity, TF-IDF and logistic regression: a word of praise speaks for praise."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    import eblime
+    from eblime.datasets.text import rt_polarity
+
+    texts, labels = rt_polarity()
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(texts, labels)
+    e = eblime.TextExplainer(model).explain("a gorgeous film, but dull and boring", "praise")
+    mean = dict(zip(e.features, e.posterior.mean, strict=True))
+
+    assert len(texts) == len(labels) == 10_662
+    assert mean["word 'gorgeous'"] > 0.05
+    assert mean["word 'dull'"] < -0.05
+
+
+@real
 def test_drilled_holes_are_where_they_should_be():
     """The echo inside the box is brighter than the patch around it, for each of the eight."""
     if not (Path(REAL) / "ultrasonic" / "PlaneScan3D_PlexiAluFBH.mat").exists():

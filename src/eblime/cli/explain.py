@@ -171,9 +171,13 @@ def explain_tabular(
         "perturb": perturb,
         "labels": None if labels is None else load_labels(labels),
     }
-    explainer = TabularExplainer(loaded, usual, **settings)
+    told: list[Callable[[int, int], None]] = []  # whom to tell of the row at hand
+    explainer = TabularExplainer(
+        loaded, usual, progress=lambda done, total: told[-1](done, total), **settings
+    )
 
     def explain(place: int, progress: Callable[[int, int], None]) -> Explanation:
+        told.append(progress)
         return explainer.explain(table.iloc[place], parse_target(target), seed)
 
     items: list[Item] = [(f"{data.name}, row {k}", f"{data.stem}-row{k}", k) for k in rows]
