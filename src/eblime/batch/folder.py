@@ -104,11 +104,11 @@ def part_path(folder: Path, part: int) -> Path:
     return folder / f"part-{part:06d}.parquet"
 
 
-def write_part(folder: Path, part: int, rows: Sequence[Mapping[str, Any]]) -> None:
+def write_part(folder: Path, part: int, rows: Mapping[str, Sequence[Any]]) -> None:
     """Write a part: whole, or not at all."""
     pa, pq = _arrow()
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
-    table = pa.table({name: [row.get(name) for row in rows] for name, _ in COLUMNS}, schema=schema)
+    table = pa.table(dict(rows), schema=schema)
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     write_whole(part_path(folder, part), sink.getvalue().to_pybytes())

@@ -16,7 +16,7 @@ from eblime.query import Asked, ModelError
 
 __all__ = ["explain_together"]
 
-_ROWS = 65_536  # perturbed inputs in one call
+_ROWS = 16_384  # perturbed inputs in one call
 
 
 def explain_together(

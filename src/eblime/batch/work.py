@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eblime._text import printable
-from eblime.batch.folder import write_part
+from eblime.batch.folder import COLUMNS, write_part
 from eblime.batch.inputs import Inputs
 from eblime.batch.together import explain_together
 from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
@@ -45,7 +45,7 @@ def do_part(
     size = settings["part_size"]
     numbers = range(part * size, min((part + 1) * size, settings["count"]))
     found = _explained(explainer, inputs, settings, numbers)
-    rows: list[dict[str, Any]] = []
+    rows: dict[str, list[Any]] = {column: [] for column, _ in COLUMNS}
     failed = 0
     for number in numbers:
         name, result = inputs.name(number), found[number]
@@ -53,10 +53,12 @@ def do_part(
             failed += 1
             words = " ".join(str(result).split()) or "no word"
             told = printable(f"{type(result).__name__}: {words}")
-            rows.append({"input": number, "name": name, "error": told})
+            known = {"input": number, "name": name, "error": told}
+            for column, values in rows.items():
+                values.append(known.get(column))
             continue
         for explanation in result:
-            rows += _rows(explanation, number, name, settings["prob"])
+            _add_rows(rows, explanation, number, name, settings["prob"])
             if settings["keep"]:
                 place = folder / "explanations" / f"{number}-{explanation.target}.eblime"
                 place.parent.mkdir(exist_ok=True)
@@ -115,15 +117,19 @@ def _together(
     }
 
 
-def _rows(explanation: Explanation, number: int, name: str, prob: float) -> list[dict[str, Any]]:
-    """One row a feature."""
+def _add_rows(
+    rows: dict[str, list[Any]], explanation: Explanation, number: int, name: str, prob: float
+) -> None:
+    """One more row for each feature."""
     post = explanation.posterior
-    nothing: list[float | None] = [None] * post.n_features
-    low, high = (
-        (end.tolist() for end in post.interval(prob).T) if post.has_spread else (nothing, nothing)
-    )
-    sd = post.sd.tolist() if post.has_spread else nothing
-    sign = post.prob_positive().tolist() if post.has_spread else nothing
+    count = post.n_features
+    nothing: list[float | None] = [None] * count
+    spread: tuple[list[Any], ...] = (nothing, nothing, nothing, nothing)
+    if post.has_spread:
+        ends = post.interval(prob)
+        spread = tuple(
+            entry.tolist() for entry in (post.sd, ends[:, 0], ends[:, 1], post.prob_positive())
+        )
     shared = {
         "input": number,
         "name": name,
@@ -133,18 +139,13 @@ def _rows(explanation: Explanation, number: int, name: str, prob: float) -> list
         "r2": post.r2,
         "ess": post.ess,
         "n_masks": post.n_masks,
+        "error": None,
     }
+    for column, value in shared.items():
+        rows[column] += [value] * count
     columns = getattr(explanation.scene, "columns", explanation.features)
-    return [
-        {
-            **shared,
-            "feature": str(columns[j]),
-            "place": j,
-            "mean": float(post.mean[j]),
-            "sd": sd[j],
-            "low": low[j],
-            "high": high[j],
-            "prob_positive": sign[j],
-        }
-        for j in range(post.n_features)
-    ]
+    rows["feature"] += map(str, columns)
+    rows["place"] += range(count)
+    rows["mean"] += post.mean.tolist()
+    for column, values in zip(("sd", "low", "high", "prob_positive"), spread, strict=True):
+        rows[column] += values

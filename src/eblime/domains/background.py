@@ -68,15 +68,11 @@ class Background:
 
     def same(self, row: Sequence[Any]) -> NDArray[np.bool_]:
         """Whether the rows of the background share the row's bins, by feature, (p, n)."""
-        codes = [
-            int(column.code([value])[0]) for column, value in zip(self.columns, row, strict=True)
-        ]
-        return np.stack(
-            [
-                np.all([self.columns[c].codes == codes[c] for c in feature.columns], axis=0)
-                for feature in self.features
-            ]
-        )
+        found = np.ones((len(self.features), self.n_rows), dtype=bool)
+        for shared, feature in zip(found, self.features, strict=True):
+            for c in feature.columns:
+                shared &= self.columns[c].codes == self.columns[c].code(row[c])
+        return found
 
     def label(self, feature: Feature, row: Sequence[Any], continuous: bool) -> str:
         """A feature as people read it: its bin, its value, or the values of a group."""
@@ -220,7 +216,7 @@ def _check_value(column: Column, value: Any) -> None:
         if not stamp and not np.isfinite(float(value)):
             raise ValueError(f"Column {column.name!r} must be finite in the row; got {value!r}.")
         return
-    code = int(column.code([value])[0])
+    code = column.code(value)
     if code == -1 and not (column.codes == -1).any():
         raise ValueError(
             f"Column {column.name!r} is missing in the row, and never is in the background: there "

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,16 @@ class Column:
     edges: FloatArray | None  # bins of numbers: up to and including each edge, as in lime
     places: Mapping[Any, int] | None  # category -> bin
     times: bool = False  # numbers are nanoseconds
+    alone: Mapping[int, float] = field(default_factory=dict)  # bin -> the one number it holds
 
-    def code(self, values: Sequence[Any] | NDArray[Any]) -> IntArray:
-        """The bins of other values; -2 for a category that the background does not have."""
+    def code(self, value: Any) -> int:
+        """The bin of another value; -2 for a category that the background does not have."""
+        if is_missing(value):
+            return -1
         if self.edges is not None:
-            numbers = np.array([as_number(value) for value in values])
-            return np.where(np.isnan(numbers), -1, np.searchsorted(self.edges, numbers))
+            return bisect_left(self.edges, as_number(value))
         assert self.places is not None
-        return np.array(
-            [-1 if is_missing(v) else self.places.get(_plain(v), -2) for v in values], dtype=np.intp
-        )
+        return self.places.get(_plain(value), -2)
 
     def label(self, value: Any) -> str:
         """What people call the bin of a value, such as `30 < age <= 45` or `job = cook`."""
@@ -49,10 +50,8 @@ class Column:
             return f"{self.name} is missing"
         if self.edges is None:
             return f"{self.name} = {_plain(value)}"
-        assert self.numbers is not None
-        place = int(self.code([value])[0])
-        held, own = self.numbers[self.codes == place], as_number(value)
-        if held.size and (held == own).all():
+        place, own = self.code(value), as_number(value)
+        if self.alone.get(place) == own:
             return f"{self.name} = {self._written(own)}"
         low = self._written(self.edges[place - 1]) if place > 0 else None
         high = self._written(self.edges[place]) if place < len(self.edges) else None
@@ -110,7 +109,15 @@ def cut_number(
             raise ValueError(f"`bins` of {name!r} must be a list of finite edges; got {spec!r}.")
     edges = np.unique(edges)
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
-    return Column(name=name, codes=codes, numbers=values, edges=edges, places=None, times=times)
+    return Column(
+        name=name,
+        codes=codes,
+        numbers=values,
+        edges=edges,
+        places=None,
+        times=times,
+        alone=_alone(values, codes),
+    )
 
 
 def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> FloatArray:
@@ -138,6 +145,19 @@ def short(value: Any) -> str:
     if number == round(number) and abs(number) < 1e7:
         return str(round(number))
     return f"{number:.4g}"
+
+
+def _alone(values: FloatArray, codes: IntArray) -> dict[int, float]:
+    """Bins that hold one number only, and that number."""
+    order = np.argsort(codes, kind="stable")
+    places, starts = np.unique(codes[order], return_index=True)
+    low = np.minimum.reduceat(values[order], starts)
+    high = np.maximum.reduceat(values[order], starts)
+    return {
+        int(place): float(number)
+        for place, number, most in zip(places, low, high, strict=True)
+        if number == most
+    }
 
 
 def _labels_of(values: FloatArray, labels: NDArray[Any] | None) -> NDArray[Any]:

@@ -70,8 +70,9 @@ def draw_by_user(
     for j, feature in enumerate(background.features):
         inside = np.ones(n + 1, dtype=bool)
         for c in feature.columns:
-            codes = background.columns[c].code(joined.column(c)[0][itself:])
-            inside &= codes == background.columns[c].code([row[c]])[0]
+            column = background.columns[c]
+            codes = [column.code(value) for value in joined.column(c)[0][itself:]]
+            inside &= np.array(codes) == column.code(row[c])
         masks[:, j] = inside
         if continuous and feature.scale is not None:
             mean, sd = feature.scale
