@@ -90,7 +90,7 @@ ALLOWED = {
         "reporting",
         "storage",
     }
-    | {"narwhals", "pandas", "pyarrow", "ray"},
+    | {"PIL", "fsspec", "narwhals", "pandas", "pyarrow", "ray"},
     "explainer": PURE
     | {"inquiry", "explainer_table"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},

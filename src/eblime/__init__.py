@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from eblime._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from eblime.batch.results import open_run as open_run
     from eblime.batch.run import explain_many as explain_many
-    from eblime.batch.run import open_run as open_run
     from eblime.core.empirical import NoSpreadError as NoSpreadError
     from eblime.core.posterior import Posterior as Posterior
     from eblime.explainer import ImageExplainer as ImageExplainer
@@ -51,7 +51,7 @@ _HOMES = {
     "PublishedGrid": "eblime.methods.eblime",
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",
-    "open_run": "eblime.batch.run",
+    "open_run": "eblime.batch.results",
     "load": "eblime.storage",
     "fit_targets": "eblime.methods.regression",
     "report": "eblime.reporting.page",

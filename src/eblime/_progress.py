@@ -13,14 +13,20 @@ Progress = bool | Callable[[int, int], object]
 @contextmanager
 def telling(
     progress: Progress, total: int, *, unit: str, what: str | None = None
-) -> Iterator[Callable[[int], object]]:
-    """A function that is told how many of `total` are done."""
+) -> Iterator[Callable[..., object]]:
+    """A function that is told how many of `total` are done, and how many of them failed."""
     if progress is True:
         from tqdm import tqdm
 
         with tqdm(total=total, unit=unit, desc=what) as bar:
-            yield lambda done: bar.update(done - bar.n)
+
+            def tell(done: int, failed: int = 0) -> None:
+                if failed:
+                    bar.set_postfix(failed=failed, refresh=False)
+                bar.update(done - bar.n)
+
+            yield tell
     elif callable(progress):
-        yield lambda done: progress(done, total)
+        yield lambda done, failed=0: progress(done, total)
     else:
-        yield lambda done: None
+        yield lambda done, failed=0: None

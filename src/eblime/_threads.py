@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["few_threads", "one_thread"]
+__all__ = ["available_cores", "few_threads", "limit_threads"]
 
 _SMALL = 2e8  # multiplications below which one thread is as fast
 
@@ -28,19 +28,28 @@ def few_threads(work: float) -> Iterator[None]:
         yield
 
 
-def one_thread() -> None:
-    """One thread of linear algebra and of torch in this process: several processes share the cores.
+def available_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
-    Only what is loaded can be limited, so that NumPy's and SciPy's libraries are loaded first.
+
+def limit_threads(count: int = 1) -> None:
+    """So many threads of linear algebra, torch and onnxruntime here: processes share the cores.
+
+    What is loaded later reads the environment; what is loaded already is told, once NumPy's and
+    SciPy's libraries are there.
     """
-    os.environ["OMP_NUM_THREADS"] = "1"  # read by what is loaded later, such as torch
+    for name in ("OMP_NUM_THREADS", "EBLIME_THREADS"):
+        os.environ[name] = str(count)
     import scipy.linalg  # noqa: F401
     from threadpoolctl import threadpool_limits
 
-    threadpool_limits(1)
+    threadpool_limits(count)
     torch = sys.modules.get("torch")
     if torch is not None:
-        torch.set_num_threads(1)
+        torch.set_num_threads(count)
 
 
 @lru_cache(maxsize=1)

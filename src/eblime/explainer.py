@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from eblime._checks import check_choice
 from eblime._types import RNGLike
 from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, read_image
+from eblime.domains.image import Channels, ImageScene, read_image
 from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.domains.text import TextScene, Tokens, read_text
 from eblime.explainer_table import TabularExplainer
@@ -113,10 +113,18 @@ class ImageExplainer:
         return self._inquire(image, targets, rng)
 
     def _inquire(self, image: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
-        scene = read_image(
+        return self.inquiry.explain(self.scene(image), targets, rng)
+
+    @property
+    def inquiry(self) -> Inquiry:
+        """What this explainer shares with the others."""
+        return inquiry_of(self)
+
+    def scene(self, image: Any) -> ImageScene:
+        """An image, read and cut."""
+        return read_image(
             image, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-        return inquiry_of(self).explain(scene, targets, rng)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,7 @@ class Inquiry:
     progress: Progress
     labels: Labels | None
     about: Mapping[str, Any]  # how the input was read, for people to know
+    steady: bool = False  # the size of batches must not depend on how fast they are
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is seen."""
@@ -63,16 +64,26 @@ class Inquiry:
         generator = np.random.default_rng(rng)
         _check_targets(targets, self.labels)
         plan = self.plan(scene, generator)
+        return self.conclude(plan, self.ask(plan, targets), generator, rng, start)
+
+    def ask(self, plan: Plan, targets: Any) -> Asked:
+        """What the model answers for the perturbed inputs, and for the input itself."""
         with scorer_of(as_model(self.model), plan.asked) as scorer:
-            asked = ask(
+            return ask(
                 scorer,
                 plan.requests,
                 lambda original: columns_of(targets, original, self.labels),
                 batch_size=self.batch_size,
                 progress=self.progress,
                 itself=plan.itself,
+                steady=self.steady,
             )
-        return self.conclude(plan, asked, generator, rng, start)
+
+    def original(self, scene: Scene | Source) -> FloatArray:
+        """What the model answers for the input itself: one call with one input."""
+        plan = self.plan(scene, np.random.default_rng(0))
+        alone = replace(plan, requests=plan.requests[:0])
+        return replace(self, progress=False).ask(alone, 1).original
 
     def conclude(
         self, plan: Plan, asked: Asked, generator: np.random.Generator, rng: RNGLike, start: float

@@ -58,15 +58,17 @@ def ask(
     batch_size: int | None,
     progress: Progress,
     itself: float = 1.0,
+    steady: bool = False,
 ) -> Asked:
     """Scores of every mask for some outputs, which `choose` picks from the input's own answer.
 
     The input itself is asked with the first batch, which warms the model up and is not timed.
-    Masks that show all, every entry being `itself`, are not asked again.
+    Masks that show all, every entry being `itself`, are not asked again. A `steady` size of batches
+    is not tuned: a network's last digits can depend on it, and must not on how fast a machine is.
     """
     whole = (masks == itself).all(axis=1)
     todo = np.flatnonzero(~whole)
-    tuner = _Tuner(scorer, batch_size)
+    tuner = _Tuner(scorer, batch_size, steady)
     columns: list[int] = []
     answers = _answers(scorer, masks, todo, tuner, columns, itself)
     first, opening = next(answers)
@@ -194,9 +196,11 @@ class _Tuner:
     first of its size), and a size that memory does not hold is given up.
     """
 
-    def __init__(self, scorer: Scorer, batch_size: int | None) -> None:
+    def __init__(self, scorer: Scorer, batch_size: int | None, steady: bool) -> None:
         sizes = scorer.sizes if batch_size is None else (batch_size,)
-        self._ways = [(sizes[0], way) for way in range(1, scorer.ways)]
+        if steady:
+            sizes = (sizes[len(sizes) // 2],)
+        self._ways = [] if steady else [(sizes[0], way) for way in range(1, scorer.ways)]
         self._larger = list(sizes[1:])
         self._best = self._before = np.inf  # seconds an input: now, and before this size
         self._winner = self.choice = (sizes[0], 0)

@@ -33,7 +33,7 @@ from eblime.domains.tabular import TableScene
 from eblime.domains.text import TextScene
 from eblime.explanation import Explanation
 
-__all__ = ["SCHEMA", "NewerSchemaError", "load", "save"]
+__all__ = ["SCHEMA", "NewerSchemaError", "load", "packed", "save", "unpacked"]
 
 SCHEMA = 1
 _NAME = "explanation.json"
@@ -67,6 +67,12 @@ class NewerSchemaError(ValueError):
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
     """Write an explanation to one file; the file appears whole or not at all."""
     target = Path(path)
+    write_whole(target, packed(explanation))
+    return target
+
+
+def packed(explanation: Explanation) -> bytes:
+    """An explanation as the content of a file."""
     writer = _Writer()
     tree = {"schema": SCHEMA, "explanation": writer.encode(explanation)}
     text = json.dumps(tree, allow_nan=True)
@@ -75,21 +81,25 @@ def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
         archive.writestr(_NAME, text)
         for k, array in enumerate(writer.arrays):
             archive.writestr(f"{k}.npy", _array_bytes(array))
-    write_whole(target, buffer.getvalue())
-    return target
+    return buffer.getvalue()
 
 
 def load(path: str | os.PathLike[str]) -> Explanation:
     """Read an explanation that `Explanation.save` wrote."""
     source = Path(path)
+    return unpacked(source.read_bytes(), source)
+
+
+def unpacked(content: bytes, source: object) -> Explanation:
+    """The explanation of such content; errors speak of its source."""
     try:
-        with zipfile.ZipFile(source) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             tree = json.loads(archive.read(_NAME))
             _check_schema(tree, source)
             count = sum(name.endswith(".npy") for name in archive.namelist())
             arrays = [_read_array(archive.read(f"{k}.npy")) for k in range(count)]
         found = _Reader(arrays).decode(tree["explanation"])
-    except (FileNotFoundError, IsADirectoryError, PermissionError, NewerSchemaError):
+    except NewerSchemaError:
         raise
     except Exception as error:  # whatever damage makes of zip, JSON and arrays
         raise ValueError(
@@ -164,7 +174,7 @@ class _Reader:
         return made
 
 
-def _check_schema(tree: Any, source: Path) -> None:
+def _check_schema(tree: Any, source: object) -> None:
     """Refuse what a later eblime wrote."""
     schema = tree["schema"]
     if schema > SCHEMA:

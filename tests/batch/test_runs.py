@@ -15,8 +15,8 @@ import pytest
 from many import ROWS, make, make_deadly
 
 import eblime
-from eblime.batch import folder as folder_module
 from eblime.batch.overview import overview
+from eblime.batch.place import Place
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 HERE = Path(__file__).parent
@@ -215,7 +215,7 @@ def test_what_would_change_the_numbers_is_refused(tmp_path):
     with pytest.raises(ValueError, match="another 'inputs'"):
         eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     with (
-        folder_module.locked(tmp_path / "r"),
+        Place.of(tmp_path / "r").locked(),
         pytest.raises(RuntimeError, match="another process"),
     ):
         eblime.explain_many(make(), ROWS[:8], tmp_path / "r", part_size=4)
@@ -267,13 +267,13 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main(words.split())
         assert ended.value.code == code, words
-    assert "without masks" in capsys.readouterr().err
+    assert "No such option: --masks" in capsys.readouterr().err
     assert (tmp_path / "run" / "report.html").exists()
 
 
 def test_the_folded_normal_is_right(rng):
     """Mean and variance of |x| against draws."""
-    from eblime.batch.run import _folded
+    from eblime.batch.results import _folded
 
     mean, sd = np.array([0.0, 0.5, -2.0, 1.0]), np.array([1.0, 1.0, 0.3, 0.0])
     draws = np.abs(mean + sd * rng.standard_normal((200_000, 4)))

@@ -8,21 +8,20 @@ when the run goes on.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from typing import Any
 
-from eblime._files import write_whole
 from eblime._version import __version__
+from eblime.batch.place import Place, arrow
 
 __all__ = [
     "COLUMNS",
     "SCHEMA",
+    "check_manifest",
     "done_parts",
-    "locked",
-    "open_folder",
-    "part_path",
+    "part_names",
     "read_manifest",
     "write_part",
 ]
@@ -48,50 +47,39 @@ COLUMNS = (
 )
 
 
-def open_folder(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Make the folder of a run, or check that it is the folder of this one."""
-    folder.mkdir(parents=True, exist_ok=True)
+def check_manifest(folder: Place, settings: Mapping[str, Any]) -> None:
+    """Write what the run is about, or check that the folder is the folder of this run."""
     wanted = json.loads(json.dumps(dict(settings)))
-    if (folder / "manifest.json").exists():
-        known = read_manifest(folder)["settings"]
-        for name in sorted({*known, *wanted}):
-            if known.get(name) != wanted.get(name):
-                raise ValueError(
-                    f"{folder} is a run with another {name!r}: {known.get(name)!r} there, "
-                    f"{wanted.get(name)!r} now. Take another folder, or the settings it has."
-                )
-    else:
-        manifest = {"schema": SCHEMA, "eblime": __version__, "settings": wanted}
-        write_whole(folder / "manifest.json", (json.dumps(manifest, indent=1) + "\n").encode())
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """One driver a folder; the lock goes with its process, however that ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks here: one driver is the user's own care
-        yield
+    if (folder / "manifest.json").kind() == "nothing":
+        manifest = {
+            "schema": SCHEMA,
+            "settings": wanted,
+            "versions": {
+                "eblime": __version__,
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
+            },
+        }
+        (folder / "manifest.json").write((json.dumps(manifest, indent=1) + "\n").encode())
         return
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RuntimeError(f"{folder} is being written by another process.") from error
-        for left in folder.glob(".*.tmp"):  # what a crash left
-            left.unlink(missing_ok=True)
-        yield
+    known = read_manifest(folder)["settings"]
+    for name in sorted({*known, *wanted}):
+        if known.get(name) != wanted.get(name):
+            raise ValueError(
+                f"{folder} is a run with another {name!r}: {known.get(name)!r} there, "
+                f"{wanted.get(name)!r} now. Take another folder, or the settings it has."
+            )
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Place) -> dict[str, Any]:
     """What a run is about."""
-    path = folder / "manifest.json"
-    if not path.exists():
+    place = folder / "manifest.json"
+    if place.kind() != "file":
         raise FileNotFoundError(f"{folder} is no run: it has no manifest.json.")
     try:
-        found = json.loads(path.read_text(encoding="utf8"))
+        found = json.loads(place.read())
     except ValueError as error:
-        raise ValueError(f"{path} is damaged: {error}.") from error
+        raise ValueError(f"{place} is damaged: {error}.") from error
     if found.get("schema", 0) > SCHEMA:
         raise ValueError(
             f"{folder} has schema {found['schema']}; this eblime reads up to {SCHEMA}. Update it."
@@ -99,42 +87,37 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def part_path(folder: Path, part: int) -> Path:
-    """Where a part is."""
-    return folder / f"part-{part:06d}.parquet"
+def part_names(folder: Place) -> list[str]:
+    """The files of the parts that are there, in their order."""
+    return [name for name in folder.files() if name.startswith("part-")]
 
 
-def write_part(folder: Path, part: int, rows: Mapping[str, Sequence[Any]]) -> None:
+def write_part(folder: Place, part: int, rows: Mapping[str, Sequence[Any]]) -> None:
     """Write a part: whole, or not at all."""
-    pa, pq = _arrow()
+    pa, pq = arrow()
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
-    table = pa.table(dict(rows), schema=schema)
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink)
-    write_whole(part_path(folder, part), sink.getvalue().to_pybytes())
+    pq.write_table(pa.table(dict(rows), schema=schema), sink)
+    (folder / _name(part)).write(sink.getvalue().to_pybytes())
 
 
-def done_parts(folder: Path, parts: Sequence[int]) -> set[int]:
+def done_parts(folder: Place, parts: Sequence[int]) -> set[int]:
     """Parts that are there and whole; one that is cut short is taken away and done again."""
-    _, pq = _arrow()
-    done = set()
+    _, pq = arrow()
+    there, done = set(part_names(folder)), set()
     for part in parts:
-        path = part_path(folder, part)
-        if not path.exists():
+        if _name(part) not in there:
             continue
+        place = folder / _name(part)
+        system, path = place.open()
         try:
-            pq.read_metadata(path)
+            pq.read_metadata(path, filesystem=system)
             done.add(part)
         except Exception:  # whatever damage makes of a Parquet file
-            path.unlink()
+            place.remove()
     return done
 
 
-def _arrow() -> tuple[Any, Any]:
-    """pyarrow, or a word on where to get it."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
-    return pa, pq
+def _name(part: int) -> str:
+    """The file of a part."""
+    return f"part-{part:06d}.parquet"

@@ -1,17 +1,22 @@
-"""What a run is about: a folder of images, a table, lines of text, or any sequence."""
+"""What a run is about: a folder of files, a table, lines of text, a sequence, or a stream."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Protocol
 
-from eblime.domains.image import PHOTO_ENDINGS
+from eblime.batch.files import find_files
+from eblime.batch.parquet import open_parquet
+from eblime.batch.place import Place
+from eblime.batch.spool import content, is_frame, spool
 
-__all__ = ["Inputs", "as_inputs"]
+__all__ = ["Inputs", "Stream", "as_inputs"]
+
+_CHUNK = 4096 * 12  # rows of a .csv file that are read at once
 
 
 class Inputs(Protocol):
@@ -33,40 +38,6 @@ class Inputs(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Files:
-    """The photos or .txt files of a folder, in the order of their names."""
-
-    folder: str
-    names: tuple[str, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Names and contents; a file that cannot be read counts by its name."""
-        found = hashlib.sha256()
-        for name in self.names:
-            found.update(name.encode("utf8", "surrogateescape"))
-            try:
-                found.update(hashlib.sha256((Path(self.folder) / name).read_bytes()).digest())
-            except OSError:
-                continue
-        return found.hexdigest()[:16]
-
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def name(self, number: int) -> str:
-        """Its file name."""
-        return self.names[number]
-
-    def get(self, number: int) -> Any:
-        """A text, or the path of a photo, which the explainer reads."""
-        path = Path(self.folder) / self.names[number]
-        if path.suffix.lower() == ".txt":
-            return path.read_bytes().decode("utf8")
-        return path
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listed:
     """Rows of a frame or an array, or any sequence."""
@@ -77,14 +48,11 @@ class Listed:
     def fingerprint(self) -> str:
         """Their contents."""
         found = hashlib.sha256(str(len(self)).encode())
-        if hasattr(self.values, "iloc"):
-            from pandas.util import hash_pandas_object
-
-            found.update(",".join(map(str, self.values.columns)).encode())
-            found.update(hash_pandas_object(self.values.astype(str)).to_numpy().tobytes())
+        if is_frame(self.values):
+            found.update(content(self.values))
             return found.hexdigest()[:16]
         for number in range(len(self)):
-            found.update(_content(self.get(number)))
+            found.update(content(self.get(number)))
         return found.hexdigest()[:16]
 
     def __len__(self) -> int:
@@ -103,71 +71,131 @@ class Listed:
         return self.values[number]
 
 
-def as_inputs(given: Any) -> Inputs:
-    """Understand inputs: a folder, a .csv, .parquet or .jsonl file, a frame, an array, a list."""
-    if isinstance(given, (str, Path)):
-        return _from_path(Path(given))
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Stream:
+    """Inputs that come one after another, as (name or None, input), or as frames."""
+
+    entries: Iterable[tuple[str | None, Any]]
+
+    def laid_down(self, folder: Place) -> Inputs:
+        """The inputs by number, in the folder of the run."""
+        return spool(self.entries, folder)
+
+
+def as_inputs(given: Any) -> Inputs | Stream:
+    """Understand inputs: folder, file, frame, array, list, anything iterable, Ray Dataset."""
+    if isinstance(given, (str, os.PathLike, Place)):
+        return _from_place(Place.of(given))
     if hasattr(given, "fingerprint") and hasattr(given, "get"):
         return given  # type: ignore[no-any-return]
+    if type(given).__module__.startswith("ray.data"):
+        return Stream(entries=_of_ray(given))
     if hasattr(given, "shape") or isinstance(given, Sequence):
-        found: Inputs = Listed(values=given)
-    elif hasattr(given, "__iter__"):
-        found = Listed(values=list(given))
-    else:
-        raise TypeError(
-            "`inputs` must be a folder, a file, a frame, an array or a list; "
-            f"got {type(given).__name__}."
-        )
-    if len(found) == 0:
-        raise ValueError("`inputs` must not be empty.")
-    return found
-
-
-def _from_path(path: Path) -> Inputs:
-    """Inputs that lie in files."""
-    if path.is_dir():
-        names = tuple(
-            sorted(p.name for p in path.iterdir() if p.suffix.lower() in (*PHOTO_ENDINGS, ".txt"))
-        )
-        if not names:
-            raise ValueError(f"The folder {str(path)!r} has no photo and no .txt file.")
-        return Files(folder=str(path), names=names)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no folder or file {str(path)!r}.")
-    suffix = path.suffix.lower()
-    if suffix == ".jsonl":
-        return as_inputs(_json_lines(path))
-    if suffix in (".csv", ".parquet"):
-        import pandas as pd
-
-        return as_inputs(pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path))
-    raise ValueError(
-        f"`inputs` must be a folder, or a .csv, .parquet or .jsonl file; got {str(path)!r}."
+        found = Listed(values=given)
+        if len(found) == 0:
+            raise ValueError("`inputs` must not be empty.")
+        return found
+    if hasattr(given, "__iter__"):
+        return Stream(entries=((None, entry) for entry in given))
+    raise TypeError(
+        "`inputs` must be a folder, a file, a frame, an array, a list, something to iterate over, "
+        f"or a Ray Dataset; got {type(given).__name__}."
     )
 
 
-def _json_lines(path: Path) -> list[str]:
-    """Texts, one JSON string or object with a "text" a line."""
-    texts = []
-    for number, line in enumerate(path.read_text(encoding="utf8").split("\n"), start=1):
-        if not line.strip():
-            continue
+def _from_place(place: Place) -> Inputs | Stream:
+    """Inputs that lie in files."""
+    kind = place.kind()
+    if kind == "nothing":
+        raise FileNotFoundError(f"There is no folder or file {str(place)!r}.")
+    if kind == "folder":
+        tables = [name for name in place.files() if name.endswith(".parquet")]
+        if tables:
+            return _filled(open_parquet([place / name for name in tables]), place)
+        return find_files(place)
+    if place.suffix == ".parquet":
+        return _filled(open_parquet([place]), place)
+    if place.suffix == ".jsonl":
+        return Stream(entries=_json_lines(place))
+    if place.suffix in (".csv", ".tsv"):
+        return Stream(entries=_csv(place))
+    raise ValueError(
+        f"`inputs` must be a folder, or a .csv, .tsv, .parquet or .jsonl file; got {str(place)!r}."
+    )
+
+
+def _filled(found: Inputs, place: Place) -> Inputs:
+    """Refuse a table without rows."""
+    if len(found) == 0:
+        raise ValueError(f"{place} must have at least one row.")
+    return found
+
+
+def _csv(place: Place) -> Iterator[tuple[None, Any]]:
+    """The rows of a table in frames; read twice, so that a column is of one kind throughout."""
+    kinds: dict[str, set[str]] = {}
+    for frame in _csv_frames(place, None):
+        for name, kind in frame.dtypes.items():
+            kinds.setdefault(name, set()).add(str(kind))
+    settled = {name: _kind(found) for name, found in kinds.items()}
+    for frame in _csv_frames(place, settled):
+        yield None, frame
+
+
+def _csv_frames(place: Place, kinds: dict[str, str] | None) -> Iterator[Any]:
+    """Some rows of a table at a time."""
+    import pandas as pd
+
+    system, path = place.open()
+    with system.open_input_stream(path) as stream:
         try:
-            found = json.loads(line)
-            texts.append(found["text"] if isinstance(found, dict) else found)
-        except (ValueError, KeyError) as error:
-            raise ValueError(
-                f'{path}, line {number}, must be a JSON string or an object with a "text".'
-            ) from error
-    return texts
+            separator = "\t" if place.suffix == ".tsv" else ","
+            reading = pd.read_csv(stream, sep=separator, dtype=kinds, chunksize=_CHUNK)
+            with reading as frames:
+                yield from frames
+        except (ValueError, UnicodeDecodeError) as error:
+            raise ValueError(f"{str(place)!r} cannot be read as a table: {error}") from error
 
 
-def _content(entry: Any) -> bytes:
-    """What an input holds, as bytes that are the same in every process."""
-    if hasattr(entry, "toarray"):
-        entry = entry.toarray()
-    if hasattr(entry, "tobytes"):  # arrays and pictures
-        return str(getattr(entry, "shape", "")).encode() + bytes(entry.tobytes())
-    if isinstance(entry, Path):
-        return entry.read_bytes() if entry.is_file() else str(entry).encode()
-    return json.dumps(entry, default=str, sort_keys=True).encode()
+def _kind(found: set[str]) -> str:
+    """The kind of a column whose pieces look so."""
+    if len(found) == 1:
+        return found.pop()
+    return "float64" if found <= {"int64", "float64"} else "object"
+
+
+def _json_lines(place: Place) -> Iterator[tuple[None, Any]]:
+    """Texts, or rows: a JSON string, or an object, whose "text" counts where it has one, a line."""
+    import io
+
+    system, path = place.open()
+    with io.TextIOWrapper(system.open_input_stream(path), encoding="utf8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if not line.strip():
+                continue
+            try:
+                found = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{place}, line {number}, must be JSON: {error}.") from error
+            if not isinstance(found, (str, dict)):
+                raise ValueError(f"{place}, line {number}, must be a string or an object.")
+            yield None, found.get("text", found) if isinstance(found, dict) else found
+
+
+def _of_ray(dataset: Any) -> Iterator[tuple[str | None, Any]]:
+    """The rows of a Ray Dataset in their order: a text or an image by its column, else the row."""
+    from ray.data import DataContext
+
+    options = DataContext.get_current().execution_options
+    before, options.preserve_order = options.preserve_order, True
+    try:
+        for row in dataset.iter_rows():
+            name = None if row.get("path") is None else str(row["path"])
+            for column in ("image", "text"):
+                if column in row:
+                    yield name, row[column]
+                    break
+            else:
+                yield None, next(iter(row.values())) if len(row) == 1 else row
+    finally:
+        options.preserve_order = before

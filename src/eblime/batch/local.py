@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -12,14 +13,16 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
-from eblime._threads import one_thread
+from eblime._threads import available_cores, limit_threads
 from eblime.batch.inputs import Inputs
-from eblime.batch.work import do_part, made_explainer
+from eblime.batch.place import Place
+from eblime.batch.work import Worker, on_gpu
 
-__all__ = ["run_local"]
+__all__ = ["check_travels", "run_local", "sensible_workers"]
 
 _TRIES = 3
-_HELD: dict[str, Any] = {}  # in a worker process: its explainer and inputs
+_MEMORY = 1 << 30  # bytes that a process with a model of its own is taken to need
+_HELD: dict[str, Any] = {}  # in a worker process: the worker, or why there is none
 
 
 def run_local(
@@ -27,16 +30,17 @@ def run_local(
     inputs: Inputs,
     settings: Mapping[str, Any],
     parts: Sequence[int],
-    folder: Path,
+    folder: Place,
     workers: int,
 ) -> Iterator[tuple[int, int]]:
     """Do parts, and tell of each (part, inputs that failed) as it is done."""
     if workers == 1:
-        made = made_explainer(explainer)
+        worker = Worker.begin(explainer, inputs, settings, folder)
         for part in parts:
-            yield part, do_part(made, inputs, settings, part, folder)
+            yield part, worker.do(part)
         return
-    _check_travels(explainer)
+    check_travels(explainer)
+    threads = max(1, available_cores() // workers)
     todo, tries = list(parts), dict.fromkeys(parts, 0)
     while todo:
         context = multiprocessing.get_context("spawn")
@@ -44,7 +48,7 @@ def run_local(
             min(workers, len(todo)),
             mp_context=context,
             initializer=_hold,
-            initargs=(explainer, inputs, dict(settings), str(folder)),
+            initargs=(explainer, inputs, dict(settings), folder, threads),
         )
         waiting: dict[Future[int], int] = {}
         try:
@@ -69,16 +73,38 @@ def run_local(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _hold(explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: str) -> None:
-    """Begin a worker: one thread, the explainer made once, no life after the driver."""
-    threading.Thread(target=_follow, daemon=True).start()
-    os.environ["EBLIME_THREADS"] = "1"  # for models that bring threads of their own
-    _HELD.update(inputs=inputs, settings=settings, folder=Path(folder))
+def sensible_workers(explainer: Any, parts: int) -> int:
+    """As many processes as cores, memory and parts have room for; one where a GPU does the work."""
+    if on_gpu(explainer) or _gpu_here(explainer):
+        return 1
+    return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
+
+
+def check_travels(explainer: Any) -> None:
+    """Refuse what cannot, or should not, be sent to other processes, and say what can."""
+    way_out = "give a function of a module that makes it"
+    if on_gpu(explainer):
+        raise TypeError(f"`explainer` must not carry a network from a GPU to others; {way_out}.")
     try:
-        _HELD["explainer"] = made_explainer(explainer)
+        pickle.dumps(explainer)
+    except Exception as error:
+        raise TypeError(
+            "`explainer` must be picklable where there are several workers; "
+            f"{way_out} ({type(error).__name__}: {error})."
+        ) from error
+
+
+def _hold(
+    explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: Place, threads: int
+) -> None:
+    """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
+    threading.Thread(target=_follow, daemon=True).start()
+    limit_threads(threads)
+    try:
+        _HELD["worker"] = Worker.begin(explainer, inputs, settings, folder)
     except Exception as error:  # told by the first part: here it would only break the pool
         _HELD["error"] = error
-    one_thread()
+    limit_threads(threads)  # what came with the model, too
 
 
 def _follow() -> None:
@@ -89,20 +115,27 @@ def _follow() -> None:
         os._exit(1)
 
 
-def _check_travels(explainer: Any) -> None:
-    """Refuse what cannot be sent to other processes, and say what can."""
-    try:
-        pickle.dumps(explainer)
-    except Exception as error:
-        raise TypeError(
-            "`explainer` must be picklable where there are several workers; give a function of a "
-            f"module that makes it ({type(error).__name__}: {error})."
-        ) from error
-
-
 def _do(part: int) -> int:
     """Do a part in a worker."""
-    held = _HELD
-    if "error" in held:
-        raise RuntimeError(f"The explainer cannot be made in a worker: {held['error']}")
-    return do_part(held["explainer"], held["inputs"], held["settings"], part, held["folder"])
+    if "error" in _HELD:
+        raise RuntimeError(f"The explainer cannot be made in a worker: {_HELD['error']}")
+    worker: Worker = _HELD["worker"]
+    return worker.do(part)
+
+
+def _gpu_here(explainer: Any) -> bool:
+    """Whether a function that makes an explainer may put it on a GPU: nobody knows but torch."""
+    torch = sys.modules.get("torch")
+    made_later = not hasattr(explainer, "n_masks")
+    return torch is not None and made_later and bool(torch.cuda.is_available())
+
+
+def _free_memory() -> int:
+    """Bytes of memory that can be had, as far as the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return 8 << 30  # a guess

@@ -1,26 +1,25 @@
-"""`explain_many` and `open_run`: a run from its inputs to its folder, and back."""
+"""`explain_many`: a run from its inputs to its folder."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import numpy as np
-from scipy import special, stats
 
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress, telling
-from eblime.batch.folder import done_parts, locked, open_folder, read_manifest
-from eblime.batch.inputs import as_inputs
-from eblime.batch.local import run_local
-from eblime.explanation import Explanation
+from eblime.batch.folder import check_manifest, done_parts, read_manifest
+from eblime.batch.inputs import Inputs, Stream, as_inputs
+from eblime.batch.local import run_local, sensible_workers
+from eblime.batch.place import Place
+from eblime.batch.results import Run
 
-__all__ = ["Run", "explain_many", "open_run"]
+__all__ = ["explain_many"]
 
 ENGINES = ("local", "ray")
+_PARTS = 10_000  # a run has no more than so many, where their size is ours to choose
 
 
 def explain_many(
@@ -31,8 +30,10 @@ def explain_many(
     targets: int | Sequence[int | str] = 1,
     seed: int = 0,
     engine: str = "local",
-    workers: int = 1,
-    part_size: int = 64,
+    workers: int | Literal["auto"] = 1,
+    cpus_per_worker: float | None = None,
+    gpus_per_worker: float | None = None,
+    part_size: int | None = None,
     prob: float = 0.95,
     keep: bool = False,
     together: bool = True,
@@ -48,19 +49,27 @@ def explain_many(
         An explainer, or a function without arguments that makes one: with several workers each
         process makes its own, so that a model on a GPU need not travel.
     inputs
-        A folder of photos or .txt files, a .csv, .parquet or .jsonl file, a frame, an array, or any
-        sequence.
+        A folder of photos or .txt files, a .csv, .tsv, .parquet or .jsonl file, a folder of
+        .parquet files, an address of such in an object store, a frame, an array, any sequence,
+        anything to iterate over, or a Ray Dataset. What cannot be read by number is laid down in
+        the folder of the run first, a chunk at a time.
     out
-        The folder of the run.
+        The folder of the run, or an address such as s3://bucket/run.
     targets
         How many of the highest outputs to explain, or which.
     seed
         Input i draws from `SeedSequence(seed, spawn_key=(i,))`: neither order nor workers nor
         restarts change a number.
-    engine, workers
-        "local" processes, or "ray"; how many.
+    engine
+        "local" processes, or "ray".
+    workers
+        How many; "auto" is as many as cores and memory have room for, one where a GPU does the
+        work. One worker of the local engine is this process.
+    cpus_per_worker, gpus_per_worker
+        What an actor claims on Ray; None leaves Ray Data room to work, and no GPU.
     part_size
-        Inputs in a part, the unit that is done or not.
+        Inputs in a part, the unit that is done or not; None is 8 images, or 64 rows or texts, more
+        where there are very many.
     prob
         Level of the intervals.
     keep
@@ -77,122 +86,84 @@ def explain_many(
     check_choice("engine", engine, ENGINES)
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
-    for name, value in (("workers", workers), ("part_size", part_size)):
-        check_count(name, value)
-    listed = as_inputs(inputs)
-    folder = Path(out)
-    count = len(listed)
+    if workers != "auto":
+        check_count("workers", workers)
+    if part_size is not None:
+        check_count("part_size", part_size)
     settings = {
         "explainer": _described(explainer),
         "targets": _plain_targets(targets),
         "seed": int(seed),
-        "part_size": int(part_size),
         "prob": check_level("prob", prob),
         "keep": bool(keep),
         "together": bool(together),
-        "count": count,
-        "inputs": listed.fingerprint,
         "about": about,
     }
-    open_folder(folder, settings)
-    parts = range(-(-count // part_size))
-    run = Run(folder=folder)
-    with locked(folder), telling(progress, count, unit="input") as tell:
-        done = done_parts(folder, parts)
-        todo = [part for part in parts if part not in done]
-        failed = len(run.failures()) if done else 0
-        finished = sum(min(part_size, count - part * part_size) for part in done)
-        tell(finished)
-        for part, lost in _engine(engine)(explainer, listed, settings, todo, folder, workers):
-            failed += lost
-            finished += min(part_size, count - part * part_size)
-            tell(finished)
-            if max_failures is not None and failed > max_failures:
-                raise RuntimeError(
-                    f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                    f"open_run({str(folder)!r}).failures() lists them, and the run can be resumed."
-                )
-        missing = set(parts) - done_parts(folder, parts)
-        if missing:
-            raise RuntimeError(f"Parts {sorted(missing)[:5]} are missing; call again to do them.")
+    given = as_inputs(inputs)
+    folder = Place.of(out)
+    folder.make()
+    with folder.locked():
+        listed = given.laid_down(folder) if isinstance(given, Stream) else given
+        size = part_size or _part_size(folder, listed)
+        settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
+        check_manifest(folder, settings)
+        parts = -(-len(listed) // size)
+        if workers == "auto":
+            workers = sensible_workers(explainer, parts)
+        done = _work(
+            _engine(engine, cpus_per_worker, gpus_per_worker),
+            (explainer, listed, settings),
+            folder,
+            workers,
+        )
+        run = Run(place=folder)
+        failed = 0
+        with telling(progress, len(listed), unit="input") as tell:
+            for finished, failed in done:
+                tell(finished, failed)
+                if max_failures is not None and failed > max_failures:
+                    raise RuntimeError(
+                        f"{failed} inputs have failed, more than the {max_failures} allowed; "
+                        f"open_run({str(folder)!r}).failures() lists them, and the run can be "
+                        "resumed."
+                    )
+        if failed:
+            (folder / "failures.csv").write(run.failures().to_csv(index=False).encode())
     return run
 
 
-def open_run(path: str | os.PathLike[str]) -> Run:
-    """A run that was made before, finished or not."""
-    folder = Path(path)
-    read_manifest(folder)
-    return Run(folder=folder)
+def _work(
+    engine: Any, work: tuple[Any, Inputs, dict[str, Any]], folder: Place, workers: int
+) -> Iterator[tuple[int, int]]:
+    """Do the parts that are not done, and tell how many inputs are, and how many failed."""
+    explainer, inputs, settings = work
+    count, size = settings["count"], settings["part_size"]
+    parts = range(-(-count // size))
+    done = done_parts(folder, parts)
+    failed = len(Run(place=folder).failures()) if done else 0
+    finished = sum(min(size, count - part * size) for part in done)
+    yield finished, failed
+    todo = [part for part in parts if part not in done]
+    for part, lost in engine(explainer, inputs, settings, todo, folder, workers):
+        failed += lost
+        finished += min(size, count - part * size)
+        yield finished, failed
+    missing = set(parts) - done_parts(folder, parts)
+    if missing:
+        raise RuntimeError(f"Parts {sorted(missing)[:5]} are missing; call again to do them.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """What a run has found so far."""
-
-    folder: Path
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of the run."""
-        return dict(read_manifest(self.folder)["settings"])
-
-    def scan(self) -> Any:
-        """All rows, lazily: a pyarrow dataset, which pandas, polars and DuckDB read in pieces."""
-        from pyarrow import dataset
-
-        paths = [str(path) for path in sorted(self.folder.glob("part-*.parquet"))]
-        if not paths:
-            raise FileNotFoundError(f"{self.folder} has no finished part yet.")
-        return dataset.dataset(paths, format="parquet")
-
-    def frame(self) -> Any:
-        """One row an input, target and feature, as a pandas frame; failures are left out."""
-        table = self.scan().to_table().to_pandas()
-        good = table[table["error"].isna()].drop(columns="error")
-        whole = {name: "int64" for name in ("input", "target", "place", "n_masks")}
-        good = good.astype(whole)  # rows of failures had none of them
-        return good.sort_values(["input", "target", "place"], ignore_index=True)
-
-    def failures(self) -> Any:
-        """Inputs that failed, and what their error said."""
-        table = self.scan().to_table(columns=["input", "name", "error"]).to_pandas()
-        return table[table["error"].notna()].sort_values("input", ignore_index=True)
-
-    def explanation(self, number: int, target: int | None = None) -> Explanation:
-        """One whole explanation, where the run kept them."""
-        from eblime.storage import load
-
-        pattern = f"{number}-{'*' if target is None else target}.eblime"
-        paths = sorted((self.folder / "explanations").glob(pattern))
-        if not paths:
-            raise FileNotFoundError(
-                f"{self.folder} has no explanation of input {number}; keep=True saves them."
-            )
-        return load(paths[0])
-
-    def summary(self, prob: float = 0.95) -> Any:
-        """Global importance: the mean size of beta over inputs, with its own credible interval.
-
-        Each size is taken as a folded normal of the posterior's mean and sd; the mean over inputs
-        adds up their moments, and targets of one input, which share its masks, count as one. The
-        interval says how well these inputs are known, not how other inputs would be.
-        """
-        tail = stats.norm.ppf((1 + check_level("prob", prob)) / 2)
-        rows = self.frame()
-        sd = rows["sd"].fillna(0.0).to_numpy(dtype=float)
-        mean = rows["mean"].to_numpy(dtype=float)
-        size, variance = _folded(mean, sd)
-        rows = rows.assign(size=size, spread=np.sqrt(variance))
-        each = rows.groupby(["feature", "input"], sort=False)[["size", "spread"]].mean()
-        each["total"] = each["spread"] ** 2
-        grouped = each.groupby(level="feature", sort=False)
-        found = grouped.agg(
-            mean_abs=("size", "mean"), inputs=("size", "size"), total=("total", "sum")
-        )
-        spread = np.sqrt(found.pop("total")) / found["inputs"]
-        found["low"] = (found["mean_abs"] - tail * spread).clip(lower=0)
-        found["high"] = found["mean_abs"] + tail * spread
-        return found.sort_values("mean_abs", ascending=False).reset_index()
+def _part_size(folder: Place, inputs: Inputs) -> int:
+    """That of the run if it has begun; else few images, or more rows or texts."""
+    if (folder / "manifest.json").kind() == "file":
+        return int(read_manifest(folder)["settings"]["part_size"])
+    try:
+        first = inputs.get(0)
+    except Exception:
+        first = None
+    deep = getattr(first, "ndim", 0) >= 2 and not hasattr(first, "toarray")
+    image = deep or isinstance(first, os.PathLike) or hasattr(first, "mode")
+    return max(8 if image else 64, -(-len(inputs) // _PARTS))
 
 
 def _described(explainer: Any) -> str:
@@ -214,18 +185,14 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
 
 
-def _folded(mean: Any, sd: Any) -> tuple[Any, Any]:
-    """Mean and variance of |x| for normals."""
-    ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
-    bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
-    size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))
-    return size, np.maximum(mean**2 + sd**2 - size**2, 0.0)
-
-
-def _engine(name: str) -> Any:
+def _engine(name: str, cpus: float | None, gpus: float | None) -> Any:
     """The function that does parts."""
     if name == "local":
+        if cpus is not None or gpus is not None:
+            raise ValueError("`cpus_per_worker` and `gpus_per_worker` are for engine='ray'.")
         return run_local
+    from functools import partial
+
     from eblime.batch.on_ray import run_on_ray
 
-    return run_on_ray
+    return partial(run_on_ray, cpus=cpus, gpus=gpus)

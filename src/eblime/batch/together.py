@@ -14,9 +14,15 @@ from eblime.inquiry import Inquiry, Plan, columns_of
 from eblime.protocols import Made, Scene
 from eblime.query import Asked, ModelError
 
-__all__ = ["explain_together"]
+__all__ = ["explain_together", "group_size"]
 
 _ROWS = 16_384  # perturbed inputs in one call
+
+
+def group_size(inquiry: Inquiry) -> int:
+    """How many scenes may share a call: 1 where the user's size of batches has no room for two."""
+    most = _ROWS if inquiry.batch_size is None else inquiry.batch_size
+    return max(1, most // (inquiry.n_masks + 1))
 
 
 def explain_together(
@@ -28,7 +34,7 @@ def explain_together(
     and a model answers a row the same in whatever company.
     """
     found: list[dict[int, Explanation]] = []
-    group = max(1, _ROWS // (inquiry.n_masks + 1))
+    group = group_size(inquiry)
     for first in range(0, len(scenes), group):
         start = time.perf_counter()
         chosen = list(zip(scenes[first : first + group], rngs[first : first + group], strict=True))

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from eblime._text import printable
-from eblime.batch.folder import COLUMNS, write_part
+from eblime._threads import available_cores
+from eblime.batch.folder import COLUMNS, part_names, write_part
 from eblime.batch.inputs import Inputs
-from eblime.batch.together import explain_together
+from eblime.batch.place import Place, arrow
+from eblime.batch.together import explain_together, group_size
 from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 from eblime.explanation import Explanation
+from eblime.inquiry import Inquiry
+from eblime.storage import packed
 
-__all__ = ["Explainer", "do_part", "generator_of", "made_explainer"]
+__all__ = ["Explainer", "Worker", "generator_of", "made_explainer", "on_gpu"]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
-Maker = Explainer | Callable[[], Explainer]
+Result = list[Explanation] | Exception
+
+_ASKED_AGAIN = 8  # inputs of a finished part by which a model is recognised
+_NEAR = 5e-3
 
 
 def made_explainer(given: Any) -> Explainer:
@@ -38,83 +47,168 @@ def generator_of(seed: int, number: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
-def do_part(
-    explainer: Explainer, inputs: Inputs, settings: Mapping[str, Any], part: int, folder: Path
-) -> int:
-    """Explain the inputs of a part and write them; returns how many failed."""
-    size = settings["part_size"]
-    numbers = range(part * size, min((part + 1) * size, settings["count"]))
-    found = _explained(explainer, inputs, settings, numbers)
-    rows: dict[str, list[Any]] = {column: [] for column, _ in COLUMNS}
-    failed = 0
-    for number in numbers:
-        name, result = inputs.name(number), found[number]
-        if isinstance(result, Exception):
-            failed += 1
-            words = " ".join(str(result).split()) or "no word"
-            told = printable(f"{type(result).__name__}: {words}")
-            known = {"input": number, "name": name, "error": told}
-            for column, values in rows.items():
-                values.append(known.get(column))
-            continue
-        for explanation in result:
-            _add_rows(rows, explanation, number, name, settings["prob"])
-            if settings["keep"]:
-                place = folder / "explanations" / f"{number}-{explanation.target}.eblime"
-                place.parent.mkdir(exist_ok=True)
-                explanation.save(place)
-    write_part(folder, part, rows)
-    return failed
+def on_gpu(explainer: Any) -> bool:
+    """Whether an explainer holds a network that lives on a GPU."""
+    model = getattr(explainer, "model", None)
+    module: Any = getattr(model, "module", None)
+    if not hasattr(module, "parameters"):
+        return False
+    if getattr(model, "device", "auto") not in ("auto", "cpu"):
+        return True
+    first = next(module.parameters(), None)
+    return first is not None and first.device.type != "cpu"
 
 
-def _explained(
-    explainer: Explainer, inputs: Inputs, settings: Mapping[str, Any], numbers: Sequence[int]
-) -> dict[int, list[Explanation] | Exception]:
-    """Explanations by number, or what went wrong; together where that can be."""
-    found: dict[int, list[Explanation] | Exception] = {}
-    given: dict[int, Any] = {}
-    for number in numbers:
-        try:
-            given[number] = inputs.get(number)
-        except Exception as error:
-            found[number] = error
-    targets = settings["targets"]
-    if settings["together"] and not isinstance(explainer, ImageExplainer):
-        found |= _together(explainer, given, settings)
-    for number, entry in given.items():
-        if number in found:
-            continue
-        try:
-            rng = generator_of(settings["seed"], number)
-            found[number] = list(explainer.explain_targets(entry, targets, rng).values())
-        except Exception as error:
-            found[number] = error
-    return found
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Whoever does parts: a process, an actor, or the driver itself."""
 
+    explainer: Explainer
+    inputs: Inputs
+    settings: Mapping[str, Any]
+    folder: Place
 
-def _together(
-    explainer: TabularExplainer | TextExplainer,
-    given: Mapping[int, Any],
-    settings: Mapping[str, Any],
-) -> dict[int, list[Explanation] | Exception]:
-    """Inputs in few model calls; nothing where that fails, so that each is tried by itself."""
-    failed: dict[int, list[Explanation] | Exception] = {}
-    scenes = {}
-    for number, entry in given.items():
-        try:
-            scenes[number] = explainer.scene(entry)
-        except Exception as error:
-            failed[number] = error
-    rngs = [generator_of(settings["seed"], number) for number in scenes]
-    try:
-        found = explain_together(
-            explainer.inquiry, list(scenes.values()), settings["targets"], rngs
+    @classmethod
+    def begin(
+        cls, given: Any, inputs: Inputs, settings: Mapping[str, Any], folder: Place
+    ) -> Worker:
+        """Make the explainer, and see that its model is the one that the run began with."""
+        worker = cls(
+            explainer=made_explainer(given), inputs=inputs, settings=settings, folder=folder
         )
-    except Exception:
+        worker._recognise()
+        return worker
+
+    def do(self, part: int) -> int:
+        """Explain the inputs of a part and write them; returns how many failed."""
+        size = self.settings["part_size"]
+        numbers = range(part * size, min((part + 1) * size, self.settings["count"]))
+        rows: dict[str, list[Any]] = {column: [] for column, _ in COLUMNS}
+        failed = 0
+        for number, result in self._explained(numbers):
+            name = self._name(number)
+            if isinstance(result, Exception):
+                failed += 1
+                words = " ".join(str(result).split()) or "no word"
+                told = printable(f"{type(result).__name__}: {words}")
+                known = {"input": number, "name": name, "error": told}
+                for column, values in rows.items():
+                    values.append(known.get(column))
+                continue
+            for explanation in result:
+                _add_rows(rows, explanation, number, name, self.settings["prob"])
+                if self.settings["keep"]:
+                    kept = f"explanations/{number}-{explanation.target}.eblime"
+                    (self.folder / kept).write(packed(explanation))
+        write_part(self.folder, part, rows)
         return failed
-    return failed | {
-        number: list(entry.values()) for number, entry in zip(scenes, found, strict=True)
-    }
+
+    @property
+    def _inquiry(self) -> Inquiry:
+        """How inputs are asked about: the same way whoever asks, and without a bar for each."""
+        return replace(self.explainer.inquiry, steady=True, progress=False)
+
+    def _name(self, number: int) -> str:
+        """What people call an input; its number where it cannot be read."""
+        try:
+            return self.inputs.name(number)
+        except Exception:
+            return str(number)
+
+    def _get(self, number: int) -> Any:
+        """An input; the text of a row, where texts are explained."""
+        entry = self.inputs.get(number)
+        if isinstance(self.explainer, TextExplainer) and not isinstance(entry, str):
+            return entry["text"]
+        return entry
+
+    def _explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
+        """Explanations by number, or what went wrong; together where that can be."""
+        inquiry, most = self._inquiry, 1
+        if self.settings["together"] and not isinstance(self.explainer, ImageExplainer):
+            most = group_size(inquiry)
+        scenes: dict[int, Any] = {}
+        for number, scene in self._scenes(numbers):
+            if isinstance(scene, Exception):
+                yield number, scene
+                continue
+            scenes[number] = scene
+            if len(scenes) == most:
+                yield from self._answered(inquiry, scenes).items()
+                scenes = {}
+        yield from self._answered(inquiry, scenes).items()
+
+    def _scenes(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
+        """Inputs, read and cut; while a GPU is busy with one, the next ones are made."""
+
+        def scene(number: int) -> Any:
+            try:
+                return self.explainer.scene(self._get(number))
+            except Exception as error:
+                return error
+
+        if not on_gpu(self.explainer):
+            yield from ((number, scene(number)) for number in numbers)
+            return
+        ahead = max(2, min(8, available_cores() - 1))
+        with ThreadPoolExecutor(ahead) as pool:
+            waiting: deque[tuple[int, Future[Any]]] = deque()
+            for number in numbers:
+                waiting.append((number, pool.submit(scene, number)))
+                if len(waiting) > ahead:
+                    first, made = waiting.popleft()
+                    yield first, made.result()
+            for first, made in waiting:
+                yield first, made.result()
+
+    def _answered(self, inquiry: Inquiry, scenes: Mapping[int, Any]) -> dict[int, Result]:
+        """Scenes in few model calls; each by itself where that fails, or where there is one."""
+        targets, seed = self.settings["targets"], self.settings["seed"]
+        if len(scenes) > 1:
+            rngs = [generator_of(seed, number) for number in scenes]
+            try:
+                made = explain_together(inquiry, list(scenes.values()), targets, rngs)
+                return {
+                    number: list(entry.values()) for number, entry in zip(scenes, made, strict=True)
+                }
+            except Exception:  # whose fault it was shows when each is asked about by itself
+                pass
+        found: dict[int, Result] = {}
+        for number, scene in scenes.items():
+            try:
+                made_alone = inquiry.explain(scene, targets, generator_of(seed, number))
+                found[number] = list(made_alone.values())
+            except Exception as error:
+                found[number] = error
+        return found
+
+    def _recognise(self) -> None:
+        """Refuse a model that answers otherwise than in a part that is done."""
+        names = part_names(self.folder)
+        if not names:
+            return
+        _, pq = arrow()
+        system, path = (self.folder / names[0]).open()
+        try:
+            table = pq.read_table(path, filesystem=system).to_pandas()
+        except Exception:  # a damaged part is done again, and tells nothing
+            return
+        known = table[table["error"].isna()].drop_duplicates("input").head(_ASKED_AGAIN)
+        for row in known.itertuples():
+            near = _NEAR * max(1.0, abs(row.prediction))
+            try:
+                scene = self.explainer.scene(self._get(int(row.input)))
+                answer = self._inquiry.original(scene)[int(row.target)]
+                if abs(answer - row.prediction) <= near:
+                    continue
+                again = self._inquiry.original(scene)[int(row.target)]
+            except Exception:  # parts tell what fails, not this
+                continue
+            if abs(answer - again) <= near:  # else chance is in the model itself
+                raise ValueError(
+                    f"{self.folder} is a run with another model: for {row.name!r}, {row.label!r}, "
+                    f"it has {row.prediction:.4g}, and the model says {answer:.4g} now."
+                )
 
 
 def _add_rows(

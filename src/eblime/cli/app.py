@@ -11,7 +11,7 @@ import typer
 
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.cli.batch import batch, report
+from eblime.cli.batch import batch_app, report
 from eblime.cli.bench import bench_app
 from eblime.cli.demo import demo
 from eblime.cli.explain import explain_app
@@ -35,7 +35,7 @@ app.add_typer(bench_app, name="bench")
 app.command()(demo)
 app.command()(show)
 app.command()(compare)
-app.command()(batch)
+app.add_typer(batch_app, name="batch")
 app.command()(report)
 
 

@@ -2,215 +2,329 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from eblime._checks import check_choice
-from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.options import parse_target
-from eblime.cli.photos import find_photos, photo_size, read_photo
-from eblime.cli.tables import match_columns, read_table
-from eblime.cli.terminal import asking, open_page, say
+from eblime._checks import check_choice, check_level
+from eblime.cli.modelfile import NORMALISATIONS
+from eblime.cli.options import (
+    Activation,
+    Bins,
+    Categorical,
+    Drop,
+    Group,
+    HideImage,
+    Labels,
+    Masks,
+    MethodName,
+    Model,
+    Normalise,
+    Perturb,
+    Prob,
+    Representation,
+    Seed,
+    SegmentationName,
+    Size,
+    Target,
+    TokensName,
+    Trust,
+    parse_target,
+)
+from eblime.cli.terminal import open_page, say
 
-__all__ = ["batch", "report"]
+__all__ = ["batch_app", "report"]
 
-KINDS = ("image", "tabular", "text")
+batch_app = typer.Typer(
+    invoke_without_command=True,
+    no_args_is_help=True,
+    help="Explain many inputs into a folder that survives interruptions.",
+    rich_markup_mode=None,
+)
+
+Inputs = Annotated[str, typer.Argument(help="A folder or a file, here or such as s3://bucket/in.")]
+Out = Annotated[str, typer.Option("--out", "-o", help="Folder of the run.")]
+Engine = Annotated[str, typer.Option(help="local or ray.")]
+Workers = Annotated[
+    str, typer.Option(help="Processes, or auto: as many as cores and memory have room for.")
+]
+Cpus = Annotated[float | None, typer.Option(help="Cores that a worker claims on Ray.", min=0)]
+Gpus = Annotated[float | None, typer.Option(help="GPUs that a worker claims on Ray.", min=0)]
+PartSize = Annotated[
+    int | None, typer.Option(help="Inputs in a part. Default: 8 photos, 64 rows or texts.", min=1)
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too.")]
+MaxFailures = Annotated[
+    int | None, typer.Option(help="Stop when more inputs than that have failed.", min=0)
+]
 
 
+@batch_app.callback()
 def batch(
     context: typer.Context,
-    kind: Annotated[str | None, typer.Argument(help="image, tabular or text.")] = None,
-    inputs: Annotated[
-        Path | None, typer.Argument(help="A folder, or a .csv, .parquet or .jsonl file.")
-    ] = None,
-    model: Annotated[
-        str | None, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the run.")] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Go on with a run; nothing else is needed.")
+        str | None, typer.Option(help="Go on with this run; its own settings hold.")
     ] = None,
-    background: Annotated[
-        Path | None, typer.Option(help="For tables: what is usual. Default: the inputs.")
-    ] = None,
-    labels: Annotated[Path | None, typer.Option(help="Names of the outputs.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Output to explain. Default: the highest.")
-    ] = None,
-    method: Annotated[
-        str, typer.Option(help="eblime, eblime-paper, bayeslime or lime.")
-    ] = "eblime",
-    masks: Annotated[int, typer.Option(help="Masks for each input.", min=1)] = 1000,
-    seed: Annotated[int, typer.Option(help="Of the run.", min=0)] = 0,
-    part_size: Annotated[int, typer.Option(help="Inputs in a part.", min=1)] = 64,
-    keep: Annotated[bool, typer.Option("--keep", help="Save whole explanations too.")] = False,
-    engine: Annotated[str, typer.Option(help="local or ray.")] = "local",
-    workers: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
-    max_failures: Annotated[
-        int | None, typer.Option(help="Stop when more inputs than that have failed.", min=0)
-    ] = None,
-    trust_pickle: Annotated[
-        bool, typer.Option("--trust-pickle", help="Read pickle and joblib models.")
-    ] = False,
+    engine: Engine = "local",
+    workers: Workers = "auto",
+    cpus_per_worker: Cpus = None,
+    gpus_per_worker: Gpus = None,
+    max_failures: MaxFailures = None,
+    trust_pickle: Trust = False,
 ) -> None:
     """Explain many inputs into a folder that survives interruptions.
 
-    Example: eblime batch image photos/ --model net.onnx --out run/ --workers 2
+    Example: eblime batch image photos/ --model net.onnx --out run/
 
     Example: eblime batch --resume run/
     """
+    if context.invoked_subcommand is not None:
+        given = [name for name in context.params if _by_user(context, name)]
+        if given:
+            raise ValueError(
+                f"--{given[0].replace('_', '-')} must come after {context.invoked_subcommand}."
+            )
+        return
+    if resume is None:
+        raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
-    from eblime.batch.inputs import Files
-    from eblime.batch.run import explain_many
+    from eblime.batch.place import Place
+    from eblime.cli.recipe import begun_before
 
-    if resume is not None:
-        _refuse_other_settings(context)
-        told = _told_before(read_manifest(resume), resume)
-        folder = resume
-    else:
-        if kind is None or inputs is None or model is None or out is None:
-            raise ValueError("eblime batch needs KIND, INPUTS, --model and --out, or --resume RUN.")
-        check_choice("kind", kind, KINDS)
-        told = {
-            "kind": kind,
-            "inputs": str(inputs.resolve()),
-            "model": str(Path(model).resolve()) if Path(model).is_file() else model,
-            "model_sha256": _digest(model),
-            "background": None if background is None else str(background.resolve()),
-            "labels": None if labels is None else str(labels.resolve()),
-            "target": target,
-            "method": method,
-            "masks": masks,
-            "seed": seed,
-            "part_size": part_size,
-            "keep": keep,
-        }
-        folder = out
-    chosen = parse_target(told["target"])
-    given: Any = told["inputs"]
-    if told["kind"] == "image":
-        loaded = load_model(told["model"], trust_pickle=trust_pickle)
-        names = tuple(path.name for path in find_photos(Path(told["inputs"])))
-        files = Files(folder=told["inputs"], names=names)
-        given = Photos(files=files, size=photo_size(loaded, None))
-    with asking("explaining", quiet=False) as progress:
-        run = explain_many(
-            Maker(told=told, trust_pickle=trust_pickle),
-            given,
-            folder,
-            targets=1 if chosen is None else [chosen],
-            seed=told["seed"],
-            engine=engine,
-            workers=workers,
-            part_size=told["part_size"],
-            keep=told["keep"],
-            max_failures=max_failures,
-            about=json.dumps(told, sort_keys=True),
-            progress=progress,
-        )
-    failed = len(run.failures())
-    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
-    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
+    told = begun_before(read_manifest(Place.of(resume)), resume)
+    ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
+    _run(told, resume, ways, trust_pickle)
+
+
+@batch_app.command("image")
+def batch_image(
+    inputs: Inputs,
+    model: Model,
+    out: Out,
+    labels: Labels = None,
+    target: Target = None,
+    method: MethodName = "eblime",
+    masks: Masks = 1000,
+    segmentation: SegmentationName = "slic",
+    hide: HideImage = "mean",
+    size: Size = None,
+    normalise: Normalise = "unit",
+    activation: Activation = "none",
+    seed: Seed = 0,
+    prob: Prob = 0.95,
+    part_size: PartSize = None,
+    keep: Keep = False,
+    engine: Engine = "local",
+    workers: Workers = "auto",
+    cpus_per_worker: Cpus = None,
+    gpus_per_worker: Gpus = None,
+    max_failures: MaxFailures = None,
+    trust_pickle: Trust = False,
+) -> None:
+    """Explain the photos of a folder and of the folders in it, by superpixels.
+
+    Example: eblime batch image photos/ --model net.onnx --activation softmax --out run/
+    """
+    from eblime.cli.recipe import begin
+
+    check_choice("--normalise", normalise, NORMALISATIONS)
+    told = begin(
+        "image",
+        inputs,
+        model,
+        **_shared(labels, target, method, masks, seed, prob, part_size, keep),
+        segmentation=segmentation,
+        hide=hide,
+        size=size,
+        normalise=normalise,
+        activation=activation,
+    )
+    ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
+    _run(told, out, ways, trust_pickle)
+
+
+@batch_app.command("tabular")
+def batch_tabular(
+    inputs: Inputs,
+    model: Model,
+    out: Out,
+    background: Annotated[
+        Path | None, typer.Option(help="What is usual, such as the training data. Default: INPUTS.")
+    ] = None,
+    drop: Drop = "",
+    categorical: Categorical = "",
+    group: Group = None,
+    labels: Labels = None,
+    target: Target = None,
+    method: MethodName = "eblime",
+    masks: Masks = 1000,
+    representation: Representation = "binary",
+    bins: Bins = "quartile",
+    perturb: Perturb = "bins",
+    seed: Seed = 0,
+    prob: Prob = 0.95,
+    part_size: PartSize = None,
+    keep: Keep = False,
+    engine: Engine = "local",
+    workers: Workers = "auto",
+    cpus_per_worker: Cpus = None,
+    gpus_per_worker: Gpus = None,
+    max_failures: MaxFailures = None,
+    trust_pickle: Trust = False,
+) -> None:
+    """Explain every row of a .csv, .tsv or .parquet file, of .jsonl objects, or .parquet files.
+
+    Example: eblime batch tabular data.csv --model m.skops --background train.csv --out run/
+    """
+    from eblime.cli.recipe import begin
+
+    told = begin(
+        "tabular",
+        inputs,
+        model,
+        **_shared(labels, target, method, masks, seed, prob, part_size, keep),
+        background=background,
+        drop=drop,
+        categorical=categorical,
+        group=list(group or []),
+        representation=representation,
+        bins=bins,
+        perturb=perturb,
+    )
+    ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
+    _run(told, out, ways, trust_pickle)
+
+
+@batch_app.command("text")
+def batch_text(
+    inputs: Inputs,
+    model: Model,
+    out: Out,
+    tokens: TokensName = "word",
+    labels: Labels = None,
+    target: Target = None,
+    method: MethodName = "eblime",
+    masks: Masks = 1000,
+    seed: Seed = 0,
+    prob: Prob = 0.95,
+    part_size: PartSize = None,
+    keep: Keep = False,
+    engine: Engine = "local",
+    workers: Workers = "auto",
+    cpus_per_worker: Cpus = None,
+    gpus_per_worker: Gpus = None,
+    max_failures: MaxFailures = None,
+    trust_pickle: Trust = False,
+) -> None:
+    """Explain .txt files of a folder, lines of a .jsonl file, or the column "text" of a table.
+
+    Example: eblime batch text reviews.jsonl --model mood:score --out run/
+    """
+    from eblime.cli.recipe import begin
+
+    told = begin(
+        "text",
+        inputs,
+        model,
+        **_shared(labels, target, method, masks, seed, prob, part_size, keep),
+        tokens=tokens,
+    )
+    ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
+    _run(told, out, ways, trust_pickle)
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Folder of a run.")],
+    run: Annotated[str, typer.Argument(help="Folder of a run.")],
     html: Annotated[Path | None, typer.Option(help="Where to write the page.")] = None,
+    pages: Annotated[
+        int, typer.Option(help="Of a run with --keep: how many inputs get their own page.", min=0)
+    ] = 60,
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
-    """Make a page about a run: importance over all inputs, worst fits, failures.
+    """Make a page about a run: importance over all inputs, worst fits, failures, links.
 
     Example: eblime report run/ --open
     """
     from eblime.batch.overview import overview
-    from eblime.batch.run import open_run
+    from eblime.batch.results import open_run
 
-    page = html or run / "report.html"
-    overview(open_run(run), page)
+    opened = open_run(run)
+    page = html or opened.place / "report.html"
+    overview(opened, str(page), pages=pages, progress=sys.stderr.isatty())
     say(f"Wrote {page}.")
-    if open_it and not open_page(page):
+    here = Path(str(page))
+    if open_it and not (here.exists() and open_page(here)):
         say(f"No graphical browser here; the page is {page}.")
 
 
-def _refuse_other_settings(context: typer.Context) -> None:
-    """With --resume the run's own settings hold; only how it is run may be said anew."""
-    free = {"resume", "engine", "workers", "max_failures", "trust_pickle"}
-    for name in context.params:
-        source = context.get_parameter_source(name)
-        if name not in free and getattr(source, "name", "") == "COMMANDLINE":
-            raise ValueError(
-                f"--resume must come without {name.replace('_', '-')}: the run has its own."
-            )
+def _shared(
+    labels: Path | None,
+    target: str | None,
+    method: str,
+    masks: int,
+    seed: int,
+    prob: float,
+    part_size: int | None,
+    keep: bool,
+) -> dict[str, Any]:
+    """What every kind of run is told."""
+    return {
+        "labels": labels,
+        "target": target,
+        "method": method,
+        "masks": masks,
+        "seed": seed,
+        "prob": check_level("--prob", prob),
+        "part_size": part_size,
+        "keep": keep,
+    }
 
 
-def _told_before(manifest: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The settings that `eblime batch` began a run with."""
-    try:
-        return dict(json.loads(manifest["settings"]["about"]))
-    except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"{folder} was not begun by `eblime batch`; go on with it in Python."
-        ) from error
+def _ways(
+    engine: str, workers: str, cpus: float | None, gpus: float | None, max_failures: int | None
+) -> dict[str, Any]:
+    """How a run is run, which changes no number."""
+    if workers != "auto" and not (workers.isascii() and workers.isdigit() and int(workers) > 0):
+        raise ValueError(f"--workers must be a number from 1, or auto; got {workers!r}.")
+    return {
+        "engine": engine,
+        "workers": workers if workers == "auto" else int(workers),
+        "cpus_per_worker": cpus,
+        "gpus_per_worker": gpus,
+        "max_failures": max_failures,
+    }
 
 
-def _digest(model: str) -> str | None:
-    """What a model file holds, None for a Python name."""
-    path = Path(model)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: bool) -> None:
+    """Begin a run or go on with it, and say what came of it."""
+    from eblime.batch.run import explain_many
+    from eblime.cli.recipe import Recipe, inputs_of
+
+    recipe = Recipe(told=told, trust_pickle=trust_pickle)
+    chosen = parse_target(told["target"])
+    run = explain_many(
+        recipe,
+        inputs_of(recipe),
+        folder,
+        targets=1 if chosen is None else [chosen],
+        seed=told["seed"],
+        part_size=told["part_size"],
+        prob=told["prob"],
+        keep=told["keep"],
+        about=json.dumps(told, sort_keys=True),
+        progress=sys.stderr.isatty(),
+        **ways,
+    )
+    failed = len(run.failures())
+    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
+    if failed:
+        say(f"What failed, and why: {run.place / 'failures.csv'}.")
+    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Photos:
-    """The photos of a folder, cut and scaled to what the model takes."""
-
-    files: Any
-    size: tuple[int, int, int] | None
-
-    @property
-    def fingerprint(self) -> str:
-        """Names and sizes of the files, and the size they are scaled to."""
-        return f"{self.files.fingerprint}-{self.size}"
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def name(self, number: int) -> str:
-        """Its file name."""
-        return str(self.files.name(number))
-
-    def get(self, number: int) -> Any:
-        """A photo as an array."""
-        return read_photo(self.files.get(number), self.size)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Maker:
-    """Makes the explainer of a run in whatever process needs it."""
-
-    told: dict[str, Any]
-    trust_pickle: bool
-
-    def __call__(self) -> Any:
-        """Load the model and make the explainer."""
-        from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
-
-        told = self.told
-        if told["model_sha256"] != _digest(told["model"]):
-            raise ValueError(f"{told['model']} is not the model that the run was begun with.")
-        model = load_model(told["model"], trust_pickle=self.trust_pickle)
-        settings: dict[str, Any] = {
-            "n_masks": told["masks"],
-            "method": told["method"],
-            "labels": None if told["labels"] is None else load_labels(Path(told["labels"])),
-        }
-        if told["kind"] == "image":
-            return ImageExplainer(model, **settings)
-        if told["kind"] == "text":
-            return TextExplainer(model, **settings)
-        usual = read_table(Path(told["background"] or told["inputs"]))
-        return TabularExplainer(model, match_columns(usual, model, ""), **settings)
+def _by_user(context: typer.Context, name: str) -> bool:
+    """Whether an option was written on the command line."""
+    return getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"

@@ -13,17 +13,29 @@ from eblime._checks import check_choice, check_level
 from eblime.cli.files import free_names, make_folder
 from eblime.cli.modelfile import NORMALISATIONS, load_labels, load_model
 from eblime.cli.options import (
+    Activation,
+    Bins,
+    Categorical,
     Design,
+    Drop,
+    Group,
+    HideImage,
     Json,
     Labels,
     Masks,
     MethodName,
     Model,
+    Normalise,
     Open,
     Out,
+    Perturb,
     Prob,
+    Representation,
     Seed,
+    SegmentationName,
+    Size,
     Target,
+    TokensName,
     Top,
     Trust,
     parse_target,
@@ -57,22 +69,11 @@ def explain_image(
     method: MethodName = "eblime",
     masks: Masks = 1000,
     design: Design = "bernoulli",
-    segmentation: Annotated[
-        str, typer.Option(help="slic, quickshift, felzenszwalb, grid; or slic:n_segments=100.")
-    ] = "slic",
-    hide: Annotated[str, typer.Option(help="mean, blur, a grey value, or #808080.")] = "mean",
-    size: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=8192, help="Scale photos to this size. Default: what the graph takes."
-        ),
-    ] = None,
-    normalise: Annotated[
-        str, typer.Option(help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.")
-    ] = "unit",
-    activation: Annotated[
-        str, typer.Option(help="On ONNX outputs: none, softmax or sigmoid.")
-    ] = "none",
+    segmentation: SegmentationName = "slic",
+    hide: HideImage = "mean",
+    size: Size = None,
+    normalise: Normalise = "unit",
+    activation: Activation = "none",
     seed: Seed = 0,
     prob: Prob = 0.95,
     top: Top = 5,
@@ -123,23 +124,17 @@ def explain_tabular(
     background: Annotated[
         Path | None, typer.Option(help="What is usual, such as the training data. Default: DATA.")
     ] = None,
-    drop: Annotated[
-        str, typer.Option(help="Columns that the model does not take, such as the label: a,b.")
-    ] = "",
-    categorical: Annotated[
-        str, typer.Option(help="Columns of numbers that are categories: a,b.")
-    ] = "",
-    group: Annotated[
-        list[str] | None, typer.Option(help="Columns that move together: job=job_a,job_b.")
-    ] = None,
+    drop: Drop = "",
+    categorical: Categorical = "",
+    group: Group = None,
     labels: Labels = None,
     out: Out = Path("eblime-out"),
     target: Target = None,
     method: MethodName = "eblime",
     masks: Masks = 1000,
-    representation: Annotated[str, typer.Option(help="binary or continuous.")] = "binary",
-    bins: Annotated[str, typer.Option(help="quartile or decile.")] = "quartile",
-    perturb: Annotated[str, typer.Option(help="bins, normal or rows.")] = "bins",
+    representation: Representation = "binary",
+    bins: Bins = "quartile",
+    perturb: Perturb = "bins",
     seed: Seed = 0,
     prob: Prob = 0.95,
     top: Top = 10,
@@ -196,9 +191,7 @@ def explain_text(
     method: MethodName = "eblime",
     masks: Masks = 1000,
     design: Design = "sizes",
-    tokens: Annotated[
-        str, typer.Option(help="word, sentence, char, or a regular expression.")
-    ] = "word",
+    tokens: TokensName = "word",
     positions: Annotated[
         bool, typer.Option("--positions", help="Each occurrence of a word is a feature.")
     ] = False,

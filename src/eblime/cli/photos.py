@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,18 +44,20 @@ def photo_size(model: Any, size: int | None) -> tuple[int, int, int] | None:
     return None
 
 
-def read_photo(path: Path, size: tuple[int, int, int] | None) -> NDArray[np.uint8]:
+def read_photo(
+    source: Path | BinaryIO, size: tuple[int, int, int] | None, name: str | None = None
+) -> NDArray[np.uint8]:
     """The photo upright, in colour or grey, its middle scaled to the size where one is given."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with Image.open(path) as opened:
+        with Image.open(source) as opened:
             upright = ImageOps.exif_transpose(opened)
             upright.load()
     except UnidentifiedImageError as error:
-        raise ValueError(f"{str(path)!r} is not a picture that can be read.") from error
+        raise ValueError(f"{name or str(source)!r} is not a picture that can be read.") from error
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read: {error}.") from error
+        raise ValueError(f"{name or str(source)!r} cannot be read: {error}.") from error
     image = _eight_bits(upright).convert("L" if size is not None and size[2] == 1 else "RGB")
     if size is not None:
         image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BICUBIC)

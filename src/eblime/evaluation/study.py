@@ -17,7 +17,7 @@ from typing import Any
 
 from eblime._files import write_whole
 from eblime._progress import Progress, telling
-from eblime._threads import one_thread
+from eblime._threads import limit_threads
 from eblime._version import __version__
 
 __all__ = ["Row", "run_study", "to_table"]
@@ -71,7 +71,7 @@ def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs:
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(
-        min(jobs, len(todo)), mp_context=context, initializer=one_thread
+        min(jobs, len(todo)), mp_context=context, initializer=limit_threads
     ) as pool:
         waiting = {pool.submit(task, settings, item): item for item in todo}
         try:

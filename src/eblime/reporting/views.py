@@ -16,9 +16,10 @@ from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
 
-__all__ = ["scene_view", "text"]
+__all__ = ["scene_view", "text", "thumbnail"]
 
 _LONGEST = 640  # pixels of a photo's longer side in a page
+_SMALL = 112  # in a list of many
 _OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
 
 
@@ -34,6 +35,18 @@ def scene_view(explanation: Explanation) -> str:
     if hasattr(explanation.scene, "pieces"):
         return _text_view(explanation)
     return ""
+
+
+def thumbnail(explanation: Explanation) -> str:
+    """A small picture of a photo: what surely speaks for the output, the rest dimmed."""
+    scene: Any = explanation.scene
+    if not hasattr(scene, "photo"):
+        return ""
+    post = explanation.posterior
+    sure = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
+    photo = scene.photo()
+    shown = np.where(sure[scene.labels][..., None], photo, 0.25 * photo + 0.55)
+    return f'<img alt="" src="{_data_uri(shown, _SMALL)}">'
 
 
 def _photo_view(explanation: Explanation) -> str:
@@ -102,13 +115,13 @@ def _thinned(labels: Any, rows: int, columns: int) -> Any:
     return labels[down][:, across]
 
 
-def _data_uri(photo: FloatArray) -> str:
+def _data_uri(photo: FloatArray, longest: int = _LONGEST) -> str:
     """A picture inside the page: JPEG for photos, PNG for small ones."""
     from PIL import Image
 
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))
-    image.thumbnail((_LONGEST, _LONGEST))
     small = max(image.size) <= 128
+    image.thumbnail((longest, longest))
     buffer = io.BytesIO()
     image.save(buffer, "PNG" if small else "JPEG", quality=86, optimize=True)
     kind = "png" if small else "jpeg"

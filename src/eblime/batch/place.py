@@ -1,0 +1,182 @@
+"""Where things lie: a folder of this machine, or an object store that pyarrow or fsspec knows.
+
+A place travels to other processes as its address. Files of a folder appear whole by a rename, and
+those of a store because a store shows an object only once it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from eblime._files import write_whole
+
+__all__ = ["Place", "arrow"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder or a file by its address: a path, or such as `s3://bucket/folder`."""
+
+    address: str
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str] | Place) -> Place:
+        """The place that a path or an address means."""
+        if isinstance(path, Place):
+            return path
+        words = os.fspath(path)
+        if words.startswith("file://"):
+            words = words.removeprefix("file://")
+        if "://" in words:
+            return cls(words.rstrip("/"))
+        return cls(str(Path(words).expanduser().absolute()))
+
+    def __str__(self) -> str:
+        return self.address
+
+    def __truediv__(self, name: str) -> Place:
+        head, mark, query = self.address.partition("?" if "://" in self.address else "\0")
+        return Place(f"{head}/{name}{mark}{query}")
+
+    @property
+    def folder(self) -> Path | None:
+        """The path, where it is on this machine."""
+        return None if "://" in self.address else Path(self.address)
+
+    @property
+    def name(self) -> str:
+        """The last part of the address."""
+        head = self.address if self.folder else self.address.partition("?")[0]
+        return head.rsplit("/", 1)[-1]
+
+    @property
+    def suffix(self) -> str:
+        """The ending, in small letters."""
+        return Path(self.name).suffix.lower()
+
+    def make(self) -> None:
+        """Make the folder, where there is none."""
+        if self.folder is not None:
+            try:
+                self.folder.mkdir(parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise NotADirectoryError(f"{self} must be a folder; it is a file.") from error
+            if not os.access(self.folder, os.W_OK):
+                raise PermissionError(f"{self} must be a folder that can be written to.")
+
+    def kind(self) -> str:
+        """What is there: "file", "folder" or "nothing"."""
+        from pyarrow import fs
+
+        system, path = self.open()
+        found = system.get_file_info(path).type
+        return {fs.FileType.File: "file", fs.FileType.Directory: "folder"}.get(found, "nothing")
+
+    def read(self) -> bytes:
+        """The content of a file."""
+        if self.folder is not None:
+            return self.folder.read_bytes()
+        system, path = self.open()
+        with system.open_input_stream(path) as stream:
+            return bytes(stream.read())
+
+    def write(self, content: bytes) -> None:
+        """Write a file that is there whole, or not at all."""
+        if self.folder is not None:
+            self.folder.parent.mkdir(exist_ok=True)
+            write_whole(self.folder, content)
+            return
+        system, path = self.open()
+        with system.open_output_stream(path) as stream:
+            stream.write(content)
+
+    def remove(self) -> None:
+        """Take a file away."""
+        system, path = self.open()
+        system.delete_file(path)
+
+    def files(self, *, recursive: bool = False) -> dict[str, int]:
+        """Names below this folder and their sizes, sorted; names that begin with a dot are not."""
+        from pyarrow import fs
+
+        system, path = self.open()
+        selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
+        found = {}
+        for info in system.get_file_info(selector):
+            name = info.path[len(path) :].lstrip("/")
+            hidden = any(part.startswith(".") for part in name.split("/"))
+            if info.type == fs.FileType.File and not hidden:
+                found[name] = int(info.size or 0)
+        return dict(sorted(found.items()))
+
+    def open(self) -> tuple[Any, str]:
+        """The file system of pyarrow, and the path in it."""
+        if self.folder is not None:
+            return _store("")[0], self.address
+        scheme, rest = self.address.split("://", 1)
+        rest, mark, query = rest.partition("?")
+        first, _, inside = rest.partition("/")
+        system, root = _store(f"{scheme}://{first}{mark}{query}")
+        return system, f"{root.rstrip('/')}/{inside}"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """One driver a folder; the lock goes with its process, however that ends.
+
+        A store has no locks: there one driver is the user's own care.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        if self.folder is None:
+            yield
+            return
+        with (self.folder / ".lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise RuntimeError(f"{self} is being written by another process.") from error
+            for left in self.folder.glob("**/.*.tmp"):  # what a crash left
+                left.unlink(missing_ok=True)
+            yield
+
+
+def arrow() -> tuple[Any, Any]:
+    """pyarrow, or a word on where to get it."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
+    return pa, pq
+
+
+@lru_cache(maxsize=8)
+def _store(address: str) -> tuple[Any, str]:
+    """A file system that pyarrow has itself, else one of fsspec's, and where the address lies."""
+    pa, _ = arrow()
+    from pyarrow import fs
+
+    if not address:
+        return fs.LocalFileSystem(), ""
+    try:
+        found: tuple[Any, str] = fs.FileSystem.from_uri(address)
+        return found
+    except pa.ArrowInvalid as known:
+        try:
+            import fsspec
+
+            system, path = fsspec.core.url_to_fs(address)
+        except (ImportError, ValueError) as error:
+            raise ValueError(
+                f"{address} is no address that pyarrow or fsspec can open here ({error}; {known})."
+            ) from error
+        return fs.PyFileSystem(fs.FSSpecHandler(system)), path

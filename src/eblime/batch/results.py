@@ -1,0 +1,138 @@
+"""`open_run`: what a run has found, read a part at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import special, stats
+
+from eblime._checks import check_level
+from eblime.batch.folder import part_names, read_manifest
+from eblime.batch.place import Place
+from eblime.explanation import Explanation
+from eblime.storage import unpacked
+
+__all__ = ["Run", "open_run"]
+
+
+def open_run(path: str | os.PathLike[str]) -> Run:
+    """A run that was made before, finished or not."""
+    place = Place.of(path)
+    read_manifest(place)
+    return Run(place=place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a run has found so far."""
+
+    place: Place
+
+    @property
+    def folder(self) -> Path | str:
+        """Where it is: a path, or the address in a store."""
+        return self.place.folder or self.place.address
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the run."""
+        return dict(read_manifest(self.place)["settings"])
+
+    def scan(self) -> Any:
+        """All rows, lazily: a pyarrow dataset, which pandas, polars and DuckDB read in pieces."""
+        from pyarrow import dataset
+
+        system, path = self.place.open()
+        paths = [f"{path}/{name}" for name in part_names(self.place)]
+        if not paths:
+            raise FileNotFoundError(f"{self.place} has no finished part yet.")
+        return dataset.dataset(paths, format="parquet", filesystem=system)
+
+    def frame(self) -> Any:
+        """One row an input, target and feature, as a pandas frame; failures are left out.
+
+        The whole run is read into memory; `pieces` reads one part after another.
+        """
+        import pandas as pd
+
+        rows = pd.concat(self.pieces(), ignore_index=True)
+        return rows.sort_values(["input", "target", "place"], ignore_index=True)
+
+    def pieces(self) -> Iterator[Any]:
+        """What `frame` has, a part at a time; an input is in one part with all its rows."""
+        whole = {name: "int64" for name in ("input", "target", "place", "n_masks")}
+        for part in self.scan().get_fragments():
+            rows = part.to_table().to_pandas()
+            good = rows[rows["error"].isna()].drop(columns="error")
+            yield good.astype(whole)  # rows of failures had none of them
+
+    def failures(self) -> Any:
+        """Inputs that failed, and what their error said."""
+        from pyarrow import compute
+
+        failed = ~compute.field("error").is_null()
+        table = self.scan().to_table(columns=["input", "name", "error"], filter=failed)
+        return table.to_pandas().sort_values("input", ignore_index=True)
+
+    def explanation(self, number: int, target: int | None = None) -> Explanation:
+        """One whole explanation, where the run kept them; of the first target if none is named."""
+        folder = self.place / "explanations"
+        if target is None:
+            names = [name for name in folder.files() if name.startswith(f"{number}-")]
+        else:
+            names = [f"{number}-{target}.eblime"]
+        if not names or (folder / names[0]).kind() == "nothing":
+            raise FileNotFoundError(
+                f"{self.place} has no explanation of input {number}; keep=True saves them."
+            )
+        return unpacked((folder / names[0]).read(), folder / names[0])
+
+    def summary(self, prob: float = 0.95) -> Any:
+        """Global importance: the mean size of beta over inputs, with its own credible interval.
+
+        Each size is taken as a folded normal of the posterior's mean and sd; the mean over inputs
+        adds up their moments, and targets of one input, which share its masks, count as one. The
+        interval says how well these inputs are known, not how other inputs would be.
+        """
+        import pandas as pd
+
+        tail = stats.norm.ppf((1 + check_level("prob", prob)) / 2)
+        totals = pd.DataFrame({"size": [], "variance": [], "inputs": []})
+        for rows in self.pieces():
+            totals = totals.add(_totals(rows), fill_value=0.0)
+        found = pd.DataFrame(
+            {
+                "mean_abs": totals["size"] / totals["inputs"],
+                "inputs": totals["inputs"].astype("int64"),
+            }
+        )
+        spread = np.sqrt(totals["variance"]) / totals["inputs"]
+        found["low"] = (found["mean_abs"] - tail * spread).clip(lower=0)
+        found["high"] = found["mean_abs"] + tail * spread
+        found.index.name = "feature"
+        return found.sort_values("mean_abs", ascending=False).reset_index()
+
+
+def _totals(rows: Any) -> Any:
+    """Sums over inputs, by feature: of sizes, of their variances, and of ones."""
+    sd = rows["sd"].fillna(0.0).to_numpy(dtype=float)
+    size, variance = _folded(rows["mean"].to_numpy(dtype=float), sd)
+    rows = rows.assign(size=size, spread=np.sqrt(variance))
+    each = rows.groupby(["feature", "input"], sort=False)[["size", "spread"]].mean()
+    each["variance"] = each["spread"] ** 2
+    return each.groupby(level="feature", sort=False).agg(
+        size=("size", "sum"), variance=("variance", "sum"), inputs=("size", "size")
+    )
+
+
+def _folded(mean: Any, sd: Any) -> tuple[Any, Any]:
+    """Mean and variance of |x| for normals."""
+    ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
+    bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
+    size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))
+    return size, np.maximum(mean**2 + sd**2 - size**2, 0.0)

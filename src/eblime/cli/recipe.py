@@ -1,0 +1,149 @@
+"""What `eblime batch` was told, kept in the run: the explainer and its inputs, made anywhere."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from eblime.batch.files import Files, find_files
+from eblime.batch.place import Place
+from eblime.cli.modelfile import load_labels, load_model
+from eblime.cli.photos import parse_hide, parse_segmentation, photo_size, read_photo
+from eblime.cli.tables import match_columns, parse_groups, read_table
+from eblime.domains.image import PHOTO_ENDINGS
+
+__all__ = ["Recipe", "begin", "begun_before", "inputs_of"]
+
+_LARGE = 200 << 20  # bytes of a table that is read whole, to be its own background
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """Makes the explainer of a run in whatever process needs it."""
+
+    told: dict[str, Any]
+    trust_pickle: bool
+
+    def __call__(self) -> Any:
+        """Load the model and make the explainer."""
+        from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
+
+        told, model = self.told, self.model()
+        settings: dict[str, Any] = {
+            "n_masks": told["masks"],
+            "method": told["method"],
+            "labels": None if told["labels"] is None else load_labels(Path(told["labels"])),
+        }
+        if told["kind"] == "image":
+            settings["segmentation"] = parse_segmentation(told["segmentation"])
+            settings["hide"] = parse_hide(told["hide"])
+            return ImageExplainer(model, **settings)
+        if told["kind"] == "text":
+            return TextExplainer(model, tokens=told["tokens"], **settings)
+        usual = match_columns(read_table(_background(told)), model, told["drop"])
+        settings["categorical"] = told["categorical"].split(",") if told["categorical"] else None
+        settings["groups"] = parse_groups(told["group"])
+        for name in ("representation", "bins", "perturb"):
+            settings[name] = told[name]
+        return TabularExplainer(model, usual, **settings)
+
+    def model(self) -> Any:
+        """The model, which must be the one that the run was begun with."""
+        told = self.told
+        if told["model_sha256"] != _digest(told["model"]):
+            raise ValueError(f"{told['model']} is not the model that the run was begun with.")
+        if told["folder"] not in sys.path:  # where module:name was found
+            sys.path.append(told["folder"])
+        ways = {name: told[name] for name in ("normalise", "activation") if name in told}
+        return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Photos:
+    """The photos of a folder, cut and scaled to what the model takes."""
+
+    files: Files
+    size: tuple[int, int, int] | None
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the files, and the size they are scaled to."""
+        return f"{self.files.fingerprint}-{self.size}"
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def name(self, number: int) -> str:
+        """Its file name."""
+        return self.files.name(number)
+
+    def get(self, number: int) -> Any:
+        """A photo as an array."""
+        place = self.files.folder / self.files.name(number)
+        source = place.folder or io.BytesIO(place.read())
+        return read_photo(source, self.size, str(place))
+
+
+def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]:
+    """What a run is told, with every path such that it is found from anywhere."""
+    told = {
+        "kind": kind,
+        "inputs": Place.of(inputs).address,
+        "model": str(Path(model).resolve()) if Path(model).is_file() else model,
+        "model_sha256": _digest(model),
+        "folder": str(Path.cwd()),
+    }
+    for name, value in settings.items():
+        told[name] = str(value.resolve()) if isinstance(value, Path) else value
+    if kind == "tabular":
+        _background(told)
+    return told
+
+
+def begun_before(manifest: dict[str, Any], folder: str) -> dict[str, Any]:
+    """The settings that `eblime batch` began a run with."""
+    try:
+        return dict(json.loads(manifest["settings"]["about"]))
+    except (TypeError, ValueError, KeyError) as error:
+        raise ValueError(
+            f"{folder} was not begun by `eblime batch`; go on with it in Python."
+        ) from error
+
+
+def inputs_of(recipe: Recipe) -> Any:
+    """The inputs of a run: photos in the size that the model takes, else as they are."""
+    told = recipe.told
+    place = Place.of(told["inputs"])
+    if told["kind"] != "image":
+        return place
+    if place.kind() == "nothing":
+        raise FileNotFoundError(f"There is no folder {told['inputs']!r}.")
+    files = find_files(place, PHOTO_ENDINGS)
+    return Photos(files=files, size=photo_size(recipe.model(), told["size"]))
+
+
+def _background(told: dict[str, Any]) -> Path:
+    """The table that says what is usual: the user's, or the inputs where they can be read whole."""
+    if told["background"] is not None:
+        return Path(told["background"])
+    path = Place(told["inputs"]).folder
+    whole = path is not None and path.suffix in (".csv", ".tsv", ".parquet") and path.is_file()
+    if path is not None and not path.exists():
+        raise FileNotFoundError(f"There is no table {told['inputs']!r}.")
+    if path is None or not whole or path.stat().st_size > _LARGE:
+        raise ValueError(
+            "--background must name a table that says what is usual, such as the training data: "
+            f"{told['inputs']} is not one that can be read whole."
+        )
+    return path
+
+
+def _digest(model: str) -> str | None:
+    """What a model file holds, None for a Python name."""
+    path = Path(model)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
