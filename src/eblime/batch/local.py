@@ -11,14 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from eblime._threads import available_cores, limit_threads
 from eblime.batch.inputs import Inputs
 from eblime.batch.place import Place
 from eblime.batch.work import Worker, on_gpu
 
-__all__ = ["check_travels", "run_local", "sensible_workers"]
+__all__ = ["Workers", "check_travels", "run_local"]
+
+Workers = int | Literal["auto"]
 
 _TRIES = 3
 _MEMORY = 1 << 30  # bytes that a process with a model of its own is taken to need
@@ -31,9 +33,13 @@ def run_local(
     settings: Mapping[str, Any],
     parts: Sequence[int],
     folder: Place,
-    workers: int,
+    workers: Workers,
 ) -> Iterator[tuple[int, int]]:
     """Do parts, and tell of each (part, inputs that failed) as it is done."""
+    if not parts:
+        return
+    if workers == "auto":
+        workers = _sensible(explainer, len(parts))
     if workers == 1:
         worker = Worker.begin(explainer, inputs, settings, folder)
         for part in parts:
@@ -73,7 +79,7 @@ def run_local(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def sensible_workers(explainer: Any, parts: int) -> int:
+def _sensible(explainer: Any, parts: int) -> int:
     """As many processes as cores, memory and parts have room for; one where a GPU does the work."""
     if on_gpu(explainer) or _gpu_here(explainer):
         return 1

@@ -8,12 +8,15 @@ node sees: a shared file system, or an object store.
 from __future__ import annotations
 
 import logging
+import os
+import pickle
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eblime._threads import limit_threads
 from eblime.batch.inputs import Inputs
-from eblime.batch.local import check_travels
+from eblime.batch.local import Workers, check_travels
 from eblime.batch.place import Place
 from eblime.batch.work import Worker, on_gpu
 
@@ -26,24 +29,31 @@ class _Actor:
     """Makes the explainer once, and does parts."""
 
     def __init__(
-        self, explainer: Any, inputs: Any, settings: Mapping[str, Any], folder: Place, threads: int
+        self, sent: Any, path: list[str], settings: Mapping[str, Any], folder: Place, threads: int
     ) -> None:
         import ray
 
+        sys.path += [entry for entry in path if entry not in sys.path]
         limit_threads(threads)
         self._worker: Worker | None = None
+        self._error: Exception | None = None
         try:
-            self._worker = Worker.begin(explainer, ray.get(inputs), settings, folder)
+            explainer, inputs = pickle.loads(ray.get(sent))
+            self._worker = Worker.begin(explainer, inputs, settings, folder)
         except Exception as error:  # told by the first part: here the actor would be made again
             self._error = error
         limit_threads(threads)
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[int]]:
-        """Do the parts of a batch, and tell how many inputs failed in each."""
+    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+        """Do a part, and tell how many inputs failed in it, or why it could not be done."""
+        part = int(batch["part"][0])
         if self._worker is None:
-            raise RuntimeError(f"The explainer cannot be made in a worker: {self._error}")
-        parts = [int(part) for part in batch["part"]]
-        return {"part": parts, "failed": [self._worker.do(part) for part in parts]}
+            told = f"The explainer cannot be made in a worker: {self._error}"
+            return {"part": [part], "failed": [0], "error": [told]}
+        try:
+            return {"part": [part], "failed": [self._worker.do(part)], "error": [""]}
+        except Exception as error:
+            return {"part": [part], "failed": [0], "error": [f"{type(error).__name__}: {error}"]}
 
 
 def run_on_ray(
@@ -52,7 +62,7 @@ def run_on_ray(
     settings: Mapping[str, Any],
     parts: Sequence[int],
     folder: Place,
-    workers: int,
+    workers: Workers,
     cpus: float | None = None,
     gpus: float | None = None,
 ) -> Iterator[tuple[int, int]]:
@@ -62,33 +72,45 @@ def run_on_ray(
     if on_gpu(explainer):
         check_travels(explainer)
     ray = _ray()
-    cores = float(ray.cluster_resources().get("CPU", 1.0))
-    share = min(1.0, _ROOM * cores / workers) if cpus is None else cpus
-    if share * workers > cores:
-        raise ValueError(
-            f"The cluster has {cores:g} cores, which is fewer than {workers} workers of {share:g}."
-        )
+    count, share = _room(ray, len(parts), workers, cpus, gpus)
+    # modules beside the user's script are found once an actor knows the path, so not before
+    sent = ray.put(ray.cloudpickle.dumps((explainer, inputs)))
     given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
     done = given.map_batches(
         _Actor,
-        fn_constructor_args=(
-            explainer,
-            ray.put(inputs),
-            dict(settings),
-            folder,
-            max(1, round(share)),
-        ),
+        fn_constructor_args=(sent, list(sys.path), dict(settings), folder, max(1, round(share))),
         batch_size=1,
-        concurrency=workers,
+        compute=ray.data.ActorPoolStrategy(size=count),
         num_cpus=share,
         num_gpus=gpus,
     )
     try:
         for row in done.iter_rows():
+            if row["error"]:
+                raise RuntimeError(f"{row['error']} (Part {row['part']}; the run can be resumed.)")
             yield int(row["part"]), int(row["failed"])
     except ray.exceptions.RayError as error:
-        cause = getattr(error, "cause", None) or error
-        raise RuntimeError(f"A part failed on Ray; the run can be resumed. {cause}") from error
+        raise RuntimeError(f"Ray failed; the run can be resumed. {error}") from error
+
+
+def _room(
+    ray: Any, parts: int, workers: Workers, cpus: float | None, gpus: float | None
+) -> tuple[int, float]:
+    """How many actors, and the cores that each claims; refused where they would wait for ever."""
+    has = ray.cluster_resources()
+    cores, devices = float(has.get("CPU", 1.0)), float(has.get("GPU", 0.0))
+    if workers == "auto":
+        room = devices / gpus if gpus else cores / (cpus or 1.0)
+        count = max(1, min(int(room), parts))
+    else:
+        count = workers
+    share = min(1.0, _ROOM * cores / count) if cpus is None else cpus
+    if count * share > cores or count * (gpus or 0.0) > devices:
+        raise ValueError(
+            f"The cluster has {cores:g} cores and {devices:g} GPUs: too few for {count} workers "
+            f"of {share:g} cores and {gpus or 0:g} GPUs."
+        )
+    return count, share
 
 
 def _ray() -> Any:
@@ -99,10 +121,12 @@ def _ray() -> Any:
     except ImportError as error:
         raise ImportError("The Ray engine needs Ray: pip install 'eblime[ray]'.") from error
     ray.data.DataContext.get_current().enable_progress_bars = False  # the run has its own
-    logging.getLogger("ray.data").setLevel(logging.WARNING)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what fails is raised
     if not ray.is_initialized():
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its own house-keeping
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
-            ray.init(address="auto", log_to_driver=False)
+            ray.init(address="auto", **quiet)
         except ConnectionError:
-            ray.init(log_to_driver=False, include_dashboard=False)
+            ray.init(include_dashboard=False, **quiet)
     return ray

@@ -121,7 +121,7 @@ def _words(run: Run, found: _Overall, failures: Any) -> str:
 
 def _pages(run: Run, path: Place, entries: Iterable[Any], progress: Progress) -> dict[Any, Any]:
     """Pages of explanations that were kept: their links and small pictures, by input and target."""
-    folder = Place(path.address.rsplit("/", 1)[0])
+    folder = path.parent
     kept = set((run.place / "explanations").files())
     there = [e for e in entries if f"{e.input}-{e.target}.eblime" in kept]
     links = {}

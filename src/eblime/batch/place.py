@@ -41,8 +41,15 @@ class Place:
         return self.address
 
     def __truediv__(self, name: str) -> Place:
-        head, mark, query = self.address.partition("?" if "://" in self.address else "\0")
-        return Place(f"{head}/{name}{mark}{query}")
+        head, query = self._parts()
+        return Place(f"{head}/{name}{query}")
+
+    def _parts(self) -> tuple[str, str]:
+        """The address without the settings of its store, and these."""
+        if self.folder is not None:
+            return self.address, ""
+        head, mark, query = self.address.partition("?")
+        return head, mark + query
 
     @property
     def folder(self) -> Path | None:
@@ -52,8 +59,13 @@ class Place:
     @property
     def name(self) -> str:
         """The last part of the address."""
-        head = self.address if self.folder else self.address.partition("?")[0]
-        return head.rsplit("/", 1)[-1]
+        return self._parts()[0].rsplit("/", 1)[-1]
+
+    @property
+    def parent(self) -> Place:
+        """The folder that it is in."""
+        head, query = self._parts()
+        return Place(head.rsplit("/", 1)[0] + query)
 
     @property
     def suffix(self) -> str:
@@ -119,10 +131,10 @@ class Place:
         """The file system of pyarrow, and the path in it."""
         if self.folder is not None:
             return _store("")[0], self.address
-        scheme, rest = self.address.split("://", 1)
-        rest, mark, query = rest.partition("?")
+        head, query = self._parts()
+        scheme, rest = head.split("://", 1)
         first, _, inside = rest.partition("/")
-        system, root = _store(f"{scheme}://{first}{mark}{query}")
+        system, root = _store(f"{scheme}://{first}{query}")
         return system, f"{root.rstrip('/')}/{inside}"
 
     @contextmanager

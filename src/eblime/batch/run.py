@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress, telling
 from eblime.batch.folder import check_manifest, done_parts, read_manifest
 from eblime.batch.inputs import Inputs, Stream, as_inputs
-from eblime.batch.local import run_local, sensible_workers
+from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.results import Run
 
@@ -30,7 +30,7 @@ def explain_many(
     targets: int | Sequence[int | str] = 1,
     seed: int = 0,
     engine: str = "local",
-    workers: int | Literal["auto"] = 1,
+    workers: Workers = 1,
     cpus_per_worker: float | None = None,
     gpus_per_worker: float | None = None,
     part_size: int | None = None,
@@ -107,9 +107,6 @@ def explain_many(
         size = part_size or _part_size(folder, listed)
         settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
         check_manifest(folder, settings)
-        parts = -(-len(listed) // size)
-        if workers == "auto":
-            workers = sensible_workers(explainer, parts)
         done = _work(
             _engine(engine, cpus_per_worker, gpus_per_worker),
             (explainer, listed, settings),
@@ -133,7 +130,7 @@ def explain_many(
 
 
 def _work(
-    engine: Any, work: tuple[Any, Inputs, dict[str, Any]], folder: Place, workers: int
+    engine: Any, work: tuple[Any, Inputs, dict[str, Any]], folder: Place, workers: Workers
 ) -> Iterator[tuple[int, int]]:
     """Do the parts that are not done, and tell how many inputs are, and how many failed."""
     explainer, inputs, settings = work
