@@ -144,6 +144,8 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
 
 def _refuse_non_finite(name: str, array: FloatArray) -> None:
     """Refuse NaN, infinities and what would overflow, and say in which row the first one stands."""
+    if array.size == 0 or (array.min() >= -_HUGE and array.max() <= _HUGE):  # never so with a NaN
+        return
     bad = np.argwhere(~(np.abs(array) <= _HUGE))
     if bad.size:
         place = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if array.ndim == 2 else "")

@@ -69,9 +69,7 @@ class Explanation:
             nothing = np.full(post.n_features, np.nan)
             names = ("sd", "low", "high", "prob_positive", "top_k")
             return pd.DataFrame(columns | dict.fromkeys(names, nothing))
-        low, high = post.interval(prob).T
-        columns |= {"sd": post.sd, "low": low, "high": high}
-        columns |= {"prob_positive": post.prob_positive()}
+        columns |= post.columns(prob)
         columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
         return pd.DataFrame(columns)
 

@@ -28,14 +28,8 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
     certain = post.has_spread
     columns: dict[str, FloatArray] = {"mean": post.mean}
     if certain:
-        low, high = post.interval(level).T
-        columns |= {
-            "sd": post.sd,
-            "low": low,
-            "high": high,
-            "prob_positive": post.prob_positive(),
-            "top_k": post.top_k_probability(min(k, post.n_features)),
-        }
+        columns |= post.columns(level)
+        columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
     names = ("mean", "sd", "low", "high", "prob_positive", "top_k")
     features = [
         {"name": str(feature)}

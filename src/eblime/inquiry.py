@@ -42,7 +42,7 @@ class Inquiry:
     batch_size: int | None
     progress: Progress
     labels: Labels | None
-    about: Mapping[str, Any]  # how the input was read, for people to know
+    about: Mapping[str, str]  # how the input was read, for people to know
     steady: bool = False  # the size of batches must not depend on how fast they are
 
     def check(self) -> None:
@@ -95,7 +95,7 @@ class Inquiry:
             posteriors = method.fit(generator, masks, asked.scores, weights)
         provenance = {
             "method": repr(method),
-            "input": {name: _brief(setting) for name, setting in self.about.items()},
+            "input": dict(self.about),
             "design": self.design if isinstance(self.design, str) else _brief(self.design),
             "kernel": repr(as_kernel(self.kernel)),
             "seed": int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
@@ -188,7 +188,7 @@ def inquiry_of(explainer: Any) -> Inquiry:
     names = ("model", "n_masks", "design", "kernel", "method", "batch_size", "progress", "labels")
     return Inquiry(
         **{name: getattr(explainer, name) for name in names},
-        about={name: getattr(explainer, name) for name in explainer._about},
+        about={name: _brief(getattr(explainer, name)) for name in explainer._about},
     )
 
 

@@ -217,13 +217,7 @@ def _add_rows(
     """One more row for each feature."""
     post = explanation.posterior
     count = post.n_features
-    nothing: list[float | None] = [None] * count
-    spread: tuple[list[Any], ...] = (nothing, nothing, nothing, nothing)
-    if post.has_spread:
-        ends = post.interval(prob)
-        spread = tuple(
-            entry.tolist() for entry in (post.sd, ends[:, 0], ends[:, 1], post.prob_positive())
-        )
+    spread = post.columns(prob)
     shared = {
         "input": number,
         "name": name,
@@ -241,5 +235,5 @@ def _add_rows(
     rows["feature"] += map(str, columns)
     rows["place"] += range(count)
     rows["mean"] += post.mean.tolist()
-    for column, values in zip(("sd", "low", "high", "prob_positive"), spread, strict=True):
-        rows[column] += values
+    for column in ("sd", "low", "high", "prob_positive"):
+        rows[column] += spread[column].tolist() if spread else [None] * count

@@ -13,7 +13,7 @@ from eblime._checks import as_floats, check_choice, check_count, check_level, ch
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.core.empirical import NoSpreadError, PointMass
 from eblime.core.lam import LambdaLaw
-from eblime.core.mixture import Draws
+from eblime.core.mixture import Draws, Mixture
 from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.table import importance_table
@@ -45,6 +45,22 @@ class Law(Protocol):
     def cdf(self, x: FloatArray) -> FloatArray: ...  # noqa: D102
 
     def prob_positive(self) -> FloatArray: ...  # noqa: D102
+
+    def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
+        """What a table shows, `sd`, `low`, `high` and `prob_positive`, each (p,).
+
+        The marginals are made once for all of them; empty for a point estimate.
+        """
+        if not self.has_spread:
+            return {}
+        law = self.law.marginals() if isinstance(self.law, Mixture) else None
+        tail = (1 - check_level("prob", prob)) / 2
+        ends = np.array([tail, 1 - tail])
+        if law is None:
+            low, high = self.law.quantile(ends)
+            return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
+        low, high = law.quantile(ends[:, None])
+        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
 
     def prob_greater(self) -> FloatArray: ...  # noqa: D102
 
@@ -129,6 +145,22 @@ class Posterior:
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0), shape (p,)."""
         return self.law.prob_positive()
+
+    def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
+        """What a table shows, `sd`, `low`, `high` and `prob_positive`, each (p,).
+
+        The marginals are made once for all of them; empty for a point estimate.
+        """
+        if not self.has_spread:
+            return {}
+        law = self.law.marginals() if isinstance(self.law, Mixture) else None
+        tail = (1 - check_level("prob", prob)) / 2
+        ends = np.array([tail, 1 - tail])
+        if law is None:
+            low, high = self.law.quantile(ends)
+            return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
+        low, high = law.quantile(ends[:, None])
+        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""

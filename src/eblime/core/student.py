@@ -157,7 +157,7 @@ class StudentMixture:
         A mixture's quantile lies between the least and the greatest of its components'. Inside that
         bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step
         that leaves it is replaced by halving it, on the asinh scale that heavy tails ask for.
-        Newton doubles the digits: a step of 1e-7 of a width leaves an error near 1e-14.
+        Newton doubles the digits: a step of 1e-6 of a width leaves an error near 1e-12.
         """
         with np.errstate(all="ignore"):  # next to no degrees of freedom: beyond all numbers
             ends = self.loc + self.scale * special.stdtrit(self.df, q)[:, None]
@@ -181,7 +181,7 @@ class StudentMixture:
             newton = x - (normal - goal) * rate
             inside = (newton >= low) & (newton <= high)
             moved = np.where(inside, newton, _between(low, high, width))
-            still = np.abs(moved - x) <= np.where(inside, 1e-7 * rate, 1e-11 * np.abs(x))
+            still = np.abs(moved - x) <= np.where(inside, 1e-6 * rate, 1e-11 * np.abs(x))
             x = moved
             if (still | (low == high) | ~np.isfinite(x)).all():
                 break

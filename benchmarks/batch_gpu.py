@@ -1,0 +1,91 @@
+"""Photos a second of a run on a GPU: the next photos are read and cut while the GPU is busy.
+
+Crops of scikit-image's photos at 224 x 224, SLIC superpixels, 1,000 masks each, with networks of
+torchvision (weights do not matter for the clock). What is timed is a worker doing inputs; writing
+Parquet takes microseconds beside it.
+
+    python benchmarks/batch_gpu.py --photos 64
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import torch
+import torchvision
+from skimage import data
+
+import eblime
+from eblime._threads import available_cores
+from eblime.batch import work
+from eblime.batch.inputs import as_inputs
+from eblime.batch.place import Place
+from eblime.models.torch import TorchModel
+
+N, SIDE = 1_000, 224
+
+
+def photos(count: int) -> list[np.ndarray]:
+    """Crops of photos that ship with scikit-image."""
+    whole = [data.astronaut(), data.coffee(), data.chelsea()]
+    rng = np.random.default_rng(0)
+    found = []
+    for k in range(count):
+        image = whole[k % len(whole)]
+        top, left = (int(rng.integers(0, length - SIDE + 1)) for length in image.shape[:2])
+        found.append(np.ascontiguousarray(image[top : top + SIDE, left : left + SIDE]))
+    return found
+
+
+def speed(explainer: Any, count: int, ahead: int) -> float:
+    """Photos a second, with so many cut ahead; 0 is one after the other."""
+    settings = {"targets": 1, "seed": 0, "together": True}
+    worker = work.Worker(
+        explainer=explainer,
+        inputs=as_inputs(photos(count)),
+        settings=settings,
+        folder=Place.of("nowhere"),
+    )
+    with (
+        mock.patch.object(work, "on_gpu", return_value=ahead > 0),
+        mock.patch.object(work, "available_cores", return_value=ahead + 1),
+    ):
+        list(worker._explained(range(4)))  # warms up
+        start = time.perf_counter()
+        failed = [
+            found for _, found in worker._explained(range(count)) if isinstance(found, Exception)
+        ]
+        if failed:
+            raise failed[0]
+        return count / (time.perf_counter() - start)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--photos", type=int, default=64)
+    count = parser.parse_args().photos
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
+    print("| network | cut ahead | photos a second | inputs a second |\n|---|---:|---:|---:|")
+    home = "cuda" if torch.cuda.is_available() else "cpu"
+    for name, autocast in (
+        ("resnet18", False),
+        ("resnet18", True),
+        ("resnet50", True),
+        ("vgg16", True),
+    ):
+        network = getattr(torchvision.models, name)(weights=None).eval().to(home)
+        explainer = eblime.ImageExplainer(TorchModel(module=network, autocast=autocast), n_masks=N)
+        for ahead in (0, 2, 4, 8):
+            found = speed(explainer, count, ahead)
+            half = ", mixed precision" if autocast else ""
+            print(f"| {name}{half} | {ahead} | {found:.1f} | {N * found:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
