@@ -46,22 +46,6 @@ class Law(Protocol):
 
     def prob_positive(self) -> FloatArray: ...  # noqa: D102
 
-    def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
-        """What a table shows, `sd`, `low`, `high` and `prob_positive`, each (p,).
-
-        The marginals are made once for all of them; empty for a point estimate.
-        """
-        if not self.has_spread:
-            return {}
-        law = self.law.marginals() if isinstance(self.law, Mixture) else None
-        tail = (1 - check_level("prob", prob)) / 2
-        ends = np.array([tail, 1 - tail])
-        if law is None:
-            low, high = self.law.quantile(ends)
-            return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
-        low, high = law.quantile(ends[:, None])
-        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
-
     def prob_greater(self) -> FloatArray: ...  # noqa: D102
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws: ...  # noqa: D102
