@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from eblime.batch.place import Place, arrow
 from eblime.batch.together import explain_together, group_size
 from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry
+from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
 __all__ = ["Explainer", "Worker", "generator_of", "made_explainer", "on_gpu"]
@@ -125,10 +127,14 @@ class Worker:
     def _explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Explanations by number, or what went wrong; together where that can be."""
         inquiry, most = self._inquiry, 1
+        if on_gpu(self.explainer):
+            yield from self._pipelined(inquiry, numbers)
+            return
         if self.settings["together"] and not isinstance(self.explainer, ImageExplainer):
             most = group_size(inquiry)
         scenes: dict[int, Any] = {}
-        for number, scene in self._scenes(numbers):
+        for number in numbers:
+            scene = self._scene(number)
             if isinstance(scene, Exception):
                 yield number, scene
                 continue
@@ -138,28 +144,40 @@ class Worker:
                 scenes = {}
         yield from self._answered(inquiry, scenes).items()
 
-    def _scenes(self, numbers: Sequence[int]) -> Iterator[tuple[int, Any]]:
-        """Inputs, read and cut; while a GPU is busy with one, the next ones are made."""
+    def _scene(self, number: int) -> Any:
+        """An input, read and cut, or what went wrong."""
+        try:
+            return self.explainer.scene(self._get(number))
+        except Exception as error:
+            return error
 
-        def scene(number: int) -> Any:
-            try:
-                return self.explainer.scene(self._get(number))
-            except Exception as error:
-                return error
+    def _pipelined(self, inquiry: Inquiry, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
+        """For a GPU, which must not wait: inputs are cut ahead of it, and lines fitted behind it."""
+        seed, ahead = self.settings["seed"], max(2, min(8, available_cores() - 1))
 
-        if not on_gpu(self.explainer):
-            yield from ((number, scene(number)) for number in numbers)
-            return
-        ahead = max(2, min(8, available_cores() - 1))
+        def prepared(number: int) -> tuple[Plan, np.random.Generator, float]:
+            start, rng = time.perf_counter(), generator_of(seed, number)
+            return inquiry.plan(self.explainer.scene(self._get(number)), rng), rng, start
+
         with ThreadPoolExecutor(ahead) as pool:
-            waiting: deque[tuple[int, Future[Any]]] = deque()
-            for number in numbers:
-                waiting.append((number, pool.submit(scene, number)))
-                if len(waiting) > ahead:
-                    first, made = waiting.popleft()
-                    yield first, made.result()
-            for first, made in waiting:
-                yield first, made.result()
+            todo = iter(numbers)
+            plans = deque((n, pool.submit(prepared, n)) for n in islice(todo, ahead))
+            found: deque[tuple[int, Future[dict[int, Explanation]]]] = deque()
+            while plans:
+                number, plan = plans.popleft()
+                plans.extend((n, pool.submit(prepared, n)) for n in islice(todo, 1))
+                try:
+                    made, rng, start = plan.result()
+                    asked = inquiry.ask(made, self.settings["targets"])
+                    future = pool.submit(inquiry.conclude, made, asked, rng, rng, start)
+                except Exception as error:
+                    future = Future()
+                    future.set_exception(error)
+                found.append((number, future))
+                if len(found) > ahead:
+                    yield _settled(*found.popleft())
+            for entry in found:
+                yield _settled(*entry)
 
     def _answered(self, inquiry: Inquiry, scenes: Mapping[int, Any]) -> dict[int, Result]:
         """Scenes in few model calls; each by itself where that fails, or where there is one."""
@@ -209,6 +227,14 @@ class Worker:
                     f"{self.folder} is a run with another model: for {row.name!r}, {row.label!r}, "
                     f"it has {row.prediction:.4g}, and the model says {answer:.4g} now."
                 )
+
+
+def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:
+    """What came of an input."""
+    try:
+        return number, list(future.result().values())
+    except Exception as error:
+        return number, error
 
 
 def _add_rows(
