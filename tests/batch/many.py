@@ -23,6 +23,16 @@ def make():
     return eblime.TabularExplainer(slow, ROWS, n_masks=60)
 
 
+def shifted(rows):
+    """A model that can be made another one from outside."""
+    return rows[:, 0] * rows[:, 1] + float(os.environ.get("EBLIME_TEST_SHIFT", "0"))
+
+
+def make_shifted():
+    """An explainer of it."""
+    return eblime.TabularExplainer(shifted, ROWS, n_masks=60)
+
+
 def deadly(rows):
     """A model that ends its process, once."""
     flag = Path(os.environ["EBLIME_TEST_FLAG"])

@@ -1,33 +1,17 @@
 """Runs: the same numbers whatever happens, and nothing lost."""
 
-import errno
-import os
-import random
-import signal
-import subprocess
 import sys
-import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
-from many import ROWS, make, make_deadly
+from many import ROWS, make
 
 import eblime
 from eblime.batch.overview import overview
 from eblime.batch.place import Place
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-HERE = Path(__file__).parent
-TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "6"))
-
-
-@pytest.fixture(scope="module")
-def wanted(tmp_path_factory):
-    """The frame of a run that nobody disturbed."""
-    run = eblime.explain_many(make, ROWS, tmp_path_factory.mktemp("run") / "r", part_size=4)
-    return run.frame()
 
 
 @pytest.mark.parametrize(
@@ -49,98 +33,6 @@ def test_an_input_is_explained_as_by_itself(wanted):
     np.testing.assert_array_equal(rows["mean"], alone.posterior.mean)
     np.testing.assert_array_equal(rows[["low", "high"]], alone.posterior.interval())
     assert rows["feature"].tolist() == list(alone.scene.columns)
-
-
-def killed_driver(out, workers, engine, seconds):
-    """Begin a run in another process, and kill it and its workers after so many seconds."""
-    driver = subprocess.Popen(
-        [sys.executable, str(HERE / "many.py"), str(out), str(workers), engine],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    time.sleep(seconds)
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.wait()
-
-
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
-    """Kill -9 at random times; then the rest is done, without loss or duplicates."""
-    chance = random.Random(workers)
-    for attempt in range(TRIES):
-        out = tmp_path / f"r{attempt}"
-        killed_driver(out, workers, "local", chance.uniform(0.6, 2.2))
-        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
-
-        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
-        assert not list(out.glob(".*.tmp"))
-
-
-@pytest.fixture
-def cluster(monkeypatch):
-    """Ray on this machine, stopped afterwards."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    yield ray
-    ray.shutdown()
-    stop = [sys.executable, "-m", "ray.scripts.scripts", "stop", "--force"]
-    subprocess.run(stop, capture_output=True, check=False)
-
-
-@pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_numbers(tmp_path, wanted, cluster):
-    """Actors write what processes write; a driver killed under Ray is resumed without it."""
-    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, engine="ray", workers=2)
-    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
-
-    chance = random.Random(0)
-    for attempt in range(max(1, TRIES // 3)):
-        out = tmp_path / f"k{attempt}"
-        killed_driver(out, 2, "ray", chance.uniform(6, 10))
-        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
-        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
-
-
-def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
-    """Its parts are done again by another."""
-    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
-    run = eblime.explain_many(make_deadly, ROWS, tmp_path / "r", part_size=10, workers=2)
-
-    assert (tmp_path / "flag").exists()
-    assert run.frame()["input"].nunique() == len(ROWS)
-
-
-def test_a_part_cut_in_half_is_done_again(tmp_path, wanted):
-    """A damaged file is not believed."""
-    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-    part = tmp_path / "r" / "part-000003.parquet"
-    part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
-    again = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-
-    assert again.folder == run.folder
-    pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
-
-
-def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, wanted, monkeypatch):
-    """No space left while a part is synced: a clear error, nothing half written."""
-    real, calls = os.fsync, []
-
-    def full(handle):
-        calls.append(handle)
-        if len(calls) == 5:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        real(handle)
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-    assert not list((tmp_path / "r").glob(".*.tmp"))
-    monkeypatch.undo()
-    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-
-    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
 def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
@@ -186,22 +78,6 @@ def test_a_run_is_opened_again(tmp_path):
         eblime.open_run(tmp_path)
     with pytest.raises(FileNotFoundError, match="keep=True"):
         run.explanation(99)
-
-
-def test_folders_and_files_are_inputs(tmp_path):
-    """Texts of a folder and lines of JSON."""
-    (tmp_path / "t").mkdir()
-    for k in range(3):
-        (tmp_path / "t" / f"{k}.txt").write_text(f"a good day {k}")
-    (tmp_path / "lines.jsonl").write_text('{"text": "a good day"}\n"another"\n')
-    explainer = eblime.TextExplainer(lambda texts: ["good" in text for text in texts])
-    for given, count in ((tmp_path / "t", 3), (tmp_path / "lines.jsonl", 2)):
-        run = eblime.explain_many(explainer, given, tmp_path / f"run{count}")
-        assert run.frame()["input"].nunique() == count
-    with pytest.raises(FileNotFoundError, match="no folder or file"):
-        eblime.explain_many(explainer, tmp_path / "gone", tmp_path / "x")
-    with pytest.raises(ValueError, match="must not be empty"):
-        eblime.explain_many(explainer, [], tmp_path / "x")
 
 
 def test_what_would_change_the_numbers_is_refused(tmp_path):

@@ -7,12 +7,10 @@ import io
 from dataclasses import dataclass
 from typing import Any
 
-from eblime.batch.place import Place
+from eblime.batch.place import READ_WHOLE, Place
 from eblime.domains.image import PHOTO_ENDINGS
 
 __all__ = ["Files", "find_files"]
-
-_READ = 1 << 30  # bytes that are read to tell whether files have changed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,12 +25,12 @@ class Files:
     def fingerprint(self) -> str:
         """Names and sizes, and contents where the folder is here and not too large."""
         found = hashlib.sha256()
-        whole = self.folder.folder is not None and sum(self.sizes.values()) <= _READ
+        whole = self.folder.folder is not None and sum(self.sizes.values()) <= READ_WHOLE
         for name in self.names:
             found.update(f"{name}\0{self.sizes[name]}\n".encode("utf8", "surrogateescape"))
             if whole:
                 try:
-                    found.update(hashlib.sha256((self.folder / name).read()).digest())
+                    found.update((self.folder / name).digest().encode())
                 except OSError:  # its turn will come, and tell
                     continue
         return found.hexdigest()[:16]

@@ -6,6 +6,7 @@ those of a store because a store shows an object only once it is whole.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +17,9 @@ from typing import Any
 
 from eblime._files import write_whole
 
-__all__ = ["Place", "arrow"]
+__all__ = ["READ_WHOLE", "Place", "arrow"]
+
+READ_WHOLE = 1 << 30  # bytes of inputs that are read to tell whether they have changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,15 @@ class Place:
         system, path = self.open()
         with system.open_input_stream(path) as stream:
             return bytes(stream.read())
+
+    def digest(self) -> str:
+        """What a file holds, in a few letters."""
+        found = hashlib.sha256()
+        system, path = self.open()
+        with system.open_input_stream(path) as stream:
+            while block := stream.read(1 << 20):
+                found.update(block)
+        return found.hexdigest()
 
     def write(self, content: bytes) -> None:
         """Write a file that is there whole, or not at all."""

@@ -152,7 +152,7 @@ class Worker:
             return error
 
     def _pipelined(self, inquiry: Inquiry, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """For a GPU, which must not wait: inputs are cut ahead of it, and lines fitted behind it."""
+        """For a GPU, which must not wait: inputs are cut ahead of it, lines fitted behind."""
         seed, ahead = self.settings["seed"], max(2, min(8, available_cores() - 1))
 
         def prepared(number: int) -> tuple[Plan, np.random.Generator, float]:

@@ -1,0 +1,229 @@
+"""Whatever happens to a run, going on with it gives the numbers of one that nobody disturbed."""
+
+import errno
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from many import ROWS, make, make_deadly, make_shifted
+
+import eblime
+
+HERE = Path(__file__).parent
+TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
+
+
+def begun(out, workers, engine="local"):
+    """A run in another process."""
+    return subprocess.Popen(
+        [sys.executable, str(HERE / "many.py"), str(out), str(workers), engine],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def processes(word, parent=None):
+    """Numbers of processes with a word in their command line, or in their title."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (folder / "cmdline").read_bytes().decode(errors="replace")
+            above = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except (OSError, IndexError):
+            continue
+        if word in line and parent in (None, above):
+            found.append(int(folder.name))
+    return found
+
+
+def killed_driver(out, workers, engine, seconds):
+    """Begin a run in another process, and kill it and its workers after so many seconds."""
+    driver = begun(out, workers, engine)
+    time.sleep(seconds)
+    os.killpg(driver.pid, signal.SIGKILL)
+    driver.communicate()
+
+
+def killed_worker(out, engine, seconds, word, *, child):
+    """Begin a run, kill one of its workers after so many seconds, and let the driver finish."""
+    driver = begun(out, 2, engine)
+    time.sleep(seconds)
+    there = processes(word, driver.pid if child else None)
+    if there:
+        os.kill(random.choice(there), signal.SIGKILL)
+    _, told = driver.communicate(timeout=120)
+    assert driver.returncode == 0, told.decode()
+    return bool(there)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
+    """Kill -9 at random times; then the rest is done, without loss or duplicates."""
+    chance = random.Random(workers)
+    for attempt in range(TRIES):
+        out = tmp_path / f"r{attempt}"
+        killed_driver(out, workers, "local", chance.uniform(0.6, 2.2))
+        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
+
+        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+        assert not list(out.glob(".*.tmp"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+def test_workers_killed_at_any_moment_are_replaced(tmp_path, wanted):
+    """Kill -9 of one of two workers at random times: the driver finishes by itself."""
+    chance, hit = random.Random(3), 0
+    for attempt in range(TRIES):
+        out = tmp_path / f"r{attempt}"
+        hit += killed_worker(out, "local", chance.uniform(0.6, 2.2), "spawn_main", child=True)
+
+        run = eblime.open_run(out)
+        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+    assert hit > 0
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A Ray cluster on this machine, stopped afterwards; drivers find it by its address."""
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    command = [sys.executable, "-m", "ray.scripts.scripts"]
+    head = ["start", "--head", "--port=6399", "--num-cpus=2", "--include-dashboard=false"]
+    subprocess.run(command + head, capture_output=True, check=True)
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6399")
+    yield ray
+    ray.shutdown()
+    subprocess.run([*command, "stop", "--force"], capture_output=True, check=False)
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster):
+    """Actors write what processes write; actors and drivers killed at random times lose nothing."""
+    chance, hit = random.Random(0), 0
+    for attempt in range(max(1, TRIES // 2)):
+        out = tmp_path / f"w{attempt}"
+        hit += killed_worker(out, "ray", chance.uniform(4, 7), "ray::MapWorker", child=False)
+        pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
+
+        out = tmp_path / f"d{attempt}"
+        killed_driver(out, 2, "ray", chance.uniform(3, 6))
+        again = {"engine": "ray", "workers": "auto"} if attempt == 0 else {}
+        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False, **again)
+        pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+    assert hit > 0
+
+
+def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
+    """Its parts are done again by another."""
+    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
+    run = eblime.explain_many(make_deadly, ROWS, tmp_path / "r", part_size=10, workers=2)
+
+    assert (tmp_path / "flag").exists()
+    assert run.frame()["input"].nunique() == len(ROWS)
+
+
+def test_a_part_cut_in_half_is_done_again(tmp_path, wanted):
+    """A damaged file is not believed."""
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
+    part = tmp_path / "r" / "part-000003.parquet"
+    part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
+    again = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
+
+    assert again.folder == run.folder
+    pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
+
+
+def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, wanted, monkeypatch):
+    """No space left while a part is synced: a clear error, nothing half written."""
+    real, calls = os.fsync, []
+
+    def full(handle):
+        calls.append(handle)
+        if len(calls) == 5:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
+    assert not list((tmp_path / "r").glob(".*.tmp"))
+    monkeypatch.undo()
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
+
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of 80 kB, where this user may mount one."""
+    place = tmp_path / "small"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+    except OSError:
+        done = False
+    if not done:
+        pytest.skip("mounting a file system is not allowed here")
+    yield place
+    subprocess.run(["umount", str(place)], capture_output=True, check=False)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_file_system_that_is_really_full(small_disk, wanted, workers):
+    """The error says so, with one worker and with two; with room again the run goes on."""
+    out = small_disk / "r"
+    settings = {"part_size": 4, "together": False}
+    with pytest.raises(OSError, match="No space left"):
+        eblime.explain_many(make, ROWS, out, workers=workers, **settings)
+    assert not list(out.glob(".*.tmp"))
+    done = len(list(out.glob("part-*.parquet")))
+    assert 0 < done < 15
+    grow = ["mount", "-o", "remount,size=10m", str(small_disk)]
+    subprocess.run(grow, capture_output=True, check=True)
+    run = eblime.explain_many(make, ROWS, out, **settings)
+
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+    """Before any model call."""
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="must be a folder"):
+        eblime.explain_many(None, ROWS, tmp_path / "file")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError, match="can be written to"):
+        eblime.explain_many(None, ROWS, tmp_path / "r")
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
+    """By what it says of inputs that are done; a function's name says nothing of its model."""
+    given = make_shifted, ROWS[:8], tmp_path / "r"
+    eblime.explain_many(*given, part_size=4)
+    (tmp_path / "r" / "part-000001.parquet").unlink()
+    monkeypatch.setenv("EBLIME_TEST_SHIFT", "0.1")
+    with pytest.raises((ValueError, RuntimeError), match="is a run with another model"):
+        eblime.explain_many(*given, part_size=4, workers=workers)
+    monkeypatch.delenv("EBLIME_TEST_SHIFT")
+    run = eblime.explain_many(*given, part_size=4, workers=workers)
+
+    assert run.frame()["input"].nunique() == 8
+
+
+def test_chance_in_a_model_is_no_other_model(tmp_path, rng):
+    """A model that never says the same twice can still go on."""
+    explainer = eblime.TabularExplainer(lambda rows: rng.random(len(rows)), ROWS, n_masks=50)
+    eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
+    (tmp_path / "r" / "part-000001.parquet").unlink()
+
+    run = eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
+    assert run.frame()["input"].nunique() == 8

@@ -1,0 +1,222 @@
+"""Inputs of every kind give one and the same run, and are refused where they are others."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from many import ROWS
+
+import eblime
+from eblime.batch import inputs as inputs_module
+from eblime.batch import spool as spool_module
+from eblime.batch.inputs import Stream, as_inputs
+from eblime.batch.place import Place
+
+NAMES = ["age", "debt", "job", "sex", "town"]
+FRAME = pd.DataFrame(ROWS, columns=NAMES)
+
+
+@pytest.fixture
+def explainer():
+    """Of a model that takes frames."""
+    return eblime.TabularExplainer(lambda t: t["age"] * t["debt"], FRAME, n_masks=60)
+
+
+def csv(folder):
+    """A .csv file."""
+    FRAME.to_csv(folder / "x.csv", index=False)
+    return folder / "x.csv"
+
+
+def tsv(folder):
+    """A .tsv file."""
+    FRAME.to_csv(folder / "x.tsv", index=False, sep="\t")
+    return str(folder / "x.tsv")
+
+
+def parquet(folder):
+    """A .parquet file of small row groups."""
+    FRAME.to_parquet(folder / "x.parquet", row_group_size=7)
+    return folder / "x.parquet"
+
+
+def parquets(folder):
+    """A folder of .parquet files."""
+    (folder / "many").mkdir()
+    for k, first in enumerate((0, 25, 26)):
+        last = [25, 26, 60][k]
+        FRAME[first:last].reset_index(drop=True).to_parquet(folder / "many" / f"{k}.parquet")
+    return folder / "many"
+
+
+def lines(folder):
+    """Objects of a .jsonl file."""
+    rows = [json.dumps(dict(row)) for _, row in FRAME.iterrows()]
+    (folder / "x.jsonl").write_text("\n".join(rows) + "\n\n")
+    return folder / "x.jsonl"
+
+
+def dictionaries(folder):
+    """Something that can be read once."""
+    return (dict(row) for _, row in FRAME.iterrows())
+
+
+def arrays(folder):
+    """Rows without names, once."""
+    return iter(ROWS)
+
+
+KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_kind_gives_the_same_run(tmp_path, explainer, kind, monkeypatch):
+    """Read at once, in chunks, by row group: the numbers are those of the frame; and again."""
+    monkeypatch.setattr(spool_module, "_COUNT", 13)
+    monkeypatch.setattr(inputs_module, "_CHUNK", 17)
+    wanted = eblime.explain_many(explainer, FRAME, tmp_path / "f", part_size=8).frame()
+    given = kind(tmp_path)
+    run = eblime.explain_many(explainer, given, tmp_path / "r", part_size=8)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+    (tmp_path / "r" / "part-000002.parquet").unlink()
+    given = kind(tmp_path) if hasattr(given, "__next__") else given
+    run = eblime.explain_many(explainer, given, tmp_path / "r")
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_other_inputs_are_refused(tmp_path, explainer, kind):
+    """One number that is another is enough."""
+    eblime.explain_many(explainer, kind(tmp_path), tmp_path / "r")
+    changed = FRAME.copy()
+    changed.iloc[55, 2] += 0.25
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "FRAME", changed)
+        patch.setitem(globals(), "ROWS", changed.to_numpy())
+        (tmp_path / "new").mkdir()
+        given = kind(tmp_path / "new")
+        with pytest.raises(ValueError, match=r"other inputs|another 'inputs'"):
+            eblime.explain_many(explainer, given, tmp_path / "r")
+
+
+def test_a_run_in_a_store(tmp_path, explainer):
+    """Whatever fsspec can open: here the memory of this process."""
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    wanted = eblime.explain_many(explainer, FRAME, tmp_path / "f").frame()
+    run = eblime.explain_many(explainer, iter(ROWS), "memory://runs/a", keep=True)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+    again = eblime.open_run("memory://runs/a")
+    assert again.explanation(3).label == "output"
+    assert again.folder == "memory://runs/a"
+    with pytest.raises(ValueError, match="no address that pyarrow or fsspec can open"):
+        eblime.open_run("nothing://runs/a")
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_a_ray_dataset_is_an_input():
+    """Its rows in their order, by whatever it calls them."""
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    from eblime.batch.inputs import _of_ray
+
+    class Dataset:  # what is used of one; the engine's own test starts Ray
+        def iter_rows(self):
+            yield {"image": np.zeros((2, 2)), "path": "a.png"}
+            yield {"text": "good", "label": 1}
+            yield {"item": [1.0, 2.0]}
+            yield {"age": 1.0, "debt": 2.0}
+
+    found = list(_of_ray(Dataset()))
+    assert ray is not None
+    assert [name for name, _ in found] == ["a.png", None, None, None]
+    assert found[0][1].shape == (2, 2)
+    assert [value for _, value in found[1:]] == ["good", [1.0, 2.0], {"age": 1.0, "debt": 2.0}]
+
+
+def test_what_is_laid_down_comes_back(tmp_path, rng):
+    """Texts, paths, images of any size and names."""
+    folder = Place.of(tmp_path)
+    images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
+    laid = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
+    found = laid.laid_down(folder)
+
+    assert len(found) == 3
+    assert found.name(2) == "2.png"
+    for k, image in enumerate(images):
+        np.testing.assert_array_equal(found.get(k), image)
+    for place, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
+        (tmp_path / place).mkdir()
+        laid = Stream(entries=((None, entry) for entry in entries))
+        found = laid.laid_down(Place.of(tmp_path / place))
+        assert [found.get(k) for k in range(2)] == entries
+        assert found.name(1) == "1"
+    with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
+        Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
+    with pytest.raises(ValueError, match="nothing came"):
+        Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
+
+
+def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):
+    """Whole numbers at first and fractions later are fractions; words make words of all."""
+    monkeypatch.setattr(inputs_module, "_CHUNK", 2)
+    (tmp_path / "x.csv").write_text("a,b,c\n1,1,x\n2,2,\n3,3.5,y\n4,,z\n5,word,\n")
+    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path))
+
+    rows = [found.get(k) for k in range(5)]
+    assert [row["a"] for row in rows] == [1, 2, 3, 4, 5]
+    assert [row["b"] for row in rows[:3]] == ["1", "2", "3.5"]
+    assert rows[4]["b"] == "word"
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3,4\n")
+    with pytest.raises(ValueError, match="cannot be read as a table"):
+        as_inputs(tmp_path / "bad.csv").laid_down(Place.of(tmp_path / "z"))
+
+
+def test_folders_and_files_are_inputs(tmp_path):
+    """Texts of a folder and the folders in it, lines of JSON, a column of a table."""
+    (tmp_path / "t" / "in").mkdir(parents=True)
+    for k in range(3):
+        place = tmp_path / "t" / ("in" if k else "")
+        (place / f"{k}.txt").write_text(f"a good day {k}")
+    (tmp_path / "lines.jsonl").write_text('{"text": "a good day"}\n"another"\n')
+    pd.DataFrame({"text": ["a good day"] * 4, "n": 1}).to_csv(tmp_path / "x.csv", index=False)
+    explainer = eblime.TextExplainer(lambda texts: ["good" in text for text in texts])
+    for name, count in (("t", 3), ("lines.jsonl", 2), ("x.csv", 4)):
+        run = eblime.explain_many(explainer, tmp_path / name, tmp_path / f"run{count}")
+        assert run.frame()["input"].nunique() == count, run.failures()
+    names = eblime.open_run(tmp_path / "run3").frame()["name"].unique().tolist()
+    assert names == ["0.txt", "in/1.txt", "in/2.txt"]
+    with pytest.raises(FileNotFoundError, match="no folder or file"):
+        eblime.explain_many(explainer, tmp_path / "gone", tmp_path / "x")
+    with pytest.raises(ValueError, match="must not be empty"):
+        eblime.explain_many(explainer, [], tmp_path / "x")
+    (tmp_path / "bad.jsonl").write_text('"a"\n{nothing\n')
+    with pytest.raises(ValueError, match="line 2, must be JSON"):
+        eblime.explain_many(explainer, tmp_path / "bad.jsonl", tmp_path / "x")
+    (tmp_path / "bad.parquet").write_text("nothing")
+    with pytest.raises(ValueError, match="cannot be read as a Parquet file"):
+        eblime.explain_many(explainer, tmp_path / "bad.parquet", tmp_path / "x")
+
+
+def test_photos_of_a_folder(tmp_path, rng):
+    """Broken ones are told; files with other endings are nobody's business."""
+    from PIL import Image
+
+    folder = tmp_path / "photos"
+    (folder / "more").mkdir(parents=True)
+    for name in ("b.png", "more/a.PNG"):
+        image = rng.integers(0, 255, (12, 12, 3), dtype=np.uint8)
+        Image.fromarray(image).save(folder / name)
+    (folder / "c.jpg").write_text("no photo")
+    (folder / "notes.md").write_text("no photo")
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch[:, :6].mean(axis=(1, 2, 3)),
+        segmentation=("grid", {"rows": 2, "columns": 2}),
+    )
+    run = eblime.explain_many(explainer, folder, tmp_path / "r")
+
+    assert run.frame()["name"].unique().tolist() == ["b.png", "more/a.PNG"]
+    assert run.failures()["name"].tolist() == ["c.jpg"]
+    assert "c.jpg" in (tmp_path / "r" / "failures.csv").read_text()
+    assert run.settings["part_size"] == 8
