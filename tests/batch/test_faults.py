@@ -198,10 +198,10 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
     """Before any model call."""
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="must be a folder"):
-        eblime.explain_many(None, ROWS, tmp_path / "file")
+        eblime.explain_many(make, ROWS, tmp_path / "file")
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(PermissionError, match="can be written to"):
-        eblime.explain_many(None, ROWS, tmp_path / "r")
+        eblime.explain_many(make, ROWS, tmp_path / "r")
 
 
 @pytest.mark.parametrize("workers", [1, 2])

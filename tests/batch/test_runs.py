@@ -157,3 +157,102 @@ def test_the_folded_normal_is_right(rng):
 
     np.testing.assert_allclose(size, draws.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(variance, draws.var(axis=0), atol=0.01)
+
+
+def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):
+    """What a GPU is spared, cutting and fitting, is done beside it: same numbers, same failures."""
+    from eblime.batch import work
+
+    images = [rng.random((16, 16)) for _ in range(9)]
+    images[4] = np.full((16, 16), np.nan)
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch[:, :4, :4].mean(axis=(1, 2)),
+        segmentation=("grid", {"rows": 3, "columns": 3}),
+        n_masks=100,
+    )
+    plain = eblime.explain_many(explainer, images, tmp_path / "a")
+    monkeypatch.setattr(work, "on_gpu", lambda explainer: True)
+    piped = eblime.explain_many(explainer, images, tmp_path / "b")
+
+    pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
+    assert piped.failures()["input"].tolist() == plain.failures()["input"].tolist() == [4]
+
+
+def test_batches_of_a_run_are_steady(tmp_path, monkeypatch, rng):
+    """A network whose last digits hang on the size of its batches: no clock may choose that."""
+    sizes = []
+
+    def score(batch):
+        sizes.append(len(batch))
+        return batch.mean(axis=(1, 2)) * (1 + 1e-9 * len(batch))
+
+    grid = ("grid", {"rows": 4, "columns": 4})
+    explainer = eblime.ImageExplainer(score, segmentation=grid, n_masks=300)
+    first = eblime.explain_many(explainer, rng.random((3, 8, 8)), tmp_path / "a")
+
+    assert set(sizes[:-1]) <= {32, 300 % 32, 301 % 32}
+    assert first.frame()["input"].nunique() == 3
+
+
+def test_workers_are_chosen_by_cores_memory_and_parts(tmp_path, monkeypatch, wanted):
+    """One for a GPU or for a single part; and what was chosen changes no number."""
+    from eblime.batch import local
+
+    monkeypatch.setattr(local, "available_cores", lambda: 16)
+    monkeypatch.setattr(local, "_free_memory", lambda: 5 << 30)
+    assert local._sensible(make, 100) == 5
+    assert local._sensible(make, 3) == 3
+    monkeypatch.setattr(local, "on_gpu", lambda explainer: True)
+    assert local._sensible(make, 100) == 1
+    with pytest.raises(TypeError, match="must not carry a network from a GPU"):
+        local.check_travels(make)
+    monkeypatch.undo()
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=30, workers="auto")
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+def test_settings_that_cannot_work_are_refused(tmp_path):
+    """With words for each."""
+    for settings, words in (
+        ({"engine": "slurm"}, "`engine` must be"),
+        ({"seed": -1}, "`seed` must be"),
+        ({"workers": 0}, "`workers` must be"),
+        ({"part_size": 0}, "`part_size` must be"),
+        ({"prob": 1.5}, "`prob` must be"),
+        ({"gpus_per_worker": 1}, "are for engine='ray'"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            eblime.explain_many(make, ROWS, tmp_path / "r", **settings)
+    with pytest.raises(TypeError, match="`inputs` must be"):
+        eblime.explain_many(make, 3, tmp_path / "r")
+    with pytest.raises(TypeError, match="`explainer` must be"):
+        eblime.explain_many(3, ROWS, tmp_path / "r")
+
+
+def test_a_summary_is_read_part_by_part(tmp_path):
+    """The same from many parts as from one."""
+    one = eblime.explain_many(make, ROWS, tmp_path / "a", part_size=60).summary()
+    many = eblime.explain_many(make, ROWS, tmp_path / "b", part_size=7).summary()
+
+    pd.testing.assert_frame_equal(one, many, rtol=1e-12)
+    assert one["inputs"].tolist() == [60] * 5
+
+
+def test_pages_of_a_run_are_linked(tmp_path, rng):
+    """Kept photos have small pictures and pages of their own; classes stand for superpixels."""
+    explainer = eblime.ImageExplainer(
+        lambda batch: np.stack([batch[:, :6].mean((1, 2, 3)), batch[:, 6:].mean((1, 2, 3))], 1),
+        segmentation=("grid", {"rows": 2, "columns": 2}),
+        labels=["<b>top</b>", "bottom"],
+    )
+    images = rng.random((5, 12, 12, 3))
+    run = eblime.explain_many(explainer, images, tmp_path / "r", keep=True)
+    page = overview(run, tmp_path / "r" / "report.html")
+
+    assert page == (tmp_path / "r" / "report.html").read_text()
+    for target in run.frame().drop_duplicates("input")["target"]:
+        assert any(f"-{target}.html" in path.name for path in (tmp_path / "r/pages").iterdir())
+    assert page.count("<img") == 10  # in both lists
+    assert "By class" in page
+    assert "<b>top" not in page
+    assert "<img" not in overview(run)

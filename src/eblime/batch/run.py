@@ -15,6 +15,7 @@ from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.results import Run
+from eblime.batch.work import check_explainer
 
 __all__ = ["explain_many"]
 
@@ -83,7 +84,9 @@ def explain_many(
     progress
         True for a bar, or a function that is told (done, total).
     """
+    check_explainer(explainer)
     check_choice("engine", engine, ENGINES)
+    do_parts = _engine(engine, cpus_per_worker, gpus_per_worker)
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     if workers != "auto":
@@ -107,12 +110,7 @@ def explain_many(
         size = part_size or _part_size(folder, listed)
         settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
         check_manifest(folder, settings)
-        done = _work(
-            _engine(engine, cpus_per_worker, gpus_per_worker),
-            (explainer, listed, settings),
-            folder,
-            workers,
-        )
+        done = _work(do_parts, (explainer, listed, settings), folder, workers)
         run = Run(place=folder)
         failed = 0
         with telling(progress, len(listed), unit="input") as tell:

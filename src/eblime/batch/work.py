@@ -23,7 +23,7 @@ from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
-__all__ = ["Explainer", "Worker", "generator_of", "made_explainer", "on_gpu"]
+__all__ = ["Explainer", "Worker", "check_explainer", "generator_of", "made_explainer", "on_gpu"]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
 Result = list[Explanation] | Exception
@@ -32,14 +32,23 @@ _ASKED_AGAIN = 8  # inputs of a finished part by which a model is recognised
 _NEAR = 5e-3
 
 
-def made_explainer(given: Any) -> Explainer:
-    """An explainer, or what a function that makes one returns."""
-    kinds = (ImageExplainer, TabularExplainer, TextExplainer)
-    made = given if isinstance(given, kinds) else given() if callable(given) else given
-    if not isinstance(made, kinds):
+def check_explainer(given: Any) -> None:
+    """Refuse what is neither an explainer nor a function that may make one."""
+    if not (isinstance(given, Explainer) or callable(given)):
         raise TypeError(
             "`explainer` must be an ImageExplainer, TabularExplainer or TextExplainer, or a "
-            f"function that makes one; got {type(made).__name__}."
+            f"function that makes one; got {type(given).__name__}."
+        )
+
+
+def made_explainer(given: Any) -> Explainer:
+    """An explainer, or what a function that makes one returns."""
+    check_explainer(given)
+    made = given if isinstance(given, Explainer) else given()
+    if not isinstance(made, Explainer):
+        raise TypeError(
+            "`explainer` must make an ImageExplainer, TabularExplainer or TextExplainer; "
+            f"it made {type(made).__name__}."
         )
     return made
 
