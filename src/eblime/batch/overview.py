@@ -18,6 +18,7 @@ from eblime.reporting.views import text, thumbnail
 __all__ = ["overview"]
 
 _MOST = 40  # rows of a list
+_WORST = 20
 
 
 def overview(
@@ -47,9 +48,8 @@ def overview(
     found = _Overall()
     for rows in run.pieces():
         found.add(rows)
-    found.settle(pages)
     failures = run.failures()
-    links = {} if path is None else _pages(run, Place.of(path), found.listed(), progress)
+    links = {} if path is None else _pages(run, Place.of(path), found.listed()[:pages], progress)
     main = f"<p>{text(_words(run, found, failures))}</p>"
     if found.images:
         main += f"<h2>By class</h2>{_classes(found)}"
@@ -59,9 +59,9 @@ def overview(
             f"<p>Mean of |importance| with its {100 * prob:g} % credible interval.</p>"
             f"{_importance(run.summary(prob))}"
         )
-    main += f"<h2>Worst fits</h2>{_list(found.worst[:10], links)}"
+    main += f"<h2>Worst fits</h2>{_list(found.worst, links)}"
     main += f"<h2>First inputs</h2>{_list(found.first, links)}<h2>Failures</h2>{_failed(failures)}"
-    page = whole_page(f"Run {run.place.name}", "", main, scripted=False)
+    page = whole_page(f"Run “{run.place.name}”", "", main, scripted=False)
     if path is not None:
         Place.of(path).write(page.encode())
     return page
@@ -91,15 +91,10 @@ class _Overall:
         for label, group in each.groupby("label"):
             sums = group[["prediction", "r2", "sure"]].sum().to_numpy(dtype=float)
             self.classes[label] = self.classes.get(label, 0) + np.append(sums, len(group))
-        entries = list(each.itertuples())
+        entries = list(each.sort_values(["input", "target"]).itertuples())
         if len(self.first) < _MOST:
             self.first += entries[: _MOST - len(self.first)]
-        self.worst = sorted([*self.worst, *entries], key=lambda entry: entry.r2)[: 10 * _MOST]
-
-    def settle(self, pages: int) -> None:
-        """No more than so many pages."""
-        self.worst = self.worst[:pages]
-        self.first = sorted(self.first, key=lambda entry: (entry.input, entry.target))
+        self.worst = sorted([*self.worst, *entries], key=lambda entry: entry.r2)[:_WORST]
 
     def listed(self) -> list[Any]:
         """Entries of the lists, each once."""
@@ -177,7 +172,8 @@ def _list(entries: Iterable[Any], links: dict[Any, Any]) -> str:
         link, picture = links.get((entry.input, entry.target), ("", ""))
         name = f'<a href="{link}">{picture}{name}</a>' if link else name
         body += (
-            f'<tr><th scope="row">{name}</th><td><bdi>{text(entry.label)}</bdi></td>'
+            f'<tr><th scope="row">{name}</th>'
+            f'<td class="words"><bdi>{text(entry.label)}</bdi></td>'
             f"<td>{entry.prediction:.3g}</td><td>{entry.r2:.2f}</td></tr>"
         )
     return _table(("input", "output", "prediction", "R²"), body)
@@ -197,5 +193,7 @@ def _failed(found: Any) -> str:
 
 def _table(heads: tuple[str, ...], body: str) -> str:
     """A table of a list."""
-    names = "".join(f'<th scope="col">{head}</th>' for head in heads)
+    names = "".join(
+        f'<th scope="col"{" class=words" if head == "output" else ""}>{head}</th>' for head in heads
+    )
     return f'<table class="list"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
