@@ -4,7 +4,8 @@ German credit rows (EBLIME_DATA; else breast cancer), 1,000 perturbed rows each,
 (a logistic regression) and a slow one (a gradient booster); photos of 96 x 96 pixels (EBLIME_DATA;
 else of scikit-image) with a small convolutional network in torch, 1,000 masks each. Every figure
 comes from a process of its own. "a second" counts from the first part that is done to the last,
-so that starting processes and training models is left out; "in all" counts everything. lime runs
+so that starting processes and training models is left out; "in all" counts everything. Figures
+are medians of three rounds, ratios too, each of them within a round. lime runs
 in a joblib loop and shapiq by its own `explain_X(n_jobs=2)`, both over two processes that were
 started before the clock.
 
@@ -221,6 +222,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", type=int, default=2_000)
     parser.add_argument("--photos", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="fast,slow,photo,memory")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     told = parser.parse_args()
@@ -230,34 +232,42 @@ def main() -> None:
         return
     for job, title in (("fast", "logistic regression"), ("slow", "gradient booster")):
         if job in told.only:
+            few = told.rows // 5
+            lines: list[Line] = [
+                ("lime, joblib, 2 processes", ("run_lime", job, few), None),
+                ("shapiq, 2 processes", ("run_shapiq", job, few), None),
+            ]
+            lines += [(name, ("run_ours", job, told.rows, way), n) for name, way, n in WAYS]
             print(f"\n{told.rows} rows, N = {N}, {title}\n")
             print("| | rows a second | in all | times lime's |\n|---|---:|---:|---:|")
-            peers = [("lime, joblib, 2 processes", "run_lime")]
-            peers.append(("shapiq, 2 processes", "run_shapiq"))
-            lime = 0.0
-            for name, run in peers:
-                found = measured(run, job, told.rows // 5)
-                lime = lime or found["rate"]
-                _line(name, found, lime)
-            for name, settings, threads in WAYS:
-                _line(name, measured("run_ours", job, told.rows, settings, threads=threads), lime)
+            _table(lines, told.rounds)
     if "photo" in told.only:
+        lines = [(name, ("run_ours", "photo", told.photos, way), n) for name, way, n in WAYS[1:]]
         print(f"\n{told.photos} photos, {N} masks, a small network\n")
         print("| | photos a second | in all | times 1 worker's |\n|---|---:|---:|---:|")
-        one = 0.0
-        for name, settings, threads in WAYS[1:]:
-            found = measured("run_ours", "photo", told.photos, settings, threads=threads)
-            one = one or found["rate"]
-            _line(name, found, one)
+        _table(lines, told.rounds)
     if "memory" in told.only:
         first, last = (measured("run_memory", n)["peak"] for n in (1_000, 10_000))
         print(f"\nDriver's peak memory: {first:.0f} MB for 1,000 inputs, {last:.0f} MB for 10,000.")
 
 
-def _line(name: str, found: dict[str, float], one: float) -> None:
-    """One row of a table."""
-    rate, total = found["rate"], found["total"]
-    print(f"| {name} | {rate:.1f} | {total:.1f} | {rate / one:.2f} |", flush=True)
+Line = tuple[str, tuple[Any, ...], int | None]  # name, what to measure, threads
+
+
+def _table(lines: list[Line], rounds: int) -> None:
+    """Rows of a table: medians of several rounds, in each of which everything is measured once."""
+    found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in lines}
+    for _ in range(rounds):
+        for name, what, threads in lines:
+            found[name].append(measured(*what, threads=threads))
+    first = np.array([each["rate"] for each in found[lines[0][0]]])
+    for name, rows_ in found.items():
+        rates = np.array([each["rate"] for each in rows_])
+        total = np.median([each["total"] for each in rows_])
+        print(
+            f"| {name} | {np.median(rates):.1f} | {total:.1f} | {np.median(rates / first):.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eblime.batch.place import READ_WHOLE, Place
+from eblime.batch.place import READ_WHOLE, Place, arrow
 from eblime.domains.image import PHOTO_ENDINGS
 
 __all__ = ["Files", "find_files"]
@@ -18,33 +20,19 @@ class Files:
     """The files of a folder, in the order of their names."""
 
     folder: Place
-    sizes: dict[str, int]  # by name
-    names: tuple[str, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        """Names and sizes, and contents where the folder is here and not too large."""
-        found = hashlib.sha256()
-        whole = self.folder.folder is not None and sum(self.sizes.values()) <= READ_WHOLE
-        for name in self.names:
-            found.update(f"{name}\0{self.sizes[name]}\n".encode("utf8", "surrogateescape"))
-            if whole:
-                try:
-                    found.update((self.folder / name).digest().encode())
-                except OSError:  # its turn will come, and tell
-                    continue
-        return found.hexdigest()[:16]
+    names: Any  # a pyarrow array: millions of names travel to every worker
+    fingerprint: str  # of names and sizes; of contents too, where they are here and not too large
 
     def __len__(self) -> int:
         return len(self.names)
 
     def name(self, number: int) -> str:
         """Its file name."""
-        return self.names[number]
+        return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
         """A text, or a photo: its path here, else the picture."""
-        place = self.folder / self.names[number]
+        place = self.folder / self.name(number)
         if place.suffix == ".txt":
             return place.read().decode("utf8")
         return place.folder or _picture(place.read())
@@ -59,7 +47,26 @@ def find_files(folder: Place, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt"
     }
     if not found:
         raise ValueError(f"The folder {str(folder)!r} has no file that ends in {_or(endings)}.")
-    return Files(folder=folder, sizes=found, names=tuple(found))
+    pa, _ = arrow()
+    return Files(
+        folder=folder,
+        names=pa.array([os.fsencode(name) for name in found], type=pa.large_binary()),
+        fingerprint=_fingerprint(folder, found),
+    )
+
+
+def _fingerprint(folder: Place, sizes: Mapping[str, int]) -> str:
+    """What tells these files from others."""
+    found = hashlib.sha256()
+    whole = folder.folder is not None and sum(sizes.values()) <= READ_WHOLE
+    for name, size in sizes.items():
+        found.update(os.fsencode(f"{name}\0{size}\n"))
+        if whole:
+            try:
+                found.update((folder / name).digest().encode())
+            except OSError:  # its turn will come, and tell
+                continue
+    return found.hexdigest()[:16]
 
 
 def _picture(content: bytes) -> Any:

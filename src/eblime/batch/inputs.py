@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -146,8 +147,7 @@ def _csv_frames(place: Place, kinds: dict[str, str] | None) -> Iterator[Any]:
     """Some rows of a table at a time."""
     import pandas as pd
 
-    system, path = place.open()
-    with system.open_input_stream(path) as stream:
+    with place.stream() as stream:
         try:
             separator = "\t" if place.suffix == ".tsv" else ","
             reading = pd.read_csv(stream, sep=separator, dtype=kinds, chunksize=_CHUNK)
@@ -166,10 +166,7 @@ def _kind(found: set[str]) -> str:
 
 def _json_lines(place: Place) -> Iterator[tuple[None, Any]]:
     """Texts, or rows: a JSON string, or an object, whose "text" counts where it has one, a line."""
-    import io
-
-    system, path = place.open()
-    with io.TextIOWrapper(system.open_input_stream(path), encoding="utf8") as lines:
+    with io.TextIOWrapper(place.stream(), encoding="utf8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue

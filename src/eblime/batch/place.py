@@ -87,6 +87,9 @@ class Place:
 
     def kind(self) -> str:
         """What is there: "file", "folder" or "nothing"."""
+        if self.folder is not None:
+            there = "folder" if self.folder.is_dir() else "nothing"
+            return "file" if self.folder.is_file() else there
         from pyarrow import fs
 
         system, path = self.open()
@@ -95,20 +98,23 @@ class Place:
 
     def read(self) -> bytes:
         """The content of a file."""
-        if self.folder is not None:
-            return self.folder.read_bytes()
-        system, path = self.open()
-        with system.open_input_stream(path) as stream:
+        with self.stream() as stream:
             return bytes(stream.read())
 
     def digest(self) -> str:
         """What a file holds, in a few letters."""
         found = hashlib.sha256()
-        system, path = self.open()
-        with system.open_input_stream(path) as stream:
+        with self.stream() as stream:
             while block := stream.read(1 << 20):
                 found.update(block)
         return found.hexdigest()
+
+    def stream(self) -> Any:
+        """A file, open for reading from its beginning to its end."""
+        if self.folder is not None:
+            return self.folder.open("rb")
+        system, path = self.open()
+        return system.open_input_stream(path)
 
     def write(self, content: bytes) -> None:
         """Write a file that is there whole, or not at all."""
@@ -122,11 +128,16 @@ class Place:
 
     def remove(self) -> None:
         """Take a file away."""
+        if self.folder is not None:
+            self.folder.unlink()
+            return
         system, path = self.open()
         system.delete_file(path)
 
     def files(self, *, recursive: bool = False) -> dict[str, int]:
         """Names below this folder and their sizes, sorted; names that begin with a dot are not."""
+        if self.folder is not None:
+            return dict(sorted(_walked(self.folder, "", recursive)))
         from pyarrow import fs
 
         system, path = self.open()
@@ -171,6 +182,20 @@ class Place:
             for left in self.folder.glob("**/.*.tmp"):  # what a crash left
                 left.unlink(missing_ok=True)
             yield
+
+
+def _walked(folder: Path, above: str, recursive: bool) -> Iterator[tuple[str, int]]:
+    """Names and sizes of files, whatever bytes the names are made of."""
+    if not folder.is_dir():
+        return
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_file():
+                yield above + entry.name, entry.stat().st_size
+            elif recursive and entry.is_dir():
+                yield from _walked(folder / entry.name, f"{above}{entry.name}/", recursive)
 
 
 def arrow() -> tuple[Any, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan, columns_of
-from eblime.protocols import Made, Scene
+from eblime.protocols import Scene
 from eblime.query import Asked, ModelError
 
 __all__ = ["explain_together", "group_size"]
@@ -50,9 +50,9 @@ def _answers(inquiry: Inquiry, plans: Sequence[Plan]) -> list[FloatArray]:
     """One call for all plans, the input itself before its masks, and each plan's share of it."""
     batches = []
     for plan in plans:
-        assert isinstance(plan.asked, Made)
+        asked: Any = plan.asked  # which makes its inputs: rows and texts do
         itself = np.full((1, plan.requests.shape[1]), plan.itself)
-        batches.append(plan.asked.inputs(np.concatenate([itself, plan.requests])))
+        batches.append(asked.inputs(np.concatenate([itself, plan.requests])))
     sizes = [len(plan.requests) + 1 for plan in plans]
     try:
         raw = np.asarray(inquiry.model(_stacked(batches)), dtype=np.float64)

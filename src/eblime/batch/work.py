@@ -122,7 +122,7 @@ class Worker:
     def _name(self, number: int) -> str:
         """What people call an input; its number where it cannot be read."""
         try:
-            return self.inputs.name(number)
+            return printable(self.inputs.name(number))
         except Exception:
             return str(number)
 
