@@ -220,3 +220,37 @@ def test_photos_of_a_folder(tmp_path, rng):
     assert run.failures()["name"].tolist() == ["c.jpg"]
     assert "c.jpg" in (tmp_path / "r" / "failures.csv").read_text()
     assert run.settings["part_size"] == 8
+
+
+def test_nothing_is_remembered_of_other_inputs(tmp_path, explainer):
+    """A run that is thrown away and made anew in the same process reads the new inputs."""
+    import shutil
+
+    for shift in (0.0, 0.25):
+        rows = ROWS[:8] + shift
+        for kind in ("stream", "file"):
+            out = tmp_path / kind
+            shutil.rmtree(out, ignore_errors=True)
+            pd.DataFrame(rows, columns=NAMES).to_parquet(tmp_path / "x.parquet")
+            given = iter(rows) if kind == "stream" else tmp_path / "x.parquet"
+            run = eblime.explain_many(explainer, given, out)
+            said = run.frame().drop_duplicates("input")["prediction"]
+            np.testing.assert_allclose(said, rows[:, 0] * rows[:, 1])
+
+
+def test_files_of_others_are_left_alone(tmp_path, explainer):
+    """Only what is ours is swept away or believed."""
+    out = tmp_path / "r"
+    (out / "deep").mkdir(parents=True)
+    for name in (".theirs.tmp", "deep/.theirs.tmp", "part-of-mine.txt"):
+        (out / name).write_text("theirs")
+    (out / ".part-000000.parquet.abc.tmp").write_text("ours, half written")
+    run = eblime.explain_many(explainer, ROWS[:4], out)
+
+    assert run.frame()["input"].nunique() == 4
+    assert {path.name for path in out.rglob("*theirs*")} == {".theirs.tmp"}
+    assert len(list(out.rglob("*theirs*"))) == 2
+    assert not list(out.glob(".part-*"))
+    (out / "manifest.json").unlink()
+    with pytest.raises(ValueError, match="has parts of a run and no manifest"):
+        eblime.explain_many(explainer, ROWS[:4], out)

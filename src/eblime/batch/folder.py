@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -27,6 +28,7 @@ __all__ = [
 ]
 
 SCHEMA = 1
+_OURS = ("manifest.json", "failures.csv", "part-*.parquet", "explanations/*.eblime", "inputs/*")
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -50,7 +52,10 @@ COLUMNS = (
 def check_manifest(folder: Place, settings: Mapping[str, Any]) -> None:
     """Write what the run is about, or check that the folder is the folder of this run."""
     wanted = json.loads(json.dumps(dict(settings)))
+    folder.sweep(_OURS)
     if (folder / "manifest.json").kind() == "nothing":
+        if part_names(folder):
+            raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
         manifest = {
             "schema": SCHEMA,
             "settings": wanted,
@@ -89,7 +94,7 @@ def read_manifest(folder: Place) -> dict[str, Any]:
 
 def part_names(folder: Place) -> list[str]:
     """The files of the parts that are there, in their order."""
-    return [name for name in folder.files() if name.startswith("part-")]
+    return [name for name in folder.files() if re.fullmatch(r"part-\d{6,}\.parquet", name)]
 
 
 def write_part(folder: Place, part: int, rows: Mapping[str, Sequence[Any]]) -> None:

@@ -45,7 +45,7 @@ class ParquetRows:
         group = bisect_right(self.starts, number) - 1
         file, place = self.groups[group]
         row = number - self.starts[group]
-        return _frame(self.files[file], place, row // _BLOCK), row % _BLOCK
+        return _frame(self.files[file], place, row // _BLOCK, self.fingerprint), row % _BLOCK
 
 
 def open_parquet(files: Sequence[Place]) -> ParquetRows:
@@ -86,14 +86,14 @@ def open_parquet(files: Sequence[Place]) -> ParquetRows:
 
 
 @lru_cache(maxsize=2)
-def _group(file: str, place: int) -> Any:
-    """One row group, as Arrow has it."""
+def _group(file: str, place: int, fingerprint: str) -> Any:
+    """One row group, as Arrow has it; remembered for files of that fingerprint alone."""
     _, pq = arrow()
     system, path = Place(file).open()
     return pq.ParquetFile(path, filesystem=system).read_row_group(place)
 
 
 @lru_cache(maxsize=4)
-def _frame(file: str, place: int, block: int) -> Any:
+def _frame(file: str, place: int, block: int, fingerprint: str) -> Any:
     """Some rows of a group as a frame."""
-    return _group(file, place).slice(block * _BLOCK, _BLOCK).to_pandas()
+    return _group(file, place, fingerprint).slice(block * _BLOCK, _BLOCK).to_pandas()

@@ -160,6 +160,14 @@ class Place:
         system, root = _store(f"{scheme}://{first}{query}")
         return system, f"{root.rstrip('/')}/{inside}"
 
+    def sweep(self, names: tuple[str, ...]) -> None:
+        """Take away what a crash left of files with such names, which may have stars."""
+        if self.folder is not None:
+            for name in names:
+                above, _, last = name.rpartition("/")
+                for left in (self.folder / above).glob(f".{last}.*.tmp"):
+                    left.unlink(missing_ok=True)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """One driver a folder; the lock goes with its process, however that ends.
@@ -179,8 +187,6 @@ class Place:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 raise RuntimeError(f"{self} is being written by another process.") from error
-            for left in self.folder.glob("**/.*.tmp"):  # what a crash left
-                left.unlink(missing_ok=True)
             yield
 
 

@@ -52,7 +52,7 @@ class Spooled:
 
     def _find(self, number: int) -> tuple[Any, Any, int]:
         chunk = bisect_right(self.starts, number) - 1
-        names, values = _chunk(str(self.folder), chunk)
+        names, values = _chunk(str(self.folder), chunk, self.fingerprint)
         return names, values, number - self.starts[chunk]
 
 
@@ -188,8 +188,8 @@ def _table(pa: Any, values: Any) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _chunk(folder: str, number: int) -> tuple[Any, Any]:
-    """The names and inputs of a chunk."""
+def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Any, Any]:
+    """The names and inputs of a chunk; remembered for inputs of that fingerprint alone."""
     pa, pq = arrow()
     table = pq.read_table(pa.BufferReader((Place(folder) / f"inputs/{number:06d}.parquet").read()))
     names = None
