@@ -89,6 +89,18 @@ def test_workers_killed_at_any_moment_are_replaced(tmp_path, wanted):
     assert hit > 0
 
 
+def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
+    """Ctrl-C: the workers end with the driver, and the run goes on later."""
+    driver = begun(tmp_path / "r", 2)
+    time.sleep(2.0)
+    os.killpg(driver.pid, signal.SIGINT)
+    driver.communicate(timeout=20)
+    assert processes("spawn_main", driver.pid) == []
+
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
 @pytest.fixture
 def cluster(monkeypatch):
     """A Ray cluster on this machine, stopped afterwards; drivers find it by its address."""

@@ -256,3 +256,25 @@ def test_pages_of_a_run_are_linked(tmp_path, rng):
     assert "By class" in page
     assert "<b>top" not in page
     assert "<img" not in overview(run)
+
+
+@pytest.mark.parametrize(
+    ("settings", "memory", "most"),
+    [({}, 32 << 20, 8192), ({"batch_size": 100}, 32 << 20, 100), ({}, 1, 256)],
+    ids=["plain", "the user's size", "a wide table"],
+)
+def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch):
+    """No call is larger than the user allows, or memory has room for."""
+    sizes = []
+
+    def score(rows):
+        sizes.append(len(rows))
+        return rows[:, 0]
+
+    monkeypatch.setattr("eblime.domains.tabular._BATCH_BYTES", memory)
+    explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, **settings)
+    run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
+
+    assert run.failures().empty
+    assert max(sizes) <= most
+    assert (max(sizes) > 301) == (most == 8192)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -76,7 +77,7 @@ def run_local(
                     ) from error
             todo = sorted([*waiting.values(), *todo])
         finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+            _end(pool)
 
 
 def _sensible(explainer: Any, parts: int) -> int:
@@ -105,6 +106,7 @@ def _hold(
 ) -> None:
     """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
     threading.Thread(target=_follow, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's affair
     limit_threads(threads)
     try:
         _HELD["worker"] = Worker.begin(explainer, inputs, settings, folder)
@@ -127,6 +129,13 @@ def _do(part: int) -> int:
         raise RuntimeError(f"The explainer cannot be made in a worker: {_HELD['error']}")
     worker: Worker = _HELD["worker"]
     return worker.do(part)
+
+
+def _end(pool: ProcessPoolExecutor) -> None:
+    """End the workers at once, whatever they do: a part that is half done is no part."""
+    for process in list((getattr(pool, "_processes", None) or {}).values()):
+        process.kill()
+    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _gpu_here(explainer: Any) -> bool:

@@ -16,7 +16,7 @@ from eblime.query import Asked, ModelError
 
 __all__ = ["explain_together", "group_size"]
 
-_ROWS = 16_384  # perturbed inputs in one call
+_ROWS = 8_192  # perturbed inputs in one call, at most
 
 
 def group_size(inquiry: Inquiry) -> int:
@@ -31,19 +31,30 @@ def explain_together(
     """Explain several scenes that make their own inputs, with few model calls.
 
     The numbers are those of explaining each by itself: every scene draws from its own generator,
-    and a model answers a row the same in whatever company.
+    and a model answers a row the same in whatever company. A call is no larger than what the scenes
+    say memory has room for; where that is less than two of them, each is asked about by itself.
     """
-    found: list[dict[int, Explanation]] = []
-    group = group_size(inquiry)
-    for first in range(0, len(scenes), group):
-        start = time.perf_counter()
-        chosen = list(zip(scenes[first : first + group], rngs[first : first + group], strict=True))
-        plans = [inquiry.plan(scene, rng) for scene, rng in chosen]
-        answers = _answers(inquiry, plans)
-        for plan, answer, (_, rng) in zip(plans, answers, chosen, strict=True):
-            asked = _asked(answer, plan, targets, inquiry)
-            found.append(inquiry.conclude(plan, asked, rng, rng, start))
-    return found
+    start = time.perf_counter()
+    plans = [inquiry.plan(scene, rng) for scene, rng in zip(scenes, rngs, strict=True)]
+    group = min(group_size(inquiry), min(_room(plan) for plan in plans))
+    asked: list[Asked] = []
+    for first in range(0, len(plans), group):
+        some = plans[first : first + group]
+        if len(some) == 1:
+            asked.append(inquiry.ask(some[0], targets))
+            continue
+        for plan, answer in zip(some, _answers(inquiry, some), strict=True):
+            asked.append(_asked(answer, plan, targets, inquiry))
+    return [
+        inquiry.conclude(plan, answer, rng, rng, start)
+        for plan, answer, rng in zip(plans, asked, rngs, strict=True)
+    ]
+
+
+def _room(plan: Plan) -> int:
+    """How many such plans fit into the largest batch that is worth trying."""
+    asked: Any = plan.asked
+    return max(1, int(max(asked.sizes)) // (len(plan.requests) + 1))
 
 
 def _answers(inquiry: Inquiry, plans: Sequence[Plan]) -> list[FloatArray]:

@@ -305,19 +305,23 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
 
     recipe = Recipe(told=told, trust_pickle=trust_pickle)
     chosen = parse_target(told["target"])
-    run = explain_many(
-        recipe,
-        inputs_of(recipe),
-        folder,
-        targets=1 if chosen is None else [chosen],
-        seed=told["seed"],
-        part_size=told["part_size"],
-        prob=told["prob"],
-        keep=told["keep"],
-        about=json.dumps(told, sort_keys=True),
-        progress=sys.stderr.isatty(),
-        **ways,
-    )
+    try:
+        run = explain_many(
+            recipe,
+            inputs_of(recipe),
+            folder,
+            targets=1 if chosen is None else [chosen],
+            seed=told["seed"],
+            part_size=told["part_size"],
+            prob=told["prob"],
+            keep=told["keep"],
+            about=json.dumps(told, sort_keys=True),
+            progress=sys.stderr.isatty(),
+            **ways,
+        )
+    except KeyboardInterrupt:
+        say(f"Interrupted. What is done is done: eblime batch --resume {folder} goes on.")
+        raise typer.Exit(130) from None
     failed = len(run.failures())
     say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
