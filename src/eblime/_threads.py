@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -14,18 +15,30 @@ __all__ = ["available_cores", "few_threads", "limit_threads"]
 _SMALL = 2e8  # multiplications below which one thread is as fast
 
 
+_LOCK = threading.Lock()
+_INSIDE: list[Any] = []  # one entry for each thread of ours that asked for one thread of BLAS
+
+
 @contextmanager
 def few_threads(work: float) -> Iterator[None]:
     """One thread of BLAS where the work is small.
 
     After a call OpenBLAS's idle threads spin for a while, and take the cores from the next call of
-    a model that brings threads of its own: on two cores a booster answered half as fast.
+    a model that brings threads of its own: on two cores a booster answered half as fast. The limit
+    is the whole process's: the first who asks sets it, and the last who leaves takes it back.
     """
     if work > _SMALL:
         yield
         return
-    with _controller().limit(limits=1, user_api="blas"):
+    with _LOCK:
+        _INSIDE.append(_INSIDE[0] if _INSIDE else _controller().limit(limits=1, user_api="blas"))
+    try:
         yield
+    finally:
+        with _LOCK:
+            limit = _INSIDE.pop()
+            if not _INSIDE:
+                limit.restore_original_limits()
 
 
 def available_cores() -> int:

@@ -91,7 +91,7 @@ class Inquiry:
         """From answers to posteriors, and what led to them."""
         masks, weights, original = plan.masks, plan.weights, asked.original
         method = as_method(self.method)
-        with few_threads(masks.size * masks.shape[1]):
+        with few_threads(0 if self.steady else masks.size * masks.shape[1]):
             posteriors = method.fit(generator, masks, asked.scores, weights)
         provenance = {
             "method": repr(method),

@@ -9,6 +9,7 @@ import numpy as np
 
 import eblime
 
+MASKS = 60
 ROWS = np.random.default_rng(0).random((60, 5))
 
 
@@ -30,7 +31,12 @@ def shifted(rows):
 
 def make_shifted():
     """An explainer of it."""
-    return eblime.TabularExplainer(shifted, ROWS, n_masks=60)
+    return eblime.TabularExplainer(shifted, ROWS, n_masks=MASKS)
+
+
+def make_nothing():
+    """A function that fails."""
+    raise FileNotFoundError("no such model")
 
 
 def deadly(rows):

@@ -9,11 +9,13 @@ import sys
 import time
 from pathlib import Path
 
+import many
 import pandas as pd
 import pytest
-from many import ROWS, make, make_deadly, make_shifted
+from many import ROWS, make, make_deadly, make_nothing, make_shifted
 
 import eblime
+from eblime.batch.inputs import _of_ray
 
 HERE = Path(__file__).parent
 TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
@@ -132,6 +134,17 @@ def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
     assert hit > 0
 
+    def late(row):
+        time.sleep(0.3 if row["id"] < 4 else 0.0)
+        return row
+
+    dataset = cluster.data.range(12, override_num_blocks=6).map(late)
+    assert [value for _, value in _of_ray(dataset)] == list(range(12))
+    with pytest.raises(ValueError, match="too few for 2 workers"):
+        eblime.explain_many(make, ROWS, tmp_path / "r", engine="ray", workers=2, cpus_per_worker=1)
+    with pytest.raises(RuntimeError, match="cannot be made in a worker: no such"):
+        eblime.explain_many(make_nothing, ROWS, tmp_path / "n", engine="ray", workers=2)
+
 
 def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
     """Its parts are done again by another."""
@@ -229,6 +242,64 @@ def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
     run = eblime.explain_many(*given, part_size=4, workers=workers)
 
     assert run.frame()["input"].nunique() == 8
+
+
+def test_what_a_function_makes_is_recognised(tmp_path, monkeypatch):
+    """Its settings and its background, which the function's name does not say."""
+    eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
+    (tmp_path / "r" / "part-000001.parquet").unlink()
+    for name, words in (("MASKS", "another 'n_masks': 60 there, 61 now"), ("ROWS", "'background'")):
+        monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:50]}[name])
+        with pytest.raises(ValueError, match=words):
+            eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
+        monkeypatch.undo()
+
+
+def test_what_failed_is_tried_again_on_demand(tmp_path, monkeypatch):
+    """A server that was down for a while: failures stay until they are asked about again."""
+    given = make_shifted, ROWS[:8], tmp_path / "r"
+    monkeypatch.setenv("EBLIME_TEST_SHIFT", "nan")
+    with pytest.raises(RuntimeError, match="more than the 2 allowed"):
+        eblime.explain_many(*given, part_size=4, max_failures=2)
+    monkeypatch.delenv("EBLIME_TEST_SHIFT")
+    run = eblime.explain_many(*given, part_size=4)
+    assert len(run.failures()) == 4
+    run = eblime.explain_many(*given, part_size=4, max_failures=2, retry=True)
+
+    assert run.failures().empty
+    assert run.frame()["input"].nunique() == 8
+
+
+def test_an_error_of_the_driver_ends_the_workers(tmp_path):
+    """Nobody writes into a run whose call has ended."""
+
+    def fail(done, total):
+        if done:
+            raise KeyError("mine")
+
+    with pytest.raises(KeyError, match="mine") as error:
+        eblime.explain_many(
+            make, ROWS, tmp_path / "r", part_size=4, workers=2, together=False, progress=fail
+        )
+    there = len(list((tmp_path / "r").glob("part-*")))
+    time.sleep(1.0)
+    assert error is not None
+    assert len(list((tmp_path / "r").glob("part-*"))) == there
+
+
+def test_functions_of_a_notebook_are_told_about(tmp_path):
+    """What other processes cannot find is said, not taken for a crash."""
+    code = (
+        "import eblime, numpy as np\n"
+        "def model(rows): return rows[:, 0]\n"
+        "rows = np.random.default_rng(0).random((8, 3))\n"
+        "e = eblime.TabularExplainer(model, rows, n_masks=20)\n"
+        f"eblime.explain_many(e, rows, {str(tmp_path / 'r')!r}, workers=2, part_size=2)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert "The explainer cannot be made in a worker" in run.stderr
+    assert "Can't get attribute 'model'" in run.stderr
 
 
 def test_chance_in_a_model_is_no_other_model(tmp_path, rng):

@@ -1,6 +1,7 @@
 """Inputs of every kind give one and the same run, and are refused where they are others."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -122,7 +123,10 @@ def test_a_ray_dataset_is_an_input():
     from eblime.batch.inputs import _of_ray
 
     class Dataset:  # what is used of one; the engine's own test starts Ray
+        context = SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False))
+
         def iter_rows(self):
+            assert self.context.execution_options.preserve_order
             yield {"image": np.zeros((2, 2)), "path": "a.png"}
             yield {"text": "good", "label": 1}
             yield {"item": [1.0, 2.0]}
@@ -156,6 +160,26 @@ def test_what_is_laid_down_comes_back(tmp_path, rng):
         Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
     with pytest.raises(ValueError, match="nothing came"):
         Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
+
+
+def test_pictures_and_broken_texts_are_laid_down_as_they_are(tmp_path):
+    """Colours of a palette, half an emoji, values that come before a frame."""
+    from PIL import Image
+
+    picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
+    found = Stream(entries=[(None, picture)]).laid_down(Place.of(tmp_path / "a"))
+    np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
+    found = Stream(entries=[(None, "cut \ud83d")]).laid_down(Place.of(tmp_path / "b"))
+    assert found.get(0) == "cut \ud83d"
+    mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
+    found = Stream(entries=mixed).laid_down(Place.of(tmp_path / "c"))
+    assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
+    (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
+    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path / "d"))
+    assert found.get(0)["a"] is True
+    (tmp_path / "x.jsonl").write_text('{"text": null}\n')
+    with pytest.raises(ValueError, match="line 1, must have a string"):
+        as_inputs(tmp_path / "x.jsonl").laid_down(Place.of(tmp_path / "e"))
 
 
 def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):

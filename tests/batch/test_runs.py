@@ -85,7 +85,7 @@ def test_what_would_change_the_numbers_is_refused(tmp_path):
     rows = ROWS[:8].copy()
     eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     other = eblime.TabularExplainer(make().model, ROWS, n_masks=61)
-    with pytest.raises(ValueError, match="another 'explainer'"):
+    with pytest.raises(ValueError, match="another 'n_masks': '60' there, '61' now"):
         eblime.explain_many(other, rows, tmp_path / "r", part_size=4)
     rows[4] += 1
     with pytest.raises(ValueError, match="another 'inputs'"):
@@ -260,7 +260,7 @@ def test_pages_of_a_run_are_linked(tmp_path, rng):
 
 @pytest.mark.parametrize(
     ("settings", "memory", "most"),
-    [({}, 32 << 20, 8192), ({"batch_size": 100}, 32 << 20, 100), ({}, 1, 256)],
+    [({}, 32 << 20, 32_768), ({"batch_size": 100}, 32 << 20, 100), ({}, 1, 256)],
     ids=["plain", "the user's size", "a wide table"],
 )
 def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch):
@@ -277,4 +277,4 @@ def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch)
 
     assert run.failures().empty
     assert max(sizes) <= most
-    assert (max(sizes) > 301) == (most == 8192)
+    assert (max(sizes) > 301) == (most == 32_768)

@@ -31,11 +31,11 @@ class Files:
         return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
-        """A text, or a photo: its path here, else the picture."""
+        """A text, or a photo: its path here, else its content as an open file."""
         place = self.folder / self.name(number)
         if place.suffix == ".txt":
             return place.read().decode("utf8")
-        return place.folder or _picture(place.read())
+        return place.folder or io.BytesIO(place.read())
 
 
 def find_files(folder: Place, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:
@@ -67,15 +67,6 @@ def _fingerprint(folder: Place, sizes: Mapping[str, int]) -> str:
             except OSError:  # its turn will come, and tell
                 continue
     return found.hexdigest()[:16]
-
-
-def _picture(content: bytes) -> Any:
-    """A picture from the bytes of a file."""
-    from PIL import Image
-
-    with Image.open(io.BytesIO(content)) as opened:
-        opened.load()
-    return opened
 
 
 def _or(words: tuple[str, ...]) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
@@ -22,12 +22,16 @@ __all__ = [
     "SCHEMA",
     "check_manifest",
     "done_parts",
+    "forget_parts",
+    "missing_parts",
     "part_names",
     "read_manifest",
+    "read_part",
     "write_part",
 ]
 
 SCHEMA = 1
+_ABOUT = b"eblime.explainer"
 _OURS = ("manifest.json", "failures.csv", "part-*.parquet", "explanations/*.eblime", "inputs/*")
 COLUMNS = (
     ("input", "int64"),
@@ -70,10 +74,22 @@ def check_manifest(folder: Place, settings: Mapping[str, Any]) -> None:
     known = read_manifest(folder)["settings"]
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
+            what, there, now = _difference(name, known.get(name), wanted.get(name))
             raise ValueError(
-                f"{folder} is a run with another {name!r}: {known.get(name)!r} there, "
-                f"{wanted.get(name)!r} now. Take another folder, or the settings it has."
+                f"{folder} is a run with another {what!r}: {there!r} there, {now!r} now. Take "
+                "another folder, or the settings it has."
             )
+
+
+def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:
+    """What differs, to its smallest part where a setting has several."""
+    for value in (there, now):
+        if not isinstance(value, dict):
+            return name, there, now
+    for part in sorted({*there, *now}):
+        if there.get(part) != now.get(part):
+            return part, there.get(part), now.get(part)
+    return name, there, now
 
 
 def read_manifest(folder: Place) -> dict[str, Any]:
@@ -92,35 +108,62 @@ def read_manifest(folder: Place) -> dict[str, Any]:
     return dict(found)
 
 
+def read_part(folder: Place, name: str) -> tuple[Any, dict[str, str]]:
+    """The rows of a part, and by what explainer they were made."""
+    pa, pq = arrow()
+    table = pq.read_table(pa.BufferReader((folder / name).read()))
+    return table.to_pandas(), dict(json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}")))
+
+
 def part_names(folder: Place) -> list[str]:
     """The files of the parts that are there, in their order."""
     return [name for name in folder.files() if re.fullmatch(r"part-\d{6,}\.parquet", name)]
 
 
-def write_part(folder: Place, part: int, rows: Mapping[str, Sequence[Any]]) -> None:
-    """Write a part: whole, or not at all."""
+def write_part(
+    folder: Place, part: int, rows: Mapping[str, Sequence[Any]], about: Mapping[str, str]
+) -> None:
+    """Write a part, and by what explainer it was made: whole, or not at all."""
     pa, pq = arrow()
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
+    columns = [(name, getattr(pa, kind)()) for name, kind in COLUMNS]
+    schema = pa.schema(columns, metadata={_ABOUT: json.dumps(dict(about))})
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(dict(rows), schema=schema), sink)
     (folder / _name(part)).write(sink.getvalue().to_pybytes())
 
 
 def done_parts(folder: Place, parts: Sequence[int]) -> set[int]:
-    """Parts that are there and whole; one that is cut short is taken away and done again."""
+    """Parts that are there and whole; one that is cut short is taken away and done again.
+
+    A store shows what is whole, and a store that does not answer is no damage: nothing is looked
+    into there.
+    """
     _, pq = arrow()
-    there, done = set(part_names(folder)), set()
-    for part in parts:
-        if _name(part) not in there:
-            continue
-        place = folder / _name(part)
-        system, path = place.open()
+    there = set(part_names(folder))
+    done = {part for part in parts if _name(part) in there}
+    if folder.folder is None:
+        return done
+    for part in sorted(done):
         try:
-            pq.read_metadata(path, filesystem=system)
-            done.add(part)
-        except Exception:  # whatever damage makes of a Parquet file
-            place.remove()
+            pq.read_metadata(folder.folder / _name(part))
+        except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
+            if getattr(error, "errno", None) is not None:  # the disk's word, not damage
+                raise
+            (folder / _name(part)).remove()
+            done.remove(part)
     return done
+
+
+def missing_parts(folder: Place, parts: Sequence[int]) -> list[int]:
+    """Parts that are not there."""
+    there = set(part_names(folder))
+    return [part for part in parts if _name(part) not in there]
+
+
+def forget_parts(folder: Place, parts: Iterable[int]) -> None:
+    """Take parts away, to be done again."""
+    for part in parts:
+        (folder / _name(part)).remove()
 
 
 def _name(part: int) -> str:

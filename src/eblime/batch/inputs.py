@@ -138,7 +138,7 @@ def _csv(place: Place) -> Iterator[tuple[None, Any]]:
     for frame in _csv_frames(place, None):
         for name, kind in frame.dtypes.items():
             kinds.setdefault(name, set()).add(str(kind))
-    settled = {name: _kind(found) for name, found in kinds.items()}
+    settled = {name: kind for name, found in kinds.items() if (kind := _kind(found))}
     for frame in _csv_frames(place, settled):
         yield None, frame
 
@@ -157,11 +157,12 @@ def _csv_frames(place: Place, kinds: dict[str, str] | None) -> Iterator[Any]:
             raise ValueError(f"{str(place)!r} cannot be read as a table: {error}") from error
 
 
-def _kind(found: set[str]) -> str:
-    """The kind of a column whose pieces look so."""
-    if len(found) == 1:
-        return found.pop()
-    return "float64" if found <= {"int64", "float64"} else "object"
+def _kind(found: set[str]) -> str | None:
+    """The kind to read a column as, whose pieces look so; None where pandas sees it by itself."""
+    if found <= {"int64", "float64"}:
+        return "float64" if len(found) > 1 else found.pop()
+    numbers = found & {"int64", "float64"}
+    return "object" if numbers and len(found) > 1 else None
 
 
 def _json_lines(place: Place) -> Iterator[tuple[None, Any]]:
@@ -176,14 +177,15 @@ def _json_lines(place: Place) -> Iterator[tuple[None, Any]]:
                 raise ValueError(f"{place}, line {number}, must be JSON: {error}.") from error
             if not isinstance(found, (str, dict)):
                 raise ValueError(f"{place}, line {number}, must be a string or an object.")
-            yield None, found.get("text", found) if isinstance(found, dict) else found
+            entry = found.get("text", found) if isinstance(found, dict) else found
+            if not isinstance(entry, (str, dict)):
+                raise ValueError(f'{place}, line {number}, must have a string as its "text".')
+            yield None, entry
 
 
 def _of_ray(dataset: Any) -> Iterator[tuple[str | None, Any]]:
     """The rows of a Ray Dataset in their order: a text or an image by its column, else the row."""
-    from ray.data import DataContext
-
-    options = DataContext.get_current().execution_options
+    options = dataset.context.execution_options  # a dataset has its own
     before, options.preserve_order = options.preserve_order, True
     try:
         for row in dataset.iter_rows():

@@ -46,7 +46,7 @@ def run_local(
         for part in parts:
             yield part, worker.do(part)
         return
-    check_travels(explainer)
+    sent = check_travels(explainer, inputs)
     threads = max(1, available_cores() // workers)
     todo, tries = list(parts), dict.fromkeys(parts, 0)
     while todo:
@@ -55,7 +55,7 @@ def run_local(
             min(workers, len(todo)),
             mp_context=context,
             initializer=_hold,
-            initargs=(explainer, inputs, dict(settings), folder, threads),
+            initargs=(sent, dict(settings), folder, threads),
         )
         waiting: dict[Future[int], int] = {}
         try:
@@ -72,8 +72,9 @@ def run_local(
                 tries[part] += 1
                 if tries[part] >= _TRIES:
                     raise RuntimeError(
-                        f"Part {part} ended its process {_TRIES} times: a model that runs out of "
-                        "memory, or crashes? The run can be resumed."
+                        f"Part {part}, or one beside it, ended its process {_TRIES} times. Is the "
+                        'call of a script under `if __name__ == "__main__":`? Does the model run '
+                        "out of memory, or crash? The run can be resumed."
                     ) from error
             todo = sorted([*waiting.values(), *todo])
         finally:
@@ -87,13 +88,13 @@ def _sensible(explainer: Any, parts: int) -> int:
     return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
 
 
-def check_travels(explainer: Any) -> None:
-    """Refuse what cannot, or should not, be sent to other processes, and say what can."""
+def check_travels(explainer: Any, inputs: Any = None) -> bytes:
+    """What is sent to other processes; what cannot, or should not, is refused with a way out."""
     way_out = "give a function of a module that makes it"
     if on_gpu(explainer):
         raise TypeError(f"`explainer` must not carry a network from a GPU to others; {way_out}.")
     try:
-        pickle.dumps(explainer)
+        return pickle.dumps((explainer, inputs))
     except Exception as error:
         raise TypeError(
             "`explainer` must be picklable where there are several workers; "
@@ -101,14 +102,13 @@ def check_travels(explainer: Any) -> None:
         ) from error
 
 
-def _hold(
-    explainer: Any, inputs: Inputs, settings: Mapping[str, Any], folder: Place, threads: int
-) -> None:
+def _hold(sent: bytes, settings: Mapping[str, Any], folder: Place, threads: int) -> None:
     """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
     threading.Thread(target=_follow, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's affair
     limit_threads(threads)
     try:
+        explainer, inputs = pickle.loads(sent)
         _HELD["worker"] = Worker.begin(explainer, inputs, settings, folder)
     except Exception as error:  # told by the first part: here it would only break the pool
         _HELD["error"] = error

@@ -22,6 +22,7 @@ from eblime.batch.work import Worker, on_gpu
 
 __all__ = ["run_on_ray"]
 
+_TRIES = 3
 _ROOM = 0.8  # of the cores: a pool that claims them all leaves none to read with, and hangs
 
 
@@ -83,6 +84,8 @@ def run_on_ray(
         compute=ray.data.ActorPoolStrategy(size=count),
         num_cpus=share,
         num_gpus=gpus,
+        max_restarts=_TRIES * len(parts),
+        max_task_retries=_TRIES,  # an actor that is killed is replaced, a part that kills is not
     )
     try:
         for row in done.iter_rows():
@@ -100,15 +103,15 @@ def _room(
     has = ray.cluster_resources()
     cores, devices = float(has.get("CPU", 1.0)), float(has.get("GPU", 0.0))
     if workers == "auto":
-        room = devices / gpus if gpus else cores / (cpus or 1.0)
-        count = max(1, min(int(room), parts))
+        room = cores if cpus is None else max(cores - 0.2, _ROOM * cores) / (cpus or 1.0)
+        count = max(1, min(int(min(room, devices / gpus) if gpus else room), parts))
     else:
         count = workers
     share = min(1.0, _ROOM * cores / count) if cpus is None else cpus
-    if count * share > cores or count * (gpus or 0.0) > devices:
+    if count * share > cores - 0.1 or count * (gpus or 0.0) > devices:
         raise ValueError(
             f"The cluster has {cores:g} cores and {devices:g} GPUs: too few for {count} workers "
-            f"of {share:g} cores and {gpus or 0:g} GPUs."
+            f"of {share:g} cores and {gpus or 0:g} GPUs, and a little for Ray itself."
         )
     return count, share
 
@@ -128,5 +131,7 @@ def _ray() -> Any:
         try:
             ray.init(address="auto", **quiet)
         except ConnectionError:
+            if os.environ.get("RAY_ADDRESS"):  # the user means a cluster, and no other
+                raise
             ray.init(include_dashboard=False, **quiet)
     return ray

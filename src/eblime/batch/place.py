@@ -62,11 +62,15 @@ class Place:
     @property
     def name(self) -> str:
         """The last part of the address."""
+        if self.folder is not None:
+            return self.folder.name
         return self._parts()[0].rsplit("/", 1)[-1]
 
     @property
     def parent(self) -> Place:
         """The folder that it is in."""
+        if self.folder is not None:
+            return Place(str(self.folder.parent))
         head, query = self._parts()
         return Place(head.rsplit("/", 1)[0] + query)
 
@@ -119,7 +123,7 @@ class Place:
     def write(self, content: bytes) -> None:
         """Write a file that is there whole, or not at all."""
         if self.folder is not None:
-            self.folder.parent.mkdir(exist_ok=True)
+            self.folder.parent.mkdir(parents=True, exist_ok=True)
             write_whole(self.folder, content)
             return
         system, path = self.open()
@@ -172,7 +176,7 @@ class Place:
     def locked(self) -> Iterator[None]:
         """One driver a folder; the lock goes with its process, however that ends.
 
-        A store has no locks: there one driver is the user's own care.
+        Stores and some file systems have no locks: there one driver is the user's own care.
         """
         try:
             import fcntl
@@ -185,8 +189,10 @@ class Place:
         with (self.folder / ".lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
+            except BlockingIOError as error:
                 raise RuntimeError(f"{self} is being written by another process.") from error
+            except OSError:  # a file system without locks
+                pass
             yield
 
 

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress, telling
-from eblime.batch.folder import check_manifest, done_parts, read_manifest
+from eblime.batch.folder import (
+    check_manifest,
+    done_parts,
+    forget_parts,
+    missing_parts,
+    part_names,
+    read_manifest,
+)
 from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.results import Run
-from eblime.batch.work import check_explainer
+from eblime.batch.work import Explainer, check_explainer, description
 
 __all__ = ["explain_many"]
 
@@ -39,7 +47,8 @@ def explain_many(
     keep: bool = False,
     together: bool = True,
     max_failures: int | None = None,
-    about: str | None = None,
+    retry: bool = False,
+    about: str | Mapping[str, Any] | None = None,
     progress: Progress = False,
 ) -> Run:
     """Explain many inputs into a folder; called again, it does what is not done yet.
@@ -78,9 +87,11 @@ def explain_many(
     together
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures
-        Stop when more inputs than that have failed; None goes on.
+        Stop when more inputs than that have failed, also in earlier calls; None goes on.
+    retry
+        Do parts with failures again, where what made them fail may have gone.
     about
-        What this run is, in your words: resuming under another is refused.
+        What this run is, in your words, or a dictionary: resuming under another is refused.
     progress
         True for a bar, or a function that is told (done, total).
     """
@@ -100,7 +111,7 @@ def explain_many(
         "prob": check_level("prob", prob),
         "keep": bool(keep),
         "together": bool(together),
-        "about": about,
+        "about": dict(about) if isinstance(about, Mapping) else about,
     }
     given = as_inputs(inputs)
     folder = Place.of(out)
@@ -110,17 +121,22 @@ def explain_many(
         size = part_size or _part_size(folder, listed)
         settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
         check_manifest(folder, settings)
-        done = _work(do_parts, (explainer, listed, settings), folder, workers)
         run = Run(place=folder)
+        if retry:
+            forget_parts(folder, {n // size for n in _failures(run)["input"]})
         failed = 0
-        with telling(progress, len(listed), unit="input") as tell:
+        work = explainer, listed, settings
+        with (
+            closing(_work(do_parts, work, folder, workers)) as done,
+            telling(progress, len(listed), unit="input") as tell,
+        ):
             for finished, failed in done:
                 tell(finished, failed)
                 if max_failures is not None and failed > max_failures:
                     raise RuntimeError(
                         f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                        f"open_run({str(folder)!r}).failures() lists them, and the run can be "
-                        "resumed."
+                        f"open_run({str(folder)!r}).failures() lists them. With retry=True "
+                        "(--retry) they are tried again."
                     )
         if failed:
             (folder / "failures.csv").write(run.failures().to_csv(index=False).encode())
@@ -129,23 +145,29 @@ def explain_many(
 
 def _work(
     engine: Any, work: tuple[Any, Inputs, dict[str, Any]], folder: Place, workers: Workers
-) -> Iterator[tuple[int, int]]:
+) -> Generator[tuple[int, int]]:
     """Do the parts that are not done, and tell how many inputs are, and how many failed."""
     explainer, inputs, settings = work
     count, size = settings["count"], settings["part_size"]
     parts = range(-(-count // size))
     done = done_parts(folder, parts)
-    failed = len(Run(place=folder).failures()) if done else 0
+    failed = len(_failures(Run(place=folder))["input"])
     finished = sum(min(size, count - part * size) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
-    for part, lost in engine(explainer, inputs, settings, todo, folder, workers):
-        failed += lost
-        finished += min(size, count - part * size)
-        yield finished, failed
-    missing = set(parts) - done_parts(folder, parts)
+    with closing(engine(explainer, inputs, settings, todo, folder, workers)) as told:
+        for part, lost in told:
+            failed += lost
+            finished += min(size, count - part * size)
+            yield finished, failed
+    missing = missing_parts(folder, parts)
     if missing:
-        raise RuntimeError(f"Parts {sorted(missing)[:5]} are missing; call again to do them.")
+        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
+
+
+def _failures(run: Run) -> Any:
+    """Inputs that failed so far; none where no part is done."""
+    return run.failures() if part_names(run.place) else {"input": []}
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:
@@ -161,22 +183,24 @@ def _part_size(folder: Place, inputs: Inputs) -> int:
     return max(8 if image else 64, -(-len(inputs) // _PARTS))
 
 
-def _described(explainer: Any) -> str:
-    """What decides an explainer's numbers, as far as it can be told; a function by its name."""
-    if hasattr(explainer, "n_masks"):
-        names = ("n_masks", "design", "kernel", "method", *explainer._about)
-        told = {name: repr(getattr(explainer, name)) for name in names}
-        return f"{type(explainer).__name__} " + ", ".join(
-            f"{name}={words.split(' at 0x')[0][:200]}" for name, words in told.items()
-        )
-    return f"made by {getattr(explainer, '__qualname__', type(explainer).__qualname__)}"
+def _described(explainer: Any) -> dict[str, str]:
+    """What decides an explainer's numbers, as far as it is known here; a function by its name.
+
+    What a function makes is known where it is made: parts say it, and whoever goes on compares.
+    """
+    if isinstance(explainer, Explainer):
+        return description(explainer)
+    return {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)}
 
 
 def _plain_targets(targets: Any) -> int | list[int | str]:
     """Targets as JSON has them."""
     if isinstance(targets, (int, np.integer)):
+        check_count("targets", int(targets))
         return int(targets)
     listed = [targets] if isinstance(targets, str) else list(targets)
+    if not listed:
+        raise ValueError("`targets` must list at least one output.")
     return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
 
 

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from eblime.batch.place import Place, arrow
+from eblime.domains.image import as_pixels
 
 __all__ = ["Spooled", "content", "is_frame", "spool"]
 
@@ -121,6 +122,9 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[list[Any
     size = 0
     for name, value in stream:
         if is_frame(value):
+            if values:
+                yield _told(names), values
+                names, values, size = [], [], 0
             for first in range(0, len(value), _COUNT):
                 yield None, value.iloc[first : first + _COUNT]
             continue
@@ -168,14 +172,15 @@ def _table(pa: Any, values: Any) -> Any:
     if is_frame(values):
         return pa.Table.from_pandas(values, preserve_index=False)
     if all(isinstance(value, str) for value in values):
-        return pa.table({"__text__": values})
+        coded = [value.encode("utf8", "surrogatepass") for value in values]
+        return pa.table({"__text__": pa.array(coded, type=pa.binary())})
     if all(isinstance(value, os.PathLike) for value in values):
         return pa.table({"__path__": [os.fspath(value) for value in values]})
     if all(isinstance(value, Mapping) or hasattr(value, "to_dict") for value in values):
         import pandas as pd
 
         return pa.Table.from_pandas(pd.DataFrame([dict(value) for value in values]))
-    arrays = [np.asarray(value) for value in values]
+    arrays = [as_pixels(value) if hasattr(value, "mode") else np.asarray(value) for value in values]
     if any(array.dtype.kind not in "buif" for array in arrays):
         raise TypeError("arrays of numbers, or of one kind")
     return pa.table(
@@ -197,7 +202,8 @@ def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Any, Any]:
         names = table.column(_NAME).to_pylist()
         table = table.drop_columns([_NAME])
     if "__text__" in table.column_names:
-        return names, table.column("__text__").to_pylist()
+        coded = table.column("__text__").to_pylist()
+        return names, [value.decode("utf8", "surrogatepass") for value in coded]
     if "__path__" in table.column_names:
         return names, [Path(path) for path in table.column("__path__").to_pylist()]
     if "__array__" in table.column_names:

@@ -16,7 +16,7 @@ from eblime.query import Asked, ModelError
 
 __all__ = ["explain_together", "group_size"]
 
-_ROWS = 8_192  # perturbed inputs in one call, at most
+_ROWS = 32_768  # perturbed inputs in one call, at most
 
 
 def group_size(inquiry: Inquiry) -> int:
@@ -52,9 +52,10 @@ def explain_together(
 
 
 def _room(plan: Plan) -> int:
-    """How many such plans fit into the largest batch that is worth trying."""
+    """How many such plans fit into the largest batch that there is room for."""
     asked: Any = plan.asked
-    return max(1, int(max(asked.sizes)) // (len(plan.requests) + 1))
+    most = getattr(asked, "room", None) or max(asked.sizes)
+    return max(1, int(most) // (len(plan.requests) + 1))
 
 
 def _answers(inquiry: Inquiry, plans: Sequence[Plan]) -> list[FloatArray]:

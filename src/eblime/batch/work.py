@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
@@ -14,22 +15,31 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._threads import available_cores
-from eblime.batch.folder import COLUMNS, part_names, write_part
+from eblime.batch.folder import COLUMNS, part_names, read_part, write_part
 from eblime.batch.inputs import Inputs
-from eblime.batch.place import Place, arrow
+from eblime.batch.place import Place
+from eblime.batch.spool import content, is_frame
 from eblime.batch.together import explain_together, group_size
 from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
-__all__ = ["Explainer", "Worker", "check_explainer", "generator_of", "made_explainer", "on_gpu"]
+__all__ = [
+    "Explainer",
+    "Worker",
+    "check_explainer",
+    "description",
+    "generator_of",
+    "made_explainer",
+    "on_gpu",
+]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
 Result = list[Explanation] | Exception
 
-_ASKED_AGAIN = 8  # inputs of a finished part by which a model is recognised
-_NEAR = 5e-3
+_NEAR = 0.02  # of an importance's spread and size, by which another device may differ
+_SILENT = ("model", "progress", "labels")  # settings that change no number
 
 
 def check_explainer(given: Any) -> None:
@@ -111,7 +121,7 @@ class Worker:
                 if self.settings["keep"]:
                     kept = f"explanations/{number}-{explanation.target}.eblime"
                     (self.folder / kept).write(packed(explanation))
-        write_part(self.folder, part, rows)
+        write_part(self.folder, part, rows, description(self.explainer))
         return failed
 
     @property
@@ -130,6 +140,10 @@ class Worker:
         """An input; the text of a row, where texts are explained."""
         entry = self.inputs.get(number)
         if isinstance(self.explainer, TextExplainer) and not isinstance(entry, str):
+            if "text" not in entry:
+                raise ValueError(
+                    f'A row must have a column "text"; it has {", ".join(entry.keys())}.'
+                )
             return entry["text"]
         return entry
 
@@ -210,32 +224,70 @@ class Worker:
         return found
 
     def _recognise(self) -> None:
-        """Refuse a model that answers otherwise than in a part that is done."""
+        """Refuse an explainer or a model that is not the one of a part that is done."""
         names = part_names(self.folder)
         if not names:
             return
-        _, pq = arrow()
-        system, path = (self.folder / names[0]).open()
         try:
-            table = pq.read_table(path, filesystem=system).to_pandas()
-        except Exception:  # a damaged part is done again, and tells nothing
+            table, about = read_part(self.folder, names[0])
+        except (OSError, ValueError):  # a damaged part is done again, and tells nothing
             return
-        known = table[table["error"].isna()].drop_duplicates("input").head(_ASKED_AGAIN)
-        for row in known.itertuples():
-            near = _NEAR * max(1.0, abs(row.prediction))
-            try:
-                scene = self.explainer.scene(self._get(int(row.input)))
-                answer = self._inquiry.original(scene)[int(row.target)]
-                if abs(answer - row.prediction) <= near:
-                    continue
-                again = self._inquiry.original(scene)[int(row.target)]
-            except Exception:  # parts tell what fails, not this
-                continue
-            if abs(answer - again) <= near:  # else chance is in the model itself
+        mine = description(self.explainer)
+        for name in sorted({*about, *mine}):
+            if about and about.get(name) != mine.get(name):
                 raise ValueError(
-                    f"{self.folder} is a run with another model: for {row.name!r}, {row.label!r}, "
-                    f"it has {row.prediction:.4g}, and the model says {answer:.4g} now."
+                    f"{self.folder} is a run with another {name!r}: {about.get(name)} there, "
+                    f"{mine.get(name)} now. Take another folder, or the explainer it has."
                 )
+        good = table[table["error"].isna()]
+        if good.empty:
+            return
+        number, target = int(good["input"].iloc[0]), int(good["target"].iloc[0])
+        rows = good[(good["input"] == number) & (good["target"] == target)]
+        said = float(rows["prediction"].iloc[0])
+        known = np.append(rows["mean"].to_numpy(dtype=float), said)
+        sd = np.append(rows["sd"].fillna(0.0).to_numpy(dtype=float), 0.0)
+        largest = np.abs(known[:-1]).max() + 0.1 * abs(said)
+        allowed = _NEAR * (np.where(np.isfinite(sd), sd, 0.0) + largest) + 1e-9
+        found = self._again(number, target)
+        if found is None or _close(found, known, allowed):
+            return
+        again = self._again(number, target)
+        if again is not None and _close(again, found, allowed):  # else chance is in the model
+            raise ValueError(
+                f"{self.folder} is a run with another model: of {rows['name'].iloc[0]!r} it says "
+                f"{said:.4g} there and {found[-1]:.4g} now, with importances from "
+                f"{known[:-1].min():.4g} to {known[:-1].max():.4g} there and from "
+                f"{found[:-1].min():.4g} to {found[:-1].max():.4g} now."
+            )
+
+    def _again(self, number: int, target: int) -> Any:
+        """The importances of an input, and what is said of it; None where that fails."""
+        try:
+            rng = generator_of(self.settings["seed"], number)
+            scene = self.explainer.scene(self._get(number))
+            made = self._inquiry.explain(scene, [target], rng)
+        except Exception:
+            return None
+        return np.append(made[target].posterior.mean, made[target].prediction)
+
+
+def _close(found: Any, known: Any, allowed: Any) -> bool:
+    """Whether numbers are the same, up to what another device makes of them."""
+    return found.shape == known.shape and bool((np.abs(found - known) <= allowed).all())
+
+
+def description(explainer: Explainer) -> dict[str, str]:
+    """What decides an explainer's numbers besides its model, each setting in a few words."""
+    told = {"kind": type(explainer).__name__}
+    for entry in fields(explainer):
+        if entry.name not in _SILENT and not entry.name.startswith("_"):
+            value = getattr(explainer, entry.name)
+            if isinstance(value, np.ndarray) or is_frame(value) or hasattr(value, "tocsr"):
+                told[entry.name] = hashlib.sha256(content(value)).hexdigest()[:16]
+            else:
+                told[entry.name] = repr(value).split(" at 0x")[0][:200]
+    return told
 
 
 def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:

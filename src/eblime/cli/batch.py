@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -73,6 +72,9 @@ def batch(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="With --resume: try what failed again.")
+    ] = False,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain many inputs into a folder that survives interruptions.
@@ -96,7 +98,7 @@ def batch(
 
     told = begun_before(read_manifest(Place.of(resume)), resume)
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, resume, ways, trust_pickle)
+    _run(told, resume, ways | {"retry": retry}, trust_pickle)
 
 
 @batch_app.command("image")
@@ -315,7 +317,7 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
             part_size=told["part_size"],
             prob=told["prob"],
             keep=told["keep"],
-            about=json.dumps(told, sort_keys=True),
+            about=told,
             progress=sys.stderr.isatty(),
             **ways,
         )
@@ -326,7 +328,10 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
     say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
         say(f"What failed, and why: {run.place / 'failures.csv'}.")
+        say(f"eblime batch --resume {folder} --retry tries them again.")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
+    if failed == run.settings["count"]:
+        raise typer.Exit(1)
 
 
 def _by_user(context: typer.Context, name: str) -> bool:

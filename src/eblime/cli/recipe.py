@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +33,9 @@ class Recipe:
         from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 
         told, model = self.told, self.model()
+        for name in ("labels", "background"):
+            if told.get(name) and told[f"{name}_sha256"] != _digest(told[name]):
+                raise ValueError(f"{told[name]} is not the file that the run was begun with.")
         settings: dict[str, Any] = {
             "n_masks": told["masks"],
             "method": told["method"],
@@ -57,7 +59,7 @@ class Recipe:
         told = self.told
         if told["model_sha256"] != _digest(told["model"]):
             raise ValueError(f"{told['model']} is not the model that the run was begun with.")
-        if told["folder"] not in sys.path:  # where module:name was found
+        if told["folder"] and told["folder"] not in sys.path:  # where module:name was found
             sys.path.append(told["folder"])
         ways = {name: told[name] for name in ("normalise", "activation") if name in told}
         return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
@@ -91,15 +93,17 @@ class Photos:
 
 def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]:
     """What a run is told, with every path such that it is found from anywhere."""
-    told = {
+    told: dict[str, Any] = {
         "kind": kind,
         "inputs": Place.of(inputs).address,
         "model": str(Path(model).resolve()) if Path(model).is_file() else model,
         "model_sha256": _digest(model),
-        "folder": str(Path.cwd()),
+        "folder": None if Path(model).is_file() else str(Path.cwd()),
     }
     for name, value in settings.items():
         told[name] = str(value.resolve()) if isinstance(value, Path) else value
+        if isinstance(value, Path):
+            told[f"{name}_sha256"] = _digest(told[name])
     if kind == "tabular":
         _background(told)
     return told
@@ -108,7 +112,8 @@ def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]
 def begun_before(manifest: dict[str, Any], folder: str) -> dict[str, Any]:
     """The settings that `eblime batch` began a run with."""
     try:
-        return dict(json.loads(manifest["settings"]["about"]))
+        told = dict(manifest["settings"]["about"])
+        return told | {"kind": told["kind"]}
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(
             f"{folder} was not begun by `eblime batch`; go on with it in Python."

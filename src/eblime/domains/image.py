@@ -14,7 +14,7 @@ from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
 
-__all__ = ["PHOTO_ENDINGS", "ImageScene", "read_image"]
+__all__ = ["PHOTO_ENDINGS", "ImageScene", "as_pixels", "read_image"]
 
 PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
 
@@ -80,7 +80,7 @@ def read_image(
     channels
         Where the channels are; "auto" takes the axis of at most 4, or the much shorter one.
     """
-    pixels = np.array(_pixels(image), order="C")  # a copy: the explanation keeps it
+    pixels = np.array(as_pixels(image), order="C")  # a copy: the explanation keeps it
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     axis = _channel_axis(pixels, channels)
     if axis == 0 and isinstance(hide, np.ndarray) and hide.shape == pixels.shape:
@@ -102,9 +102,9 @@ def read_image(
     )
 
 
-def _pixels(image: Any) -> NDArray[Any]:
-    """The image as an array of numbers, files and PIL images read."""
-    if isinstance(image, (str, os.PathLike)):
+def as_pixels(image: Any) -> NDArray[Any]:
+    """The image as an array of numbers; files, by their path or open, and PIL images are read."""
+    if isinstance(image, (str, os.PathLike)) or hasattr(image, "read"):
         from PIL import Image, ImageOps
 
         with Image.open(image) as opened:

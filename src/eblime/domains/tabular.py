@@ -160,6 +160,11 @@ class TableDrawing:
         width = len(self.source.background.column_feature)
         return (max(256, min(8192, _BATCH_BYTES // (8 * width))),)
 
+    @property
+    def room(self) -> int:
+        """Rows that memory has room for in one call."""
+        return max(256, _BATCH_BYTES // (8 * len(self.source.background.column_feature)))
+
     def inputs(self, requests: FloatArray) -> Any:
         """Rows by number, -1 for the row itself, in a table of the background's kind."""
         numbers, source = requests[:, 0].astype(np.intp), self.source
