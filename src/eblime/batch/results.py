@@ -80,10 +80,11 @@ class Run:
         return table.to_pandas().sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
-        """One whole explanation, where the run kept them; of the first target if none is named."""
+        """One whole explanation, where the run kept them; of its first output if none is named."""
         folder = self.place / "explanations"
         if target is None:
-            names = [name for name in folder.files() if name.startswith(f"{number}-")]
+            there = [name for name in folder.files() if name.startswith(f"{number}-")]
+            names = sorted(there, key=lambda name: (len(name), name))  # 7-2 before 7-10
         else:
             names = [f"{number}-{target}.eblime"]
         if not names or (folder / names[0]).kind() == "nothing":
