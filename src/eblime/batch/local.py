@@ -7,6 +7,7 @@ import os
 import pickle
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -46,7 +47,18 @@ def run_local(
         for part in parts:
             yield part, worker.do(part)
         return
-    sent = check_travels(explainer, inputs)
+    content = check_travels(explainer, inputs)
+    with tempfile.TemporaryDirectory() as place:
+        # in a file: what is sent through a pipe holds the driver up until its reader has started
+        sent = Path(place) / "sent"
+        sent.write_bytes(content)
+        yield from _by_processes(str(sent), settings, parts, folder, workers)
+
+
+def _by_processes(
+    sent: str, settings: Mapping[str, Any], parts: Sequence[int], folder: Place, workers: int
+) -> Iterator[tuple[int, int]]:
+    """Do parts in processes, and in new ones where these are killed."""
     threads = max(1, available_cores() // workers)
     todo, tries = list(parts), dict.fromkeys(parts, 0)
     while todo:
@@ -102,13 +114,13 @@ def check_travels(explainer: Any, inputs: Any = None) -> bytes:
         ) from error
 
 
-def _hold(sent: bytes, settings: Mapping[str, Any], folder: Place, threads: int) -> None:
+def _hold(sent: str, settings: Mapping[str, Any], folder: Place, threads: int) -> None:
     """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
     threading.Thread(target=_follow, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's affair
     limit_threads(threads)
     try:
-        explainer, inputs = pickle.loads(sent)
+        explainer, inputs = pickle.loads(Path(sent).read_bytes())
         _HELD["worker"] = Worker.begin(explainer, inputs, settings, folder)
     except Exception as error:  # told by the first part: here it would only break the pool
         _HELD["error"] = error
