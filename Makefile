@@ -21,12 +21,13 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.bench
+bench: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python benchmarks/import_time.py
 	$(BIN)/python benchmarks/posterior.py
 	$(BIN)/python benchmarks/image_overhead.py
 	$(BIN)/python benchmarks/tabular.py
 	$(BIN)/python benchmarks/text.py
+	$(BIN)/python benchmarks/batch.py
 
 # The paper's studies: run them all (resumable; data from EBLIME_DATA or the network), and print them.
 studies: $(VENV)/.test $(VENV)/.bench

@@ -264,9 +264,11 @@ def test_what_failed_is_tried_again_on_demand(tmp_path, monkeypatch):
     monkeypatch.delenv("EBLIME_TEST_SHIFT")
     run = eblime.explain_many(*given, part_size=4)
     assert len(run.failures()) == 4
+    assert (tmp_path / "r" / "failures.csv").exists()
     run = eblime.explain_many(*given, part_size=4, max_failures=2, retry=True)
 
     assert run.failures().empty
+    assert not (tmp_path / "r" / "failures.csv").exists()
     assert run.frame()["input"].nunique() == 8
 
 

@@ -123,6 +123,7 @@ def explain_many(
         check_manifest(folder, settings)
         run = Run(place=folder)
         if retry:
+            done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first
             forget_parts(folder, {n // size for n in _failures(run)["input"]})
         failed = 0
         work = explainer, listed, settings
@@ -138,8 +139,11 @@ def explain_many(
                         f"open_run({str(folder)!r}).failures() lists them. With retry=True "
                         "(--retry) they are tried again."
                     )
+        log = folder / "failures.csv"
         if failed:
-            (folder / "failures.csv").write(run.failures().to_csv(index=False).encode())
+            log.write(run.failures().to_csv(index=False).encode())
+        elif log.kind() == "file":  # of an earlier call
+            log.remove()
     return run
 
 
