@@ -140,7 +140,7 @@ def _importance(found: Any) -> str:
         f'width="{100 * row.mean_abs / most:.2f}" fill="#009E73" fill-opacity="0.6"/>'
         f'<rect x="{100 * row.low / most:.2f}" y="9" height="2" '
         f'width="{max(100 * (row.high - row.low) / most, 0.3):.2f}" fill="#767676"/></svg></td>'
-        f"<td>{row.mean_abs:.4g}</td><td>{row.low:.4g} to {row.high:.4g}</td>"
+        f"<td>{row.mean_abs:.3g}</td><td>{row.low:.3g} to {row.high:.3g}</td>"
         f"<td>{row.inputs}</td></tr>"
         for row in found.head(_MOST).itertuples()
     )
