@@ -19,6 +19,7 @@ __all__ = ["overview"]
 
 _MOST = 40  # rows of a list
 _WORST = 20
+_CLASSES = {"output": "words", "inputs": "side"}  # of columns
 
 
 def overview(
@@ -141,7 +142,7 @@ def _importance(found: Any) -> str:
         f'<rect x="{100 * row.low / most:.2f}" y="9" height="2" '
         f'width="{max(100 * (row.high - row.low) / most, 0.3):.2f}" fill="#767676"/></svg></td>'
         f"<td>{row.mean_abs:.3g}</td><td>{row.low:.3g} to {row.high:.3g}</td>"
-        f"<td>{row.inputs}</td></tr>"
+        f'<td class="side">{row.inputs}</td></tr>'
         for row in found.head(_MOST).itertuples()
     )
     left = len(found) - min(len(found), _MOST)
@@ -194,6 +195,6 @@ def _failed(found: Any) -> str:
 def _table(heads: tuple[str, ...], body: str) -> str:
     """A table of a list."""
     names = "".join(
-        f'<th scope="col"{" class=words" if head == "output" else ""}>{head}</th>' for head in heads
+        f'<th scope="col" class="{_CLASSES.get(head, "number")}">{head}</th>' for head in heads
     )
     return f'<table class="list"><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>'
