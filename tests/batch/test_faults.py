@@ -312,3 +312,32 @@ def test_chance_in_a_model_is_no_other_model(tmp_path, rng):
 
     run = eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
     assert run.frame()["input"].nunique() == 8
+
+
+def test_a_run_without_parts_may_become_another(tmp_path):
+    """A mistake in the first call spoils no folder; a stream is laid down anew."""
+    with pytest.raises(FileNotFoundError, match="no such model"):
+        eblime.explain_many(make_nothing, iter(ROWS[:5]), tmp_path / "r", seed=3)
+    run = eblime.explain_many(make, iter(ROWS[:8]), tmp_path / "r", part_size=4)
+
+    assert run.settings["seed"] == 0
+    assert run.frame()["input"].nunique() == 8
+
+
+def test_a_file_that_was_mended_is_tried_again(tmp_path):
+    """Other inputs are refused, but for those that failed."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a good day")
+    (folder / "b.txt").write_bytes(b"\xff\xfe broken")
+    explainer = eblime.TextExplainer(lambda texts: ["good" in text for text in texts])
+    run = eblime.explain_many(explainer, folder, tmp_path / "r")
+    assert run.failures()["name"].tolist() == ["b.txt"]
+    (folder / "b.txt").write_text("another good day")
+    with pytest.raises(ValueError, match="another 'inputs'"):
+        eblime.explain_many(explainer, folder, tmp_path / "r")
+    run = eblime.explain_many(explainer, folder, tmp_path / "r", retry=True)
+
+    assert run.failures().empty
+    run = eblime.explain_many(explainer, folder, tmp_path / "r")
+    assert run.frame()["name"].unique().tolist() == ["a.txt", "b.txt"]

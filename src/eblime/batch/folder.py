@@ -53,13 +53,20 @@ COLUMNS = (
 )
 
 
-def check_manifest(folder: Place, settings: Mapping[str, Any]) -> None:
-    """Write what the run is about, or check that the folder is the folder of this run."""
+def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bool = False) -> None:
+    """Write what the run is about, or check that the folder is the folder of this run.
+
+    A run of which no part is done yet may become another; `new_inputs` may be others, as many.
+    """
     wanted = json.loads(json.dumps(dict(settings)))
     folder.sweep(_OURS)
-    if (folder / "manifest.json").kind() == "nothing":
-        if part_names(folder):
-            raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
+    begun, there = part_names(folder), (folder / "manifest.json").kind() == "file"
+    if begun and not there:
+        raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
+    known = read_manifest(folder)["settings"] if begun else {}
+    if new_inputs and begun:
+        known["inputs"] = wanted["inputs"]
+    if not begun or (new_inputs and known == wanted):
         manifest = {
             "schema": SCHEMA,
             "settings": wanted,
@@ -71,7 +78,6 @@ def check_manifest(folder: Place, settings: Mapping[str, Any]) -> None:
         }
         (folder / "manifest.json").write((json.dumps(manifest, indent=1) + "\n").encode())
         return
-    known = read_manifest(folder)["settings"]
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
             what, there, now = _difference(name, known.get(name), wanted.get(name))

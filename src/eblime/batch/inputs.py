@@ -10,14 +10,21 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+
 from eblime.batch.files import find_files
 from eblime.batch.parquet import open_parquet
 from eblime.batch.place import Place
 from eblime.batch.spool import content, is_frame, spool
 
-__all__ = ["Inputs", "Stream", "as_inputs"]
+__all__ = ["Inputs", "Stream", "as_inputs", "generator_of"]
 
 _CHUNK = 4096 * 12  # rows of a .csv file that are read at once
+
+
+def generator_of(seed: int, number: int) -> np.random.Generator:
+    """The generator of an input: order, workers and restarts cannot change it."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
 class Inputs(Protocol):

@@ -7,10 +7,12 @@ node sees: a shared file system, or an object store.
 
 from __future__ import annotations
 
+import inspect
 import logging
 import os
 import pickle
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -74,19 +76,27 @@ def run_on_ray(
         check_travels(explainer)
     ray = _ray()
     count, share = _room(ray, len(parts), workers, cpus, gpus)
+    threads = max(1, round(share))
     # modules beside the user's script are found once an actor knows the path, so not before
     sent = ray.put(ray.cloudpickle.dumps((explainer, inputs)))
     given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
-    done = given.map_batches(
-        _Actor,
-        fn_constructor_args=(sent, list(sys.path), dict(settings), folder, max(1, round(share))),
-        batch_size=1,
-        compute=ray.data.ActorPoolStrategy(size=count),
-        num_cpus=share,
-        num_gpus=gpus,
-        max_restarts=_TRIES * len(parts),
-        max_task_retries=_TRIES,  # an actor that is killed is replaced, a part that kills is not
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that later versions do not take
+        done = given.map_batches(
+            _Actor,
+            fn_constructor_args=(
+                sent,
+                list(sys.path),
+                dict(settings),
+                folder,
+                max(1, round(share)),
+            ),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=count),
+            num_cpus=share,
+            num_gpus=gpus,
+            **_retries(given, len(parts)),
+        )
     try:
         for row in done.iter_rows():
             if row["error"]:
@@ -94,6 +104,17 @@ def run_on_ray(
             yield int(row["part"]), int(row["failed"])
     except ray.exceptions.RayError as error:
         raise RuntimeError(f"Ray failed; the run can be resumed. {error}") from error
+
+
+def _retries(dataset: Any, parts: int) -> dict[str, int]:
+    """An actor that is killed is replaced; a part that kills is tried a few times, no more.
+
+    Versions of Ray that cannot be told so try for ever.
+    """
+    takes = inspect.signature(dataset.map_batches).parameters
+    wanted = {"max_restarts": _TRIES * parts, "max_task_retries": _TRIES}
+    free = any(entry.kind is entry.VAR_KEYWORD for entry in takes.values())
+    return {name: value for name, value in wanted.items() if free or name in takes}
 
 
 def _room(

@@ -22,8 +22,9 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
+from eblime.batch.recognise import description
 from eblime.batch.results import Run
-from eblime.batch.work import Explainer, check_explainer, description
+from eblime.batch.work import Explainer, check_explainer
 
 __all__ = ["explain_many"]
 
@@ -89,7 +90,8 @@ def explain_many(
     max_failures
         Stop when more inputs than that have failed, also in earlier calls; None goes on.
     retry
-        Do parts with failures again, where what made them fail may have gone.
+        Do parts with failures again, where what made them fail may have gone; files that were
+        broken may be others then.
     about
         What this run is, in your words, or a dictionary: resuming under another is refused.
     progress
@@ -120,7 +122,7 @@ def explain_many(
         listed = given.laid_down(folder) if isinstance(given, Stream) else given
         size = part_size or _part_size(folder, listed)
         settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
-        check_manifest(folder, settings)
+        check_manifest(folder, settings, new_inputs=retry)
         run = Run(place=folder)
         if retry:
             done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first

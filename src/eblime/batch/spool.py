@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime.batch.folder import part_names
 from eblime.batch.place import Place, arrow
 from eblime.domains.image import as_pixels
 
@@ -67,7 +68,7 @@ def spool(stream: Iterable[tuple[str | None, Any]], folder: Place) -> Spooled:
     folder
         Of the run.
     """
-    there = (folder / _INDEX).kind() == "file"
+    there = (folder / _INDEX).kind() == "file" and bool(part_names(folder))
     known = json.loads((folder / _INDEX).read()) if there else None
     found, starts = hashlib.sha256(), [0]
     for names, values in _chunks(stream):

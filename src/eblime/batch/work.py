@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -15,31 +14,20 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._threads import available_cores
-from eblime.batch.folder import COLUMNS, part_names, read_part, write_part
-from eblime.batch.inputs import Inputs
+from eblime.batch.folder import COLUMNS, write_part
+from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.place import Place
-from eblime.batch.spool import content, is_frame
+from eblime.batch.recognise import description, recognise
 from eblime.batch.together import explain_together, group_size
 from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
 from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
-__all__ = [
-    "Explainer",
-    "Worker",
-    "check_explainer",
-    "description",
-    "generator_of",
-    "made_explainer",
-    "on_gpu",
-]
+__all__ = ["Explainer", "Worker", "check_explainer", "made_explainer", "on_gpu"]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
 Result = list[Explanation] | Exception
-
-_NEAR = 0.02  # of an importance's spread and size, by which another device may differ
-_SILENT = ("model", "progress", "labels")  # settings that change no number
 
 
 def check_explainer(given: Any) -> None:
@@ -61,11 +49,6 @@ def made_explainer(given: Any) -> Explainer:
             f"it made {type(made).__name__}."
         )
     return made
-
-
-def generator_of(seed: int, number: int) -> np.random.Generator:
-    """The generator of an input: order, workers and restarts cannot change it."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
 def on_gpu(explainer: Any) -> bool:
@@ -97,7 +80,7 @@ class Worker:
         worker = cls(
             explainer=made_explainer(given), inputs=inputs, settings=settings, folder=folder
         )
-        worker._recognise()
+        recognise(worker)
         return worker
 
     def do(self, part: int) -> int:
@@ -125,7 +108,7 @@ class Worker:
         return failed
 
     @property
-    def _inquiry(self) -> Inquiry:
+    def inquiry(self) -> Inquiry:
         """How inputs are asked about: the same way whoever asks, and without a bar for each."""
         return replace(self.explainer.inquiry, steady=True, progress=False)
 
@@ -149,7 +132,7 @@ class Worker:
 
     def _explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Explanations by number, or what went wrong; together where that can be."""
-        inquiry, most = self._inquiry, 1
+        inquiry, most = self.inquiry, 1
         if on_gpu(self.explainer):
             yield from self._pipelined(inquiry, numbers)
             return
@@ -157,22 +140,19 @@ class Worker:
             most = group_size(inquiry)
         scenes: dict[int, Any] = {}
         for number in numbers:
-            scene = self._scene(number)
-            if isinstance(scene, Exception):
-                yield number, scene
+            try:
+                scenes[number] = self.scene(number)
+            except Exception as error:
+                yield number, error
                 continue
-            scenes[number] = scene
             if len(scenes) == most:
                 yield from self._answered(inquiry, scenes).items()
                 scenes = {}
         yield from self._answered(inquiry, scenes).items()
 
-    def _scene(self, number: int) -> Any:
-        """An input, read and cut, or what went wrong."""
-        try:
-            return self.explainer.scene(self._get(number))
-        except Exception as error:
-            return error
+    def scene(self, number: int) -> Any:
+        """An input, read and cut."""
+        return self.explainer.scene(self._get(number))
 
     def _pipelined(self, inquiry: Inquiry, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """For a GPU, which must not wait: inputs are cut ahead of it, lines fitted behind."""
@@ -180,7 +160,7 @@ class Worker:
 
         def prepared(number: int) -> tuple[Plan, np.random.Generator, float]:
             start, rng = time.perf_counter(), generator_of(seed, number)
-            return inquiry.plan(self.explainer.scene(self._get(number)), rng), rng, start
+            return inquiry.plan(self.scene(number), rng), rng, start
 
         with ThreadPoolExecutor(ahead) as pool:
             todo = iter(numbers)
@@ -222,72 +202,6 @@ class Worker:
             except Exception as error:
                 found[number] = error
         return found
-
-    def _recognise(self) -> None:
-        """Refuse an explainer or a model that is not the one of a part that is done."""
-        names = part_names(self.folder)
-        if not names:
-            return
-        try:
-            table, about = read_part(self.folder, names[0])
-        except (OSError, ValueError):  # a damaged part is done again, and tells nothing
-            return
-        mine = description(self.explainer)
-        for name in sorted({*about, *mine}):
-            if about and about.get(name) != mine.get(name):
-                raise ValueError(
-                    f"{self.folder} is a run with another {name!r}: {about.get(name)} there, "
-                    f"{mine.get(name)} now. Take another folder, or the explainer it has."
-                )
-        good = table[table["error"].isna()]
-        if good.empty:
-            return
-        number, target = int(good["input"].iloc[0]), int(good["target"].iloc[0])
-        rows = good[(good["input"] == number) & (good["target"] == target)]
-        said = float(rows["prediction"].iloc[0])
-        known = np.append(rows["mean"].to_numpy(dtype=float), said)
-        sd = np.append(rows["sd"].fillna(0.0).to_numpy(dtype=float), 0.0)
-        largest = np.abs(known[:-1]).max() + 0.1 * abs(said)
-        allowed = _NEAR * (np.where(np.isfinite(sd), sd, 0.0) + largest) + 1e-9
-        found = self._again(number, target)
-        if found is None or _close(found, known, allowed):
-            return
-        again = self._again(number, target)
-        if again is not None and _close(again, found, allowed):  # else chance is in the model
-            raise ValueError(
-                f"{self.folder} is a run with another model: of {rows['name'].iloc[0]!r} it says "
-                f"{said:.4g} there and {found[-1]:.4g} now, with importances from "
-                f"{known[:-1].min():.4g} to {known[:-1].max():.4g} there and from "
-                f"{found[:-1].min():.4g} to {found[:-1].max():.4g} now."
-            )
-
-    def _again(self, number: int, target: int) -> Any:
-        """The importances of an input, and what is said of it; None where that fails."""
-        try:
-            rng = generator_of(self.settings["seed"], number)
-            scene = self.explainer.scene(self._get(number))
-            made = self._inquiry.explain(scene, [target], rng)
-        except Exception:
-            return None
-        return np.append(made[target].posterior.mean, made[target].prediction)
-
-
-def _close(found: Any, known: Any, allowed: Any) -> bool:
-    """Whether numbers are the same, up to what another device makes of them."""
-    return found.shape == known.shape and bool((np.abs(found - known) <= allowed).all())
-
-
-def description(explainer: Explainer) -> dict[str, str]:
-    """What decides an explainer's numbers besides its model, each setting in a few words."""
-    told = {"kind": type(explainer).__name__}
-    for entry in fields(explainer):
-        if entry.name not in _SILENT and not entry.name.startswith("_"):
-            value = getattr(explainer, entry.name)
-            if isinstance(value, np.ndarray) or is_frame(value) or hasattr(value, "tocsr"):
-                told[entry.name] = hashlib.sha256(content(value)).hexdigest()[:16]
-            else:
-                told[entry.name] = repr(value).split(" at 0x")[0][:200]
-    return told
 
 
 def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:

@@ -324,9 +324,11 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
     except KeyboardInterrupt:
         say(f"Interrupted. What is done is done: eblime batch --resume {folder} goes on.")
         raise typer.Exit(130) from None
-    failed = len(run.failures())
+    failures = run.failures()
+    failed = len(failures)
     say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
+        say(f"Most often: {failures['error'].mode()[0]}")
         say(f"What failed, and why: {run.place / 'failures.csv'}.")
         say(f"eblime batch --resume {folder} --retry tries them again.")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")

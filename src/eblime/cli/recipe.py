@@ -47,7 +47,9 @@ class Recipe:
             return ImageExplainer(model, **settings)
         if told["kind"] == "text":
             return TextExplainer(model, tokens=told["tokens"], **settings)
-        usual = match_columns(read_table(_background(told)), model, told["drop"])
+        usual = read_table(_background(told))
+        drop = ",".join(name for name in told["drop"].split(",") if name in usual.columns)
+        usual = match_columns(usual, model, drop)
         settings["categorical"] = told["categorical"].split(",") if told["categorical"] else None
         settings["groups"] = parse_groups(told["group"])
         for name in ("representation", "bins", "perturb"):
@@ -59,8 +61,9 @@ class Recipe:
         told = self.told
         if told["model_sha256"] != _digest(told["model"]):
             raise ValueError(f"{told['model']} is not the model that the run was begun with.")
-        if told["folder"] and told["folder"] not in sys.path:  # where module:name was found
-            sys.path.append(told["folder"])
+        place = told["imported_from"]  # where module:name was found
+        if place and place not in sys.path:
+            sys.path.append(place)
         ways = {name: told[name] for name in ("normalise", "activation") if name in told}
         return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
 
@@ -98,7 +101,7 @@ def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]
         "inputs": Place.of(inputs).address,
         "model": str(Path(model).resolve()) if Path(model).is_file() else model,
         "model_sha256": _digest(model),
-        "folder": None if Path(model).is_file() else str(Path.cwd()),
+        "imported_from": None if Path(model).is_file() else str(Path.cwd()),
     }
     for name, value in settings.items():
         told[name] = str(value.resolve()) if isinstance(value, Path) else value
