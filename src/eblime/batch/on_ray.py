@@ -84,13 +84,7 @@ def run_on_ray(
         warnings.simplefilter("ignore")  # of names that later versions do not take
         done = given.map_batches(
             _Actor,
-            fn_constructor_args=(
-                sent,
-                list(sys.path),
-                dict(settings),
-                folder,
-                max(1, round(share)),
-            ),
+            fn_constructor_args=(sent, list(sys.path), dict(settings), folder, threads),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=count),
             num_cpus=share,
