@@ -244,6 +244,20 @@ def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
     assert run.frame()["input"].nunique() == 8
 
 
+def test_a_model_that_changed_for_some_inputs_is_recognised(tmp_path):
+    """The last part that is done is looked at, too."""
+    good = {"score": 0.8}
+    explainer = eblime.TextExplainer(
+        lambda texts: [good["score"] if "good" in text else 0.1 for text in texts]
+    )
+    texts = ["a bad day"] * 8 + ["a good day"] * 4
+    eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
+    (tmp_path / "r" / "part-000001.parquet").unlink()
+    good["score"] = 0.7
+    with pytest.raises(ValueError, match="is a run with another model"):
+        eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
+
+
 def test_what_a_function_makes_is_recognised(tmp_path, monkeypatch):
     """Its settings and its background, which the function's name does not say."""
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)

@@ -1,6 +1,8 @@
 """Inputs of every kind give one and the same run, and are refused where they are others."""
 
 import json
+import subprocess
+import sys
 from types import SimpleNamespace
 
 import numpy as np
@@ -278,3 +280,22 @@ def test_files_of_others_are_left_alone(tmp_path, explainer):
     (out / "manifest.json").unlink()
     with pytest.raises(ValueError, match="has parts of a run and no manifest"):
         eblime.explain_many(explainer, ROWS[:4], out)
+
+
+def test_what_an_input_holds_is_the_same_in_every_process():
+    """Objects count by what they are, not by where they lie."""
+    code = (
+        "import numpy as np; from eblime.batch.spool import content; "
+        "print(content(np.array([['x', 1.5], ['y', None]], dtype=object)))"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", f"junk = {junk}; {code}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for junk in ("1", "[object() for _ in range(100_000)]")
+    }
+
+    assert len(said) == 1

@@ -22,27 +22,21 @@ _SILENT = ("model", "progress", "labels")  # settings that change no number
 
 
 def recognise(worker: Any) -> None:
-    """Refuse an explainer or a model that is not the one of a part that is done."""
+    """Refuse an explainer or a model that is not the one of the parts that are done."""
     names = part_names(worker.folder)
-    if not names:
-        return
-    try:
-        table, about = read_part(worker.folder, names[0])
-    except (OSError, ValueError):  # a damaged part is done again, and tells nothing
-        return
-    mine = description(worker.explainer)
-    for name in sorted({*about, *mine}):
-        if about and about.get(name) != mine.get(name):
-            raise ValueError(
-                f"{worker.folder} is a run with another {name!r}: {about.get(name)} there, "
-                f"{mine.get(name)} now. Take another folder, or the explainer it has."
-            )
-    _compare(worker, table)
-    if len(names) > 1:
+    for name in dict.fromkeys([*names[:1], *names[-1:]]):
         try:
-            _compare(worker, read_part(worker.folder, names[-1])[0])
-        except (OSError, ValueError):
-            return
+            table, about = read_part(worker.folder, name)
+        except (OSError, ValueError):  # a damaged part is done again, and tells nothing
+            continue
+        for setting in sorted({*about, *worker.about}):
+            there, now = about.get(setting), worker.about.get(setting)
+            if about and there != now:
+                raise ValueError(
+                    f"{worker.folder} is a run with another {setting!r}: {there} there, {now} now. "
+                    "Take another folder, or the explainer it has."
+                )
+        _compare(worker, table)
 
 
 def _compare(worker: Any, table: Any) -> None:
@@ -116,7 +110,11 @@ def description(explainer: Any) -> dict[str, str]:
         if entry.name not in _SILENT and not entry.name.startswith("_"):
             value = getattr(explainer, entry.name)
             if isinstance(value, np.ndarray) or is_frame(value) or hasattr(value, "tocsr"):
-                told[entry.name] = hashlib.sha256(content(value)).hexdigest()[:16]
+                words = hashlib.sha256(content(value)).hexdigest()
+            elif hasattr(value, "write_ipc"):  # a polars frame
+                words = hashlib.sha256(content(value.to_pandas())).hexdigest()
             else:
-                told[entry.name] = repr(value).split(" at 0x")[0][:200]
+                words = repr(value).split(" at 0x")[0]
+                words = words if len(words) <= 200 else hashlib.sha256(words.encode()).hexdigest()
+            told[entry.name] = words
     return told

@@ -106,6 +106,8 @@ def content(entry: Any) -> bytes:
         return names + bytes(hash_pandas_object(entry.astype(str)).to_numpy().tobytes())
     if hasattr(entry, "toarray"):
         entry = entry.toarray()
+    if isinstance(entry, np.ndarray) and entry.dtype.kind == "O":  # whose bytes are addresses
+        return str(entry.shape).encode() + json.dumps(entry.tolist(), default=str).encode()
     if hasattr(entry, "tobytes"):  # arrays and pictures
         return str(getattr(entry, "shape", "")).encode() + bytes(entry.tobytes())
     if isinstance(entry, os.PathLike):

@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -71,14 +71,20 @@ class Worker:
     inputs: Inputs
     settings: Mapping[str, Any]
     folder: Place
+    about: Mapping[str, str] = field(default_factory=dict)  # what decides the explainer's numbers
 
     @classmethod
     def begin(
         cls, given: Any, inputs: Inputs, settings: Mapping[str, Any], folder: Place
     ) -> Worker:
         """Make the explainer, and see that its model is the one that the run began with."""
+        made = made_explainer(given)
         worker = cls(
-            explainer=made_explainer(given), inputs=inputs, settings=settings, folder=folder
+            explainer=made,
+            inputs=inputs,
+            settings=settings,
+            folder=folder,
+            about=description(made),
         )
         recognise(worker)
         return worker
@@ -104,7 +110,7 @@ class Worker:
                 if self.settings["keep"]:
                     kept = f"explanations/{number}-{explanation.target}.eblime"
                     (self.folder / kept).write(packed(explanation))
-        write_part(self.folder, part, rows, description(self.explainer))
+        write_part(self.folder, part, rows, self.about)
         return failed
 
     @property
@@ -124,9 +130,8 @@ class Worker:
         entry = self.inputs.get(number)
         if isinstance(self.explainer, TextExplainer) and not isinstance(entry, str):
             if "text" not in entry:
-                raise ValueError(
-                    f'A row must have a column "text"; it has {", ".join(entry.keys())}.'
-                )
+                known = ", ".join(map(str, entry.keys()))
+                raise ValueError(f'A row must have a column "text"; it has {known}.')
             return entry["text"]
         return entry
 
