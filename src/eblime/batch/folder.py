@@ -60,8 +60,8 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
     """
     wanted = json.loads(json.dumps(dict(settings)))
     folder.sweep(_OURS)
-    begun, there = part_names(folder), (folder / "manifest.json").kind() == "file"
-    if begun and not there:
+    begun = part_names(folder)
+    if begun and (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
     known = read_manifest(folder)["settings"] if begun else {}
     if new_inputs and begun:

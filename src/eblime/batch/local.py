@@ -9,55 +9,45 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, Literal
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.inputs import Inputs
-from eblime.batch.place import Place
-from eblime.batch.work import Worker, on_gpu
+from eblime.batch.work import Job, Worker, on_gpu
 
-__all__ = ["Workers", "check_travels", "run_local"]
+__all__ = ["TRIES", "Workers", "check_travels", "run_local"]
 
 Workers = int | Literal["auto"]
 
-_TRIES = 3
+TRIES = 3  # of a part that ends its process
 _MEMORY = 1 << 30  # bytes that a process with a model of its own is taken to need
+_WAY_OUT = "give a function of a module that makes it"
 _HELD: dict[str, Any] = {}  # in a worker process: the worker, or why there is none
 
 
-def run_local(
-    explainer: Any,
-    inputs: Inputs,
-    settings: Mapping[str, Any],
-    parts: Sequence[int],
-    folder: Place,
-    workers: Workers,
-) -> Iterator[tuple[int, int]]:
+def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[tuple[int, int]]:
     """Do parts, and tell of each (part, inputs that failed) as it is done."""
     if not parts:
         return
     if workers == "auto":
-        workers = _sensible(explainer, len(parts))
+        workers = _sensible(job.explainer, len(parts))
     if workers == 1:
-        worker = Worker.begin(explainer, inputs, settings, folder)
+        worker = Worker.begin(job)
         for part in parts:
             yield part, worker.do(part)
         return
-    content = check_travels(explainer, inputs)
+    check_travels(job.explainer)
     with tempfile.TemporaryDirectory() as place:
         # in a file: what is sent through a pipe holds the driver up until its reader has started
         sent = Path(place) / "sent"
-        sent.write_bytes(content)
-        yield from _by_processes(str(sent), settings, parts, folder, workers)
+        sent.write_bytes(_packed(job))
+        yield from _by_processes(str(sent), parts, workers)
 
 
-def _by_processes(
-    sent: str, settings: Mapping[str, Any], parts: Sequence[int], folder: Place, workers: int
-) -> Iterator[tuple[int, int]]:
+def _by_processes(sent: str, parts: Sequence[int], workers: int) -> Iterator[tuple[int, int]]:
     """Do parts in processes, and in new ones where these are killed."""
     threads = max(1, available_cores() // workers)
     todo, tries = list(parts), dict.fromkeys(parts, 0)
@@ -67,7 +57,7 @@ def _by_processes(
             min(workers, len(todo)),
             mp_context=context,
             initializer=_hold,
-            initargs=(sent, dict(settings), folder, threads),
+            initargs=(sent, threads),
         )
         waiting: dict[Future[int], int] = {}
         try:
@@ -82,9 +72,9 @@ def _by_processes(
         except BrokenProcessPool as error:
             for part in waiting.values():
                 tries[part] += 1
-                if tries[part] >= _TRIES:
+                if tries[part] >= TRIES:
                     raise RuntimeError(
-                        f"Part {part}, or one beside it, ended its process {_TRIES} times. Is the "
+                        f"Part {part}, or one beside it, ended its process {TRIES} times. Is the "
                         'call of a script under `if __name__ == "__main__":`? Does the model run '
                         "out of memory, or crash? The run can be resumed."
                     ) from error
@@ -100,28 +90,30 @@ def _sensible(explainer: Any, parts: int) -> int:
     return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
 
 
-def check_travels(explainer: Any, inputs: Any = None) -> bytes:
-    """What is sent to other processes; what cannot, or should not, is refused with a way out."""
-    way_out = "give a function of a module that makes it"
+def check_travels(explainer: Any) -> None:
+    """Refuse to send a network from a GPU to other processes."""
     if on_gpu(explainer):
-        raise TypeError(f"`explainer` must not carry a network from a GPU to others; {way_out}.")
+        raise TypeError(f"`explainer` must not carry a network from a GPU to others; {_WAY_OUT}.")
+
+
+def _packed(job: Job) -> bytes:
+    """A run as it is sent to other processes; what cannot be is refused with a way out."""
     try:
-        return pickle.dumps((explainer, inputs))
+        return pickle.dumps(job)
     except Exception as error:
         raise TypeError(
             "`explainer` must be picklable where there are several workers; "
-            f"{way_out} ({type(error).__name__}: {error})."
+            f"{_WAY_OUT} ({type(error).__name__}: {error})."
         ) from error
 
 
-def _hold(sent: str, settings: Mapping[str, Any], folder: Place, threads: int) -> None:
+def _hold(sent: str, threads: int) -> None:
     """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
     threading.Thread(target=_follow, daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's affair
     limit_threads(threads)
     try:
-        explainer, inputs = pickle.loads(Path(sent).read_bytes())
-        _HELD["worker"] = Worker.begin(explainer, inputs, settings, folder)
+        _HELD["worker"] = Worker.begin(pickle.loads(Path(sent).read_bytes()))
     except Exception as error:  # told by the first part: here it would only break the pool
         _HELD["error"] = error
     limit_threads(threads)  # what came with the model, too

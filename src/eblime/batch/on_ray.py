@@ -17,23 +17,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from eblime._threads import limit_threads
-from eblime.batch.inputs import Inputs
-from eblime.batch.local import Workers, check_travels
-from eblime.batch.place import Place
-from eblime.batch.work import Worker, on_gpu
+from eblime.batch.local import TRIES, Workers, check_travels
+from eblime.batch.work import Job, Worker
 
 __all__ = ["run_on_ray"]
 
-_TRIES = 3
 _ROOM = 0.8  # of the cores: a pool that claims them all leaves none to read with, and hangs
 
 
 class _Actor:
     """Makes the explainer once, and does parts."""
 
-    def __init__(
-        self, sent: Any, path: list[str], settings: Mapping[str, Any], folder: Place, threads: int
-    ) -> None:
+    def __init__(self, sent: Any, path: list[str], threads: int) -> None:
         import ray
 
         sys.path += [entry for entry in path if entry not in sys.path]
@@ -41,8 +36,7 @@ class _Actor:
         self._worker: Worker | None = None
         self._error: Exception | None = None
         try:
-            explainer, inputs = pickle.loads(ray.get(sent))
-            self._worker = Worker.begin(explainer, inputs, settings, folder)
+            self._worker = Worker.begin(pickle.loads(ray.get(sent)))
         except Exception as error:  # told by the first part: here the actor would be made again
             self._error = error
         limit_threads(threads)
@@ -60,11 +54,8 @@ class _Actor:
 
 
 def run_on_ray(
-    explainer: Any,
-    inputs: Inputs,
-    settings: Mapping[str, Any],
+    job: Job,
     parts: Sequence[int],
-    folder: Place,
     workers: Workers,
     cpus: float | None = None,
     gpus: float | None = None,
@@ -72,19 +63,17 @@ def run_on_ray(
     """Do parts on a Ray cluster, the one that is there or one on this machine."""
     if not parts:
         return
-    if on_gpu(explainer):
-        check_travels(explainer)
+    check_travels(job.explainer)
     ray = _ray()
     count, share = _room(ray, len(parts), workers, cpus, gpus)
-    threads = max(1, round(share))
     # modules beside the user's script are found once an actor knows the path, so not before
-    sent = ray.put(ray.cloudpickle.dumps((explainer, inputs)))
+    sent = ray.put(ray.cloudpickle.dumps(job))
     given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that later versions do not take
         done = given.map_batches(
             _Actor,
-            fn_constructor_args=(sent, list(sys.path), dict(settings), folder, threads),
+            fn_constructor_args=(sent, list(sys.path), max(1, round(share))),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=count),
             num_cpus=share,
@@ -106,7 +95,7 @@ def _retries(dataset: Any, parts: int) -> dict[str, int]:
     Versions of Ray that cannot be told so try for ever.
     """
     takes = inspect.signature(dataset.map_batches).parameters
-    wanted = {"max_restarts": _TRIES * parts, "max_task_retries": _TRIES}
+    wanted = {"max_restarts": TRIES * parts, "max_task_retries": TRIES}
     free = any(entry.kind is entry.VAR_KEYWORD for entry in takes.values())
     return {name: value for name, value in wanted.items() if free or name in takes}
 

@@ -24,7 +24,7 @@ from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.recognise import description
 from eblime.batch.results import Run
-from eblime.batch.work import Explainer, check_explainer
+from eblime.batch.work import Explainer, Job, check_explainer
 
 __all__ = ["explain_many"]
 
@@ -126,11 +126,17 @@ def explain_many(
         run = Run(place=folder)
         if retry:
             done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first
-            forget_parts(folder, {n // size for n in _failures(run)["input"]})
+            forget_parts(folder, {number // size for number in _failed(run)})
         failed = 0
-        work = explainer, listed, settings
+        job = Job(
+            explainer=explainer,
+            inputs=listed,
+            settings=settings,
+            folder=folder,
+            resumed=bool(part_names(folder)),
+        )
         with (
-            closing(_work(do_parts, work, folder, workers)) as done,
+            closing(_work(do_parts, job, workers)) as done,
             telling(progress, len(listed), unit="input") as tell,
         ):
             for finished, failed in done:
@@ -149,31 +155,28 @@ def explain_many(
     return run
 
 
-def _work(
-    engine: Any, work: tuple[Any, Inputs, dict[str, Any]], folder: Place, workers: Workers
-) -> Generator[tuple[int, int]]:
+def _work(engine: Any, job: Job, workers: Workers) -> Generator[tuple[int, int]]:
     """Do the parts that are not done, and tell how many inputs are, and how many failed."""
-    explainer, inputs, settings = work
-    count, size = settings["count"], settings["part_size"]
+    count, size = job.settings["count"], job.settings["part_size"]
     parts = range(-(-count // size))
-    done = done_parts(folder, parts)
-    failed = len(_failures(Run(place=folder))["input"])
+    done = done_parts(job.folder, parts)
+    failed = len(_failed(Run(place=job.folder)))
     finished = sum(min(size, count - part * size) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
-    with closing(engine(explainer, inputs, settings, todo, folder, workers)) as told:
+    with closing(engine(job, todo, workers)) as told:
         for part, lost in told:
             failed += lost
             finished += min(size, count - part * size)
             yield finished, failed
-    missing = missing_parts(folder, parts)
+    missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
 
 
-def _failures(run: Run) -> Any:
+def _failed(run: Run) -> list[int]:
     """Inputs that failed so far; none where no part is done."""
-    return run.failures() if part_names(run.place) else {"input": []}
+    return list(run.failures()["input"]) if part_names(run.place) else []
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:

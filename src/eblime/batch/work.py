@@ -24,7 +24,7 @@ from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
-__all__ = ["Explainer", "Worker", "check_explainer", "made_explainer", "on_gpu"]
+__all__ = ["Explainer", "Job", "Worker", "check_explainer", "made_explainer", "on_gpu"]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
 Result = list[Explanation] | Exception
@@ -64,6 +64,17 @@ def on_gpu(explainer: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A run as it travels to whoever does its parts."""
+
+    explainer: Any  # or a function that makes it
+    inputs: Inputs
+    settings: Mapping[str, Any]
+    folder: Place
+    resumed: bool  # some parts were done before, by whom is to be seen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """Whoever does parts: a process, an actor, or the driver itself."""
 
@@ -74,19 +85,18 @@ class Worker:
     about: Mapping[str, str] = field(default_factory=dict)  # what decides the explainer's numbers
 
     @classmethod
-    def begin(
-        cls, given: Any, inputs: Inputs, settings: Mapping[str, Any], folder: Place
-    ) -> Worker:
+    def begin(cls, job: Job) -> Worker:
         """Make the explainer, and see that its model is the one that the run began with."""
-        made = made_explainer(given)
+        made = made_explainer(job.explainer)
         worker = cls(
             explainer=made,
-            inputs=inputs,
-            settings=settings,
-            folder=folder,
+            inputs=job.inputs,
+            settings=job.settings,
+            folder=job.folder,
             about=description(made),
         )
-        recognise(worker)
+        if job.resumed:
+            recognise(worker)
         return worker
 
     def do(self, part: int) -> int:

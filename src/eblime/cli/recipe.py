@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import sys
 from dataclasses import dataclass
@@ -151,7 +150,6 @@ def _background(told: dict[str, Any]) -> Path:
     return path
 
 
-def _digest(model: str) -> str | None:
-    """What a model file holds, None for a Python name."""
-    path = Path(model)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+def _digest(path: str) -> str | None:
+    """What a file holds, None for a Python name."""
+    return Place.of(path).digest() if Path(path).is_file() else None
