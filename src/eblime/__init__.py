@@ -13,8 +13,8 @@ from eblime._version import __version__ as __version__
 if TYPE_CHECKING:
     from eblime.batch.results import open_run as open_run
     from eblime.batch.run import explain_many as explain_many
-    from eblime.core.empirical import NoSpreadError as NoSpreadError
-    from eblime.core.posterior import Posterior as Posterior
+    from eblime.core.point import NoSpreadError as NoSpreadError
+    from eblime.posterior import Posterior as Posterior
     from eblime.explainer import ImageExplainer as ImageExplainer
     from eblime.explainer import TabularExplainer as TabularExplainer
     from eblime.explainer import TextExplainer as TextExplainer
@@ -46,8 +46,8 @@ _HOMES = {
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
     "LIME": "eblime.methods.lime",
-    "NoSpreadError": "eblime.core.empirical",
-    "Posterior": "eblime.core.posterior",
+    "NoSpreadError": "eblime.core.point",
+    "Posterior": "eblime.posterior",
     "PublishedGrid": "eblime.methods.eblime",
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",

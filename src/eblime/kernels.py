@@ -12,11 +12,12 @@ from typing import Literal
 
 import numpy as np
 
+from eblime import registry
 from eblime._checks import check_choice, check_number
 from eblime._types import FloatArray
 from eblime.protocols import Kernel
 
-__all__ = ["ExponentialKernel", "as_kernel", "uniform"]
+__all__ = ["COSINE", "EUCLIDEAN", "HAMMING", "ExponentialKernel", "as_kernel", "uniform"]
 
 DISTANCES = ("euclidean", "cosine", "hamming")
 
@@ -89,13 +90,18 @@ def uniform(masks: FloatArray) -> FloatArray:
     return np.ones(len(masks))
 
 
+EUCLIDEAN = ExponentialKernel()
+COSINE = ExponentialKernel(distance="cosine")
+HAMMING = ExponentialKernel(distance="hamming")
+
+
 def as_kernel(kernel: str | Kernel | None) -> Kernel:
-    """Return the kernel of that name, the default for None, or the function itself."""
+    """The kernel of that name, the default for None, or the function itself."""
     if kernel is None:
-        return ExponentialKernel()
+        return EUCLIDEAN
     if isinstance(kernel, str):
-        check_choice("kernel", kernel, (*DISTANCES, "uniform"))
-        return uniform if kernel == "uniform" else ExponentialKernel(distance=kernel)  # type: ignore[arg-type]
+        found: Kernel = registry.find("kernels", kernel)
+        return found
     if isinstance(kernel, type) or not callable(kernel):
         raise TypeError(
             f"`kernel` must be a name, an object such as ExponentialKernel(width=2.0) or a "

@@ -11,22 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from eblime._types import BoolArray, FloatArray
+from eblime.core.draws import Draws
 from eblime.core.evidence import Evidence
 from eblime.core.lam import LambdaLaw
 from eblime.core.student import StudentMixture
 
-__all__ = ["Draws", "Mixture"]
+__all__ = ["Mixture"]
 
 _BLOCK = 1 << 22  # numbers held at once
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Draws:
-    """Joint draws from the posterior, one row a draw."""
-
-    beta: FloatArray  # (n, p)
-    sigma2: FloatArray  # (n,)
-    lam: FloatArray  # (n,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +30,11 @@ class Mixture:
     lam: LambdaLaw
     unit: float  # what one unit of beta here is worth in the scores' own units
     hidden: int = 0  # leading coefficients that are no features: a penalised intercept
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
 
     @property
     def n_features(self) -> int:
@@ -84,6 +81,13 @@ class Mixture:
             cov[heavy] = cov[:, heavy] = np.nan
             cov[heavy, heavy] = np.inf
         return cov * self.unit**2
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, from one set of marginals."""
+        marginals, tail = self.marginals(), (1 - prob) / 2
+        low, high = marginals.quantile(np.array([[tail], [1 - tail]]))
+        chance = marginals.prob_positive()
+        return {"sd": marginals.sd, "low": low, "high": high, "prob_positive": chance}
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, p)."""
@@ -146,7 +150,7 @@ class Mixture:
             block = slice(start, start + max(1, _BLOCK // p))
             beta[block] = self._beta_given(rng, lambdas[block], np.sqrt(sigma2[block]))
         beta *= self.unit
-        return Draws(beta=beta, sigma2=sigma2 * self.unit**2, lam=lambdas)
+        return Draws(beta=beta, extras={"sigma2": sigma2 * self.unit**2, "lam": lambdas})
 
     def draw_sigma2(self, rng: np.random.Generator, lambdas: FloatArray) -> FloatArray:
         """Line 4 of Algorithm 1: inverse gamma draws given lambda, equation (4), standard units."""

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy import special
 
 from eblime._types import BoolArray, FloatArray
+from eblime.core.quantiles import shortest_intervals, solve_quantiles
 
 __all__ = ["StudentMixture", "broadcast_rows", "student_cdf"]
 
@@ -106,40 +107,22 @@ class StudentMixture:
         shape = np.broadcast_shapes(q.shape, (m,))
         if not self.unit:
             return np.full(shape, self.offset)
-        flat = np.broadcast_to(q, shape).reshape(-1, m)
-        blocks = _blocks(flat, len(self.weights))
-        out = np.concatenate([self._quantile(block) for block in blocks])
+        out = self._quantiles(np.broadcast_to(q, shape).reshape(-1, m))
         return (self.offset + self.unit * out).reshape(shape)
 
     def hdi(self, prob: float) -> FloatArray:
-        """Shortest intervals that hold `prob`, (m, 2).
-
-        The best of 33 masses left of the interval, refined by bisection: at the shortest the
-        densities at both ends are equal. The scan is for laws with two bumps, which have several
-        such places.
-        """
+        """Shortest intervals that contain `prob`, (m, 2)."""
         m = self.loc.shape[1]
         if not self.unit:
             return np.full((m, 2), self.offset)
-        with np.errstate(all="ignore"):  # next to no degrees of freedom: beyond all numbers
-            masses = (1 - prob) * np.arange(1, 34)[:, None] / 34
-            ends = self._ends(np.broadcast_to(masses, (33, m)), prob)
-            best = np.argmin(ends[1] - ends[0], axis=0)
-            low, high = (1 - prob) * best / 34, (1 - prob) * (best + 2) / 34
-            places = ends[:, best, np.arange(m)]
-            for _ in range(30):
-                left = (low + high) / 2
-                places = self._quantile(np.stack([left, left + prob]), places)
-                density = self._pdf(places)
-                rising = density[0] < density[1]  # then the interval must move to the right
-                low, high = np.where(rising, left, low), np.where(rising, high, left)
-            return np.asarray(self.offset + self.unit * places).T
+        places = shortest_intervals(self._quantiles, self._pdf, prob, m)
+        return np.asarray(self.offset + self.unit * places).T
 
-    def _ends(self, left: FloatArray, prob: float) -> FloatArray:
-        """Both ends of the intervals with the given masses to their left, (2, K, m)."""
-        both = np.concatenate([left, left + prob])
-        blocks = _blocks(both, len(self.weights))
-        return np.concatenate([self._quantile(block) for block in blocks]).reshape(2, *left.shape)
+    def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
+        """Quantiles in standard units, (K, m) -> (K, m), in blocks where there is no start."""
+        if start is not None:
+            return self._quantile(q, start)
+        return np.concatenate([self._quantile(part) for part in _blocks(q, len(self.weights))])
 
     def _pdf(self, x: FloatArray) -> FloatArray:
         """Densities in standard units, (K, m) -> (K, m)."""
@@ -152,40 +135,20 @@ class StudentMixture:
         return np.asarray(np.einsum("l,klm->km", self.weights, terms))
 
     def _quantile(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """Quantiles in standard units, (K, m) -> (K, m), by Newton on the normal scale.
+        """Quantiles in standard units, (K, m) -> (K, m).
 
-        A mixture's quantile lies between the least and the greatest of its components'. Inside that
-        bracket `ndtri(cdf(x))` is nearly a straight line, so that two or three steps do; a step
-        that leaves it is replaced by halving it, on the asinh scale that heavy tails ask for.
-        Newton doubles the digits: a step of 1e-6 of a width leaves an error near 1e-12.
+        A mixture's quantile lies between the least and the greatest of its components'.
         """
-        with np.errstate(all="ignore"):  # next to no degrees of freedom: beyond all numbers
+        with np.errstate(all="ignore"):  # with almost no degrees of freedom: overflow
             ends = self.loc + self.scale * special.stdtrit(self.df, q)[:, None]
             low, high = ends.min(axis=1), ends.max(axis=1)
             if len(self.weights) == 1:
                 return np.asarray(low)
             middle = np.einsum("l,klm->km", self.weights, ends) if start is None else start
             inside = np.isfinite(middle) & (middle >= low) & (middle <= high)
-            return self._newton(q, np.where(inside, middle, low), low, high)
-
-    def _newton(
-        self, q: FloatArray, x: FloatArray, low: FloatArray, high: FloatArray
-    ) -> FloatArray:
-        """Move x to the quantiles q inside the brackets from low to high, all (K, m)."""
-        goal, width = special.ndtri(q), self.scale.min(axis=0)
-        for _ in range(200):
-            cdf = self._cdf(x)
-            low, high = np.where(cdf <= q, x, low), np.where(cdf >= q, x, high)
-            normal = special.ndtri(np.clip(cdf, 1e-300, 1 - 1e-16))
-            rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / self._pdf(x)
-            newton = x - (normal - goal) * rate
-            inside = (newton >= low) & (newton <= high)
-            moved = np.where(inside, newton, _between(low, high, width))
-            still = np.abs(moved - x) <= np.where(inside, 1e-6 * rate, 1e-11 * np.abs(x))
-            x = moved
-            if (still | (low == high) | ~np.isfinite(x)).all():
-                break
-        return x
+            begin = np.where(inside, middle, low)
+            width = self.scale.min(axis=0)
+            return solve_quantiles(self._cdf, self._pdf, q, begin, (low, high), width)
 
 
 def broadcast_rows(x: ArrayLike, m: int) -> tuple[FloatArray, tuple[int, ...]]:
@@ -199,12 +162,6 @@ def broadcast_rows(x: ArrayLike, m: int) -> tuple[FloatArray, tuple[int, ...]]:
             f"{values.shape}. For a grid of values pass `x[:, None]`."
         ) from None
     return np.broadcast_to(values, shape).reshape(-1, m), shape
-
-
-def _between(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
-    """The middle of a bracket on the asinh scale of the given width."""
-    middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
-    return np.asarray(np.clip(middle, low, high))
 
 
 def _blocks(rows: FloatArray, n_nodes: int) -> list[FloatArray]:

@@ -1,16 +1,14 @@
-"""The designs: independent coins, complementary pairs, and all masks there are."""
+"""Designs that decide all masks at once: coin tosses, complementary pairs, sizes, all masks."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from eblime._checks import check_choice
 from eblime._types import FloatArray
-from eblime.protocols import Design
 
-__all__ = ["DESIGNS", "as_design", "bernoulli", "exhaustive", "is_exhaustive", "paired", "sizes"]
+__all__ = ["MOST_EXHAUSTIVE", "bernoulli", "exhaustive", "is_exhaustive", "paired", "sizes"]
 
-_MOST = 20  # features an exhaustive design may have: a million masks
+MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
 
 def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
@@ -41,9 +39,9 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
     Row k shows feature j where bit j of k is set.
     """
-    if p > _MOST:
+    if p > MOST_EXHAUSTIVE:
         raise ValueError(
-            f"An exhaustive design must have at most {_MOST} features; got {p}, which is "
+            f"An exhaustive design must have at most {MOST_EXHAUSTIVE} features; got {p}, which is "
             f"2^{p} masks. Take design='bernoulli' or fewer segments."
         )
     return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64)
@@ -62,33 +60,9 @@ def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return masks
 
 
-DESIGNS: dict[str, Design] = {
-    "bernoulli": bernoulli,
-    "paired": paired,
-    "exhaustive": exhaustive,
-    "sizes": sizes,
-}
-
-
-def as_design(design: str | Design, n_masks: int, p: int) -> Design:
-    """Return the design of that name or the function itself; all masks where they are affordable.
-
-    The random designs give way to the exhaustive one where `2^p <= n_masks`.
-    """
-    if isinstance(design, str):
-        check_choice("design", design, tuple(DESIGNS))
-        return exhaustive if p <= _MOST and 2**p <= n_masks else DESIGNS[design]
-    if not callable(design):
-        raise TypeError(
-            "`design` must be a name or a function of (rng, n_masks, p) that returns masks; "
-            f"got {design!r}."
-        )
-    return design
-
-
 def is_exhaustive(masks: FloatArray) -> bool:
     """Whether the masks are all there are, each once."""
     n, p = masks.shape
-    if p > _MOST or n != 2**p or not np.isin(masks, (0, 1)).all():
+    if p > MOST_EXHAUSTIVE or n != 2**p or not np.isin(masks, (0, 1)).all():
         return False
     return bool(len(np.unique(masks @ 2.0 ** np.arange(p))) == n)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from eblime._checks import check_choice
-from eblime._types import FloatArray
+from eblime.answers import Answers
 from eblime.core.lam import FixedLambda
 from eblime.core.mixture import Mixture
-from eblime.core.posterior import Posterior
 from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import bayesian_posterior, evidence_of
+from eblime.posterior import Posterior
 
 __all__ = ["BayesLIME"]
 
@@ -43,14 +44,15 @@ class BayesLIME:
         """The method's name in tables and reports."""
         return "BayesLIME"
 
-    def fit(
-        self,
-        rng: np.random.Generator,
-        masks: FloatArray,
-        scores: FloatArray,
-        weights: FloatArray,
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Fit one target."""
+        return self.fit_targets(rng, [answers])[0]
+
+    def fit_targets(
+        self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
-        """Fit every target, shape (N, T), from one decomposition of the masks."""
+        """Fit several targets from one decomposition of the masks that they share."""
+        masks, weights = answers[0].masks, answers[0].weights
         flat, penalised = self.intercept == "flat", self.intercept == "penalised"
         if flat and np.count_nonzero(weights) < 2:
             raise ValueError(
@@ -61,8 +63,8 @@ class BayesLIME:
             masks = np.column_stack([np.ones(len(masks)), masks])
         spectrum = decompose(masks, weights, flat=flat)
         posteriors = []
-        for column in scores.T:
-            response = respond(spectrum, column, standardize=True)  # scale-free: changes nothing
+        for target in answers:
+            response = respond(spectrum, target.scores, standardize=True)  # scale-free: changes nothing
             mixture = Mixture(
                 basis=spectrum.basis,
                 evidence=evidence_of(spectrum, response, a=0.0, b=0.0),

@@ -1,17 +1,18 @@
-"""What every method shares: from a law of lambda to the posterior that users hold."""
+"""Shared by the regressions: from a law of lambda to the posterior that users hold."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.core.empirical import PointMass
 from eblime.core.evidence import Evidence
 from eblime.core.lam import LambdaLaw
 from eblime.core.mixture import Mixture
-from eblime.core.posterior import Law, Posterior
+from eblime.core.point import PointMass, PointValue
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, effective_size
+from eblime.posterior import Posterior
+from eblime.protocols import Law, ScalarLaw
 
 __all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
 
@@ -30,21 +31,23 @@ def bayesian_posterior(
     name: str, spectrum: Spectrum, response: Response, mixture: Mixture, *, law: Law | None = None
 ) -> Posterior:
     """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
+    extras: dict[str, ScalarLaw] = {"lam": mixture.lam, "sigma2": NoiseVariance(mixture=mixture)}
     intercept = _intercept(spectrum, response, mixture)
+    if intercept is not None:
+        extras["intercept"] = intercept
     if law is None or not response.unit:
         coefficients = mixture.coefficients
     else:
         coefficients = law.mean / response.unit
+    kind = "penalised" if mixture.hidden else "free" if spectrum.flat else "no"
     return Posterior(
         law=mixture if law is None else law,
-        lam=mixture.lam,
-        intercept=0.0 if intercept is None else intercept.mean,
-        intercept_law=intercept,
-        noise=NoiseVariance(mixture=mixture),
+        estimand=f"weighted linear fit, {kind} intercept",
+        method=name,
+        n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
-        n_masks=len(spectrum.rows),
-        method=name,
+        extras=extras,
     )
 
 
@@ -54,16 +57,15 @@ def point_posterior(
     """Assemble the result of a method that gives a point estimate, in the spectrum's units."""
     beta = response.unit * coefficients
     beta.flags.writeable = False
+    intercept = response.mean - float(spectrum.centre @ beta)
     return Posterior(
         law=PointMass(mean=beta, method=name),
-        lam=lam,
-        intercept=response.mean - float(spectrum.centre @ beta),
-        intercept_law=None,
-        noise=None,
+        estimand=f"weighted linear fit, {'free' if spectrum.flat else 'no'} intercept",
+        method=name,
+        n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
-        n_masks=len(spectrum.rows),
-        method=name,
+        extras={"lam": lam, "intercept": PointValue(value=intercept)},
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,14 +11,15 @@ import numpy as np
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._types import FloatArray
-from eblime.core.empirical import Empirical
+from eblime.answers import Answers
+from eblime.core.draws import DrawsLaw
 from eblime.core.lam import LambdaLaw, grid_lambda
 from eblime.core.mixture import Mixture
-from eblime.core.panels import half_line_lambda
-from eblime.core.posterior import Posterior
+from eblime.core.lambda_quadrature import half_line_lambda
 from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.methods.common import bayesian_posterior, evidence_of
+from eblime.posterior import Posterior
 
 __all__ = ["EBLIME", "PublishedGrid"]
 
@@ -123,20 +125,21 @@ class EBLIME:
         """The method's name in tables and reports."""
         return "EBLIME" if self.grid is None else "EBLIME (published grid)"
 
-    def fit(
-        self,
-        rng: np.random.Generator,
-        masks: FloatArray,
-        scores: FloatArray,
-        weights: FloatArray,
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Fit one target."""
+        return self.fit_targets(rng, [answers])[0]
+
+    def fit_targets(
+        self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
-        """Fit every target, shape (N, T), from one decomposition of the masks."""
+        """Fit several targets from one decomposition of the masks that they share."""
+        masks, weights = answers[0].masks, answers[0].weights
         spectrum = decompose(masks, weights, flat=self.intercept == "flat")
         posteriors: list[Posterior] = []
-        for column in scores.T:
-            response = respond(spectrum, column, standardize=self.standardize)
+        for target in answers:
+            response = respond(spectrum, target.scores, standardize=self.standardize)
             # The same stream for every target: each gets the draws it would get alone.
-            stream = rng if len(posteriors) == scores.shape[1] - 1 else deepcopy(rng)
+            stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
             posteriors.append(self._fit_one(stream, spectrum, response))
         return tuple(posteriors)
 
@@ -159,7 +162,7 @@ class EBLIME:
         return bayesian_posterior(self.name, spectrum, response, mixture, law=law)
 
 
-def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> Empirical | None:
+def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> DrawsLaw | None:
     """Algorithm 1 with the chosen sampler of lambda; None where the grid is integrated exactly."""
     if grid.draws is None:
         return None
@@ -167,4 +170,4 @@ def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> E
         lambdas = gumbel_sample(rng, mixture.lam, grid.draws)
     else:
         lambdas = mixture.lam.sample(grid.draws, rng)
-    return Empirical(draws=mixture.draw_given(rng, lambdas), source=mixture)
+    return DrawsLaw(draws=mixture.draw_given(rng, lambdas), source=mixture)

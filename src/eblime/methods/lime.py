@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from eblime._checks import check_choice, check_number
-from eblime._types import FloatArray
+from eblime.answers import Answers
 from eblime.core.lam import FixedLambda
-from eblime.core.posterior import Posterior
 from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import point_posterior
+from eblime.posterior import Posterior
 
 __all__ = ["LIME"]
 
@@ -42,18 +43,19 @@ class LIME:
         """The method's name in tables and reports."""
         return "LIME"
 
-    def fit(
-        self,
-        rng: np.random.Generator,
-        masks: FloatArray,
-        scores: FloatArray,
-        weights: FloatArray,
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Fit one target."""
+        return self.fit_targets(rng, [answers])[0]
+
+    def fit_targets(
+        self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
-        """Fit every target, shape (N, T), from one decomposition of the masks: equation (1)."""
+        """Fit several targets from one decomposition of the masks that they share."""
+        masks, weights = answers[0].masks, answers[0].weights
         spectrum = decompose(masks, weights, flat=self.intercept == "flat")
         pull = spectrum.basis * (np.sqrt(spectrum.d) / (spectrum.d + self.alpha))
         lam = FixedLambda(value=float(self.alpha))
-        responses = [respond(spectrum, column, standardize=True) for column in scores.T]
+        responses = [respond(spectrum, target.scores, standardize=True) for target in answers]
         return tuple(
             point_posterior(self.name, spectrum, response, pull @ response.k, lam=lam)
             for response in responses

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eblime._checks import check_choice, check_masks, check_scores, check_weights
+from eblime import registry
+from eblime._checks import check_masks, check_scores, check_weights
 from eblime._types import RNGLike
-from eblime.core.posterior import Posterior
-from eblime.methods.bayeslime import BayesLIME
-from eblime.methods.eblime import EBLIME
-from eblime.methods.lime import LIME
-from eblime.protocols import Method
+from eblime.answers import Answers
+from eblime.posterior import Posterior
+from eblime.protocols import Method, SharedMethod
 
-__all__ = ["METHODS", "as_method", "fit", "fit_targets"]
-
-METHODS: dict[str, Method] = {
-    "eblime": EBLIME(),
-    "eblime-paper": EBLIME.paper(),
-    "bayeslime": BayesLIME(),
-    "lime": LIME(),
-}
-
+__all__ = ["as_method", "fit", "fit_each", "fit_targets"]
 
 def as_method(method: str | Method) -> Method:
-    """Return the method of that name, or the object itself."""
+    """The method of that name, or the object itself."""
     if isinstance(method, str):
-        check_choice("method", method, tuple(METHODS))
-        return METHODS[method]
+        made: Method = registry.find("methods", method)()
+        return made
     if isinstance(method, type) or not (hasattr(method, "fit") and hasattr(method, "name")):
-        known = ", ".join(repr(name) for name in METHODS)
+        known = ", ".join(repr(name) for name in registry.names("methods"))
         raise TypeError(
             f"`method` must be one of {known} or an object such as EBLIME(); got {method!r}."
         )
     return method
+
+
+def fit_each(
+    method: Method, rng: np.random.Generator, answers: Sequence[Answers]
+) -> tuple[Posterior, ...]:
+    """Fit several targets that share their masks; each gets the draws that it would get alone."""
+    if isinstance(method, SharedMethod):
+        return method.fit_targets(rng, answers)
+    streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
+    return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
 
 
 def fit(
@@ -78,9 +82,10 @@ def fit(
            [-0.24, -0.18]])
     """
     checked = check_masks(masks)
-    one = check_scores(scores, len(checked), ndim=1)[:, None]
+    one = check_scores(scores, len(checked), ndim=1)
     near = check_weights(weights, len(checked))
-    return as_method(method).fit(np.random.default_rng(rng), checked, one, near)[0]
+    answers = Answers(masks=checked, scores=one, weights=near)
+    return as_method(method).fit(np.random.default_rng(rng), answers)
 
 
 def fit_targets(
@@ -98,4 +103,5 @@ def fit_targets(
     checked = check_masks(masks)
     many = check_scores(scores, len(checked), ndim=2)
     near = check_weights(weights, len(checked))
-    return as_method(method).fit(np.random.default_rng(rng), checked, many, near)
+    answers = [Answers(masks=checked, scores=column, weights=near) for column in many.T]
+    return fit_each(as_method(method), np.random.default_rng(rng), answers)

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._checks import check_choice
+from eblime import registry
 from eblime._text import printable
 from eblime._types import FloatArray, RNGLike
-from eblime.core.posterior import Posterior
+from eblime.answers import Answers
 from eblime.methods.regression import as_method
+from eblime.posterior import Posterior
 from eblime.protocols import Method, Scene
 
 if TYPE_CHECKING:
@@ -30,15 +31,30 @@ class Explanation:
     """Why the model gave this score to this input, and how sure that is."""
 
     posterior: Posterior
+    answers: Answers  # what was asked and answered
+    method: Method  # how the posterior was fitted to the answers
     scene: Scene
     target: int  # column of the model's output
     label: str  # its name
     prediction: float  # the model's score for the input itself
-    masks: FloatArray  # (N, p) what was asked
-    scores: FloatArray  # (N,) what was answered
-    weights: FloatArray  # (N,) how much each answer counts
     exhaustive: bool  # all 2^p masks were asked: no sampling error is left
     provenance: Mapping[str, Any]  # settings, seed, versions, model calls, seconds
+    generator: Mapping[str, Any] | None = None  # state of the generator before the fit
+
+    @property
+    def masks(self) -> FloatArray:
+        """The perturbed inputs as the regression sees them, (N, p)."""
+        return self.answers.masks
+
+    @property
+    def scores(self) -> FloatArray:
+        """What the model answered, (N,)."""
+        return self.answers.scores
+
+    @property
+    def weights(self) -> FloatArray:
+        """How much each answer counts, (N,)."""
+        return self.answers.weights
 
     @property
     def features(self) -> Sequence[str]:
@@ -49,9 +65,13 @@ class Explanation:
         """The same answers through another method, with no further model call."""
         chosen = as_method(method)
         generator = np.random.default_rng(rng)
-        fitted = chosen.fit(generator, self.masks, self.scores[:, None], self.weights)
-        provenance = {**self.provenance, "method": repr(chosen)}
-        return dataclasses.replace(self, posterior=fitted[0], provenance=provenance)
+        return dataclasses.replace(
+            self,
+            generator=generator.bit_generator.state,
+            posterior=chosen.fit(generator, self.answers),
+            method=chosen,
+            provenance={**self.provenance, "method": repr(chosen)},
+        )
 
     def table(self, prob: float = 0.95, top: int = 5) -> str:
         """The most important features as text."""
@@ -80,16 +100,13 @@ class Explanation:
         "lambda", "convergence"; for images also "map", "uncertainty", "top_k" and "sign"; for
         tables "values"; for texts "text". Settings go to the function of `eblime.plot`.
         """
-        from eblime.plot.kinds import KINDS
-
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        check_choice("kind", kind, tuple(KINDS))
-        return KINDS[kind](self, ax=ax, **settings)  # type: ignore[no-any-return]
+        return registry.find("plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
-        from eblime.storage import save
+        from eblime.results.storage import save
 
         return save(self, path)
 
@@ -114,19 +131,19 @@ class Explanation:
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""
-        from eblime.export import to_json
+        from eblime.results.export import to_json
 
         return to_json(self, prob, k)
 
     def to_arviz(self, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
         """Draws for ArviZ, one chain of i.i.d. (beta, sigma2, lam)."""
-        from eblime.export import to_arviz
+        from eblime.results.export import to_arviz
 
         return to_arviz(self, n_draws, rng)
 
     def to_shap(self, prob: float = 0.95) -> Any:
         """A `shap.Explanation` whose bounds are the credible interval."""
-        from eblime.export import to_shap
+        from eblime.results.export import to_shap
 
         return to_shap(self, prob)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from eblime._text import printable, width
 from eblime._types import FloatArray
-from eblime.core.empirical import NoSpreadError
+from eblime.core.point import NoSpreadError
 
 __all__ = ["align", "decimals", "importance_table", "written"]
 

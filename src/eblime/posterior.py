@@ -1,73 +1,75 @@
-"""What a fit gives back: the posterior of the feature importances and its summaries."""
+"""The result of a fit: the posterior of the feature importances and its summaries."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime._checks import as_floats, check_choice, check_count, check_level, check_prob
+from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray, RNGLike
-from eblime.core.empirical import NoSpreadError, PointMass
-from eblime.core.lam import LambdaLaw
-from eblime.core.mixture import Draws, Mixture
+from eblime.answers import Answers
+from eblime.core.draws import Draws
+from eblime.core.point import NoSpreadError, PointValue
 from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
-from eblime.core.scalar import Intercept, NoiseVariance
-from eblime.core.table import importance_table
+from eblime.core.spectrum import effective_size
+from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["Law", "Posterior"]
-
-
-class Law(Protocol):
-    """A law of beta: exact (`Mixture`), a set of draws (`Empirical`) or a point (`PointMass`)."""
-
-    @property
-    def n_features(self) -> int: ...  # noqa: D102
-
-    @property
-    def mean(self) -> FloatArray: ...  # noqa: D102
-
-    @property
-    def sd(self) -> FloatArray: ...  # noqa: D102
-
-    @property
-    def cov(self) -> FloatArray: ...  # noqa: D102
-
-    def quantile(self, q: FloatArray) -> FloatArray: ...  # noqa: D102
-
-    def hdi(self, prob: float) -> FloatArray: ...  # noqa: D102
-
-    def pdf(self, x: FloatArray) -> FloatArray: ...  # noqa: D102
-
-    def cdf(self, x: FloatArray) -> FloatArray: ...  # noqa: D102
-
-    def prob_positive(self) -> FloatArray: ...  # noqa: D102
-
-    def prob_greater(self) -> FloatArray: ...  # noqa: D102
-
-    def draw(self, rng: np.random.Generator, n: int) -> Draws: ...  # noqa: D102
+__all__ = ["Posterior"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Posterior:
     """P(beta | Y) of p feature importances, with the fit's R^2 beside it.
 
-    The intervals say how well the masks asked about pin down the best weighted linear fit. They do
-    not say how good that fit is: read `r2` beside them.
+    The intervals say how well the masks that were asked determine the best weighted linear fit.
+    They do not say how good that fit is: read `r2` beside them.
+
+    A method of your own builds one from its law with `Posterior.from_law(law, answers, ...)`.
     """
 
-    law: Law
-    lam: LambdaLaw  # posterior of the ridge parameter
-    intercept: float  # posterior mean of the intercept, 0.0 where there is none
-    intercept_law: Intercept | None  # its posterior, None where there is none
-    noise: NoiseVariance | None  # posterior of sigma^2, None for a point estimate
+    law: Law  # joint law of the importances
+    estimand: str  # what the importances are, in a few words
+    method: str  # name of the method
+    n_masks: int
     r2: float  # weighted R^2 of the surrogate at the posterior mean
     ess: float  # effective sample size of the weights, (sum w)^2 / sum w^2
-    n_masks: int
-    method: str  # name of the method, for people to read
+    extras: Mapping[str, ScalarLaw] = field(default_factory=dict)  # "lam", "sigma2", "intercept"
+
+    @classmethod
+    def from_law(
+        cls,
+        law: Law,
+        answers: Answers,
+        *,
+        method: str,
+        estimand: str = "importances",
+        extras: Mapping[str, ScalarLaw] | None = None,
+    ) -> Posterior:
+        """A posterior from a law and the answers it was fitted to; computes `r2` and `ess`.
+
+        Without an intercept among the extras, the one that fits best is used for R^2.
+        """
+        known = dict(extras or {})
+        fitted = answers.masks @ law.mean
+        weights, scores = answers.weights, answers.scores
+        centre = float(weights @ scores / weights.sum())
+        if "intercept" not in known:
+            known["intercept"] = PointValue(value=centre - float(weights @ fitted / weights.sum()))
+        missed = scores - fitted - known["intercept"].mean
+        total = float(weights @ (scores - centre) ** 2)
+        return cls(
+            law=law,
+            estimand=estimand,
+            method=method,
+            n_masks=answers.n_masks,
+            r2=1 - float(weights @ missed**2) / total if total > 0 else 1.0,
+            ess=effective_size(weights),
+            extras=known,
+        )
 
     @property
     def n_features(self) -> int:
@@ -76,8 +78,8 @@ class Posterior:
 
     @property
     def has_spread(self) -> bool:
-        """Whether there is a spread to speak of: False for a point estimate."""
-        return not isinstance(self.law, PointMass)
+        """Whether the method states its uncertainty: False for a point estimate."""
+        return self.law.has_spread
 
     @property
     def mean(self) -> FloatArray:
@@ -95,13 +97,25 @@ class Posterior:
         return self.law.cov
 
     @property
-    def sigma2(self) -> NoiseVariance:
+    def lam(self) -> ScalarLaw:
+        """Posterior of the ridge parameter lambda."""
+        return self._extra("lam", "ridge parameter")
+
+    @property
+    def sigma2(self) -> ScalarLaw:
         """Posterior of sigma^2, the lack of linear fit at weight one."""
-        if self.noise is None:
-            raise NoSpreadError(
-                f"{self.method} has no posterior of sigma^2; fit with EBLIME or BayesLIME."
-            )
-        return self.noise
+        return self._extra("sigma2", "posterior of sigma^2")
+
+    @property
+    def intercept(self) -> float:
+        """Posterior mean of the intercept, 0.0 where there is none."""
+        return float(self.extras["intercept"].mean) if "intercept" in self.extras else 0.0
+
+    @property
+    def intercept_law(self) -> ScalarLaw | None:
+        """Posterior of the intercept, None where there is none or it is a point estimate."""
+        law = self.extras.get("intercept")
+        return None if isinstance(law, PointValue) else law
 
     def interval(self, prob: float = 0.95) -> FloatArray:
         """Equal-tailed credible interval of each importance, shape (p, 2)."""
@@ -131,31 +145,22 @@ class Posterior:
         return self.law.prob_positive()
 
     def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
-        """What a table shows, `sd`, `low`, `high` and `prob_positive`, each (p,).
+        """The columns of a table, `sd`, `low`, `high` and `prob_positive`, each (p,).
 
-        The marginals are made once for all of them; empty for a point estimate.
+        The marginals are computed once for all of them; empty for a point estimate.
         """
-        if not self.has_spread:
-            return {}
-        law = self.law.marginals() if isinstance(self.law, Mixture) else None
-        tail = (1 - check_level("prob", prob)) / 2
-        ends = np.array([tail, 1 - tail])
-        if law is None:
-            low, high = self.law.quantile(ends)
-            return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
-        low, high = law.quantile(ends[:, None])
-        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
+        return dict(self.law.summary(check_level("prob", prob)))
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""
         return self.law.prob_greater()
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Draw importances i.i.d., shape (n, p)."""
+        """Independent draws of the importances, shape (n, p)."""
         return self.draw(n, rng).beta
 
     def draw(self, n: int, rng: RNGLike = None) -> Draws:
-        """Draw (beta, sigma^2, lambda) jointly and i.i.d.: Algorithm 1."""
+        """Independent joint draws of the importances and the extras of the law: Algorithm 1."""
         check_count("n", n)
         return self.law.draw(np.random.default_rng(rng), n)
 
@@ -202,6 +207,11 @@ class Posterior:
     def __str__(self) -> str:
         """The table of importances."""
         return self.table()
+
+    def _extra(self, name: str, words: str) -> ScalarLaw:
+        if name not in self.extras:
+            raise NoSpreadError(f"{self.method} has no {words}; fit with EBLIME or BayesLIME.")
+        return self.extras[name]
 
     def _ranks(self, by: str, n_draws: int, rng: RNGLike) -> IntArray:
         check_choice("by", by, ("abs", "value"))

@@ -1,0 +1,85 @@
+"""Designs as the loop uses them: which masks to ask about next, given the answers so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eblime import registry
+from eblime._types import FloatArray
+from eblime.answers import Answers
+from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
+from eblime.protocols import Design, MaskDesign
+
+__all__ = ["OneShot", "OwnLaw", "as_design", "check_design", "one_shot"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneShot:
+    """All masks in the first round, by a function of (rng, n_masks, p)."""
+
+    masks: MaskDesign
+    n_masks: int
+
+    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
+        """The masks, and None once they are answered."""
+        if answers.n_masks:
+            return None
+        return self.masks(rng, self.n_masks, answers.n_features)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnLaw:
+    """All perturbed inputs in the first round, drawn by the domain's own law: tables."""
+
+    n_masks: int
+
+    def next(self, rng: np.random.Generator, answers: Answers) -> int | None:
+        """How many to draw, and None once they are answered."""
+        return None if answers.n_masks else self.n_masks
+
+
+def one_shot(masks: MaskDesign, n_masks: int) -> Design:
+    """A design that asks once, from a function of (rng, n_masks, p) that returns masks.
+
+    Examples
+    --------
+    >>> from eblime.designs.masks import paired
+    >>> design = one_shot(paired, 4)
+    >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).shape
+    (4, 2)
+    """
+    return OneShot(masks=masks, n_masks=n_masks)
+
+
+def check_design(design: Any) -> None:
+    """Refuse an object that is not a design, before any input is read."""
+    if isinstance(design, str):
+        registry.find("designs", design)
+    elif not (callable(design) or hasattr(design, "next")):
+        raise TypeError(
+            "`design` must be a name, a function of (rng, n_masks, p) that returns masks, or an "
+            f"object with a method `next`; got {design!r}."
+        )
+
+
+def as_design(design: Any, n_masks: int, p: int, *, exact: bool = True) -> Design:
+    """The design of that name, a function as a one-shot design, or the object itself.
+
+    None is the domain's own law. A named one-shot design becomes exhaustive where `2^p <= n_masks`
+    and masks determine the perturbed inputs (`exact`): all masks are then cheaper than a sample.
+    """
+    if design is None:
+        return OwnLaw(n_masks=n_masks)
+    check_design(design)
+    found = registry.find("designs", design) if isinstance(design, str) else design
+    if isinstance(found, type):
+        made: Design = found(n_masks=n_masks)
+        return made
+    if hasattr(found, "next"):
+        return found  # type: ignore[no-any-return]
+    if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
+        found = exhaustive
+    return one_shot(found, n_masks)

@@ -1,0 +1,89 @@
+"""Perturbed inputs that follow from masks alone: images, texts, series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime._types import FloatArray, IntArray
+from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF, MaskedScene, Scene
+
+__all__ = ["MaskedNeighbourhood", "MaskedSubject", "masks_at"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaskedSubject:
+    """An input whose perturbed versions follow from masks alone."""
+
+    scene: Scene
+
+    def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
+        """No perturbed inputs yet."""
+        return MaskedNeighbourhood(scene=self.scene, masks=np.empty((0, self.scene.n_features)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MaskedNeighbourhood:
+    """Perturbed inputs given by their masks."""
+
+    scene: Scene
+    masks: FloatArray  # (N, p)
+
+    @property
+    def closeness(self) -> FloatArray:
+        """The masks: a mask of ones is the input itself."""
+        return self.masks
+
+    @property
+    def exact(self) -> bool:
+        """Always True: a mask determines the perturbed input."""
+        return True
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying, as the scene says."""
+        return self._masked().sizes
+
+    @property
+    def room(self) -> int:
+        """The largest of the batch sizes."""
+        return max(self.sizes)
+
+    def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> MaskedNeighbourhood:
+        """Add one perturbed input per mask."""
+        if isinstance(wanted, (int, np.integer)):
+            raise ValueError(
+                f"`design` must return masks for a {self.scene.domain}; it returned {wanted}."
+            )
+        masks = np.concatenate([self.masks, wanted]) if len(self.masks) else wanted
+        return replace(self, masks=masks)
+
+    def inputs(self, rows: IntArray) -> Any:
+        """A batch of perturbed inputs by number."""
+        return self._masked().inputs(masks_at(self.masks, rows))
+
+    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
+        """Whether nothing is hidden."""
+        return np.asarray((masks_at(self.masks, rows) == 1).all(axis=1))
+
+    def _masked(self) -> MaskedScene:
+        """The scene, which must be able to make inputs from masks."""
+        if not isinstance(self.scene, MaskedScene):
+            raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")
+        return self.scene
+
+
+def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
+    """Masks by number: ones for the input itself, zeros for everything hidden."""
+    if rows.size and rows.min() >= 0:
+        return masks[rows]
+    found = np.ones((len(rows), masks.shape[1]))
+    found[rows == ALL_HIDDEN] = 0
+    inside = rows >= 0
+    found[inside] = masks[rows[inside]]
+    assert set(np.unique(rows[~inside])) <= {INPUT_ITSELF, ALL_HIDDEN}
+    return found

@@ -1,0 +1,113 @@
+"""Names of methods, designs, kernels, domains and plot kinds, in one place.
+
+Another package adds its own by an entry point, for example in its pyproject.toml:
+
+    [project.entry-points."eblime.methods"]
+    robust = "mypackage.robust:Robust"
+
+| group | what the entry point names |
+|---|---|
+| `eblime.methods` | a class or function without arguments that returns a `Method` |
+| `eblime.designs` | a function (rng, n_masks, p) -> masks, or a class `D(n_masks=...)` with `next` |
+| `eblime.kernels` | a function from closeness (N, p) to weights (N,) |
+| `eblime.domains` | a `Domain` record |
+| `eblime.plots` | a function (explanation, *, ax=None, ...) -> Axes |
+
+Objects are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib import import_module, metadata
+from typing import Any, Literal
+
+__all__ = ["Kind", "find", "names", "register"]
+
+Kind = Literal["methods", "designs", "kernels", "domains", "plots"]
+
+_BUILT_IN: Mapping[str, dict[str, str]] = {
+    "methods": {
+        "eblime": "eblime.methods.eblime:EBLIME",
+        "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
+        "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "lime": "eblime.methods.lime:LIME",
+    },
+    "designs": {
+        "bernoulli": "eblime.designs.masks:bernoulli",
+        "paired": "eblime.designs.masks:paired",
+        "exhaustive": "eblime.designs.masks:exhaustive",
+        "sizes": "eblime.designs.masks:sizes",
+    },
+    "kernels": {
+        "euclidean": "eblime.kernels:EUCLIDEAN",
+        "cosine": "eblime.kernels:COSINE",
+        "hamming": "eblime.kernels:HAMMING",
+        "uniform": "eblime.kernels:uniform",
+    },
+    "domains": {
+        "image": "eblime.domains.image:IMAGE",
+        "tabular": "eblime.domains.tabular:TABULAR",
+        "text": "eblime.domains.text:TEXT",
+    },
+    "plots": {
+        "convergence": "eblime.plot.curves:convergence",
+        "density": "eblime.plot.curves:densities",
+        "intervals": "eblime.plot.bars:intervals",
+        "lambda": "eblime.plot.curves:ridge",
+        "map": "eblime.plot.maps:importance_map",
+        "means": "eblime.plot.bars:means",
+        "ranks": "eblime.plot.curves:ranks",
+        "sign": "eblime.plot.maps:sign_map",
+        "text": "eblime.plot.text:highlighted",
+        "top_k": "eblime.plot.maps:top_k_map",
+        "uncertainty": "eblime.plot.maps:uncertainty_map",
+        "values": "eblime.plot.bars:valued",
+    },
+}
+_ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
+
+
+def names(kind: Kind) -> tuple[str, ...]:
+    """All known names of a kind: built in, added, and from installed packages."""
+    return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_installed(kind)]))
+
+
+def find(kind: Kind, name: object) -> Any:
+    """The object of that name; an unknown name is refused with the known ones listed."""
+    if isinstance(name, str):
+        if name in _ADDED[kind]:
+            return _ADDED[kind][name]
+        if name in _BUILT_IN[kind]:
+            return _imported(_BUILT_IN[kind][name])
+        if name in _installed(kind):
+            return _installed(kind)[name].load()
+    listed = ", ".join(repr(known) for known in names(kind))
+    raise ValueError(f"`{kind.removesuffix('s')}` must be one of {listed}; got {name!r}.")
+
+
+def register(kind: Kind, name: str, value: Any) -> None:
+    """Add a name for this process; built-in names cannot be replaced.
+
+    Worker processes do not know it: a package that should work there declares an entry point.
+    """
+    if name in _BUILT_IN[kind]:
+        raise ValueError(f"{name!r} is a built-in name of {kind} and cannot be replaced.")
+    _ADDED[kind][name] = value
+
+
+@lru_cache(maxsize=1024)
+def _imported(path: str) -> Any:
+    """The object at `module:name`."""
+    module, _, name = path.partition(":")
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    return found
+
+
+@lru_cache(maxsize=8)
+def _installed(kind: str) -> dict[str, metadata.EntryPoint]:
+    """Entry points of other packages, by name."""
+    return {entry.name: entry for entry in metadata.entry_points(group=f"eblime.{kind}")}

@@ -1,0 +1,1 @@
+"""Results: the explanation, its file, and its forms for other programs."""
