@@ -23,7 +23,7 @@ from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any, Literal
 
-__all__ = ["Kind", "find", "names", "register"]
+__all__ = ["Kind", "find", "names", "refresh", "register", "resolve"]
 
 Kind = Literal["methods", "designs", "kernels", "domains", "plots"]
 
@@ -95,6 +95,16 @@ def register(kind: Kind, name: str, value: Any) -> None:
     if name in _BUILT_IN[kind]:
         raise ValueError(f"{name!r} is a built-in name of {kind} and cannot be replaced.")
     _ADDED[kind][name] = value
+
+
+def refresh() -> None:
+    """Look for entry points again, after packages were installed while Python was running."""
+    _installed.cache_clear()
+
+
+def resolve(found: Any) -> Any:
+    """The object at "module:name"; anything that is not a string is returned as it is."""
+    return _imported(found) if isinstance(found, str) else found
 
 
 @lru_cache(maxsize=1024)

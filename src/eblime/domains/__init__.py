@@ -1,1 +1,7 @@
-"""Domains: one input -> Scene, the features it is cut into and how to hide them."""
+"""Domains: the kinds of input, one package or module each, described by a `Domain` record."""
+
+from __future__ import annotations
+
+from eblime.domains.record import Command, Domain, Option
+
+__all__ = ["Command", "Domain", "Option"]

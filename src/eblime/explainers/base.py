@@ -24,9 +24,13 @@ class BaseExplainer(ABC):
 
     __slots__ = ()
 
-    domain: ClassVar[str]  # name of the domain whose inputs it explains
     about: ClassVar[tuple[str, ...]]  # settings that say how an input is read
     progress: Progress
+
+    @property
+    @abstractmethod
+    def domain(self) -> str:
+        """Name of the domain whose inputs it explains."""
 
     @abstractmethod
     def subject(self, x: Any) -> Subject:

@@ -1,0 +1,1 @@
+"""Explainers: settings, a way to read an input, and the loop."""
