@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from eblime.batch.run import explain_many as explain_many
     from eblime.core.point import NoSpreadError as NoSpreadError
     from eblime.posterior import Posterior as Posterior
-    from eblime.explainer import ImageExplainer as ImageExplainer
-    from eblime.explainer import TabularExplainer as TabularExplainer
-    from eblime.explainer import TextExplainer as TextExplainer
-    from eblime.explanation import Explanation as Explanation
+    from eblime.explainers.general import Explainer as Explainer
+    from eblime.explainers.image import ImageExplainer as ImageExplainer
+    from eblime.explainers.tabular import TabularExplainer as TabularExplainer
+    from eblime.explainers.text import TextExplainer as TextExplainer
+    from eblime.results.explanation import Explanation as Explanation
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.eblime import EBLIME as EBLIME
@@ -29,19 +30,20 @@ if TYPE_CHECKING:
     from eblime.models.adapt import as_model as as_model
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
-    from eblime.query import ModelError as ModelError
+    from eblime.engine.query import ModelError as ModelError
     from eblime.reporting.page import report as report
-    from eblime.storage import load as load
+    from eblime.results.storage import load as load
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
-    "Explanation": "eblime.explanation",
+    "Explainer": "eblime.explainers.general",
+    "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",
-    "ImageExplainer": "eblime.explainer",
-    "ModelError": "eblime.query",
+    "ImageExplainer": "eblime.explainers.image",
+    "ModelError": "eblime.engine.query",
     "OnnxModel": "eblime.models.onnx",
-    "TabularExplainer": "eblime.explainer",
-    "TextExplainer": "eblime.explainer",
+    "TabularExplainer": "eblime.explainers.tabular",
+    "TextExplainer": "eblime.explainers.text",
     "TorchModel": "eblime.models.torch",
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
@@ -52,7 +54,7 @@ _HOMES = {
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",
-    "load": "eblime.storage",
+    "load": "eblime.results.storage",
     "fit_targets": "eblime.methods.regression",
     "report": "eblime.reporting.page",
 }

@@ -1,30 +1,26 @@
-"""The explainers: one input read into a scene, and the inquiry that all of them share."""
+"""`ImageExplainer`: images, by superpixels."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from eblime._checks import check_choice
-from eblime._types import RNGLike
+from eblime._progress import Progress
 from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, ImageScene, read_image
+from eblime.domains.image import Channels, read_image
 from eblime.domains.segmentation import Segmentation, check_segmentation
-from eblime.domains.text import TextScene, Tokens, read_text
-from eblime.explainer_table import TabularExplainer
-from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry, Labels, Target, inquiry_of
-from eblime.models.adapt import as_model, output_names
-from eblime.protocols import Design, Kernel, Method
-from eblime.query import Progress
+from eblime.engine.neighbourhood import MaskedSubject
+from eblime.engine.targets import Labels
+from eblime.explainers.base import BaseExplainer
+from eblime.models.adapt import as_model
+from eblime.protocols import Kernel, Method
 
-__all__ = ["ImageExplainer", "TabularExplainer", "TextExplainer"]
+__all__ = ["ImageExplainer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ImageExplainer:
+class ImageExplainer(BaseExplainer):
     """Explains what a model says of an image, by superpixels.
 
     Parameters
@@ -73,14 +69,15 @@ class ImageExplainer:
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
     n_masks: int = 1000
-    design: str | Design = "bernoulli"
+    design: Any = "bernoulli"
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
     progress: Progress = False
     labels: Labels | None = None
     channels: Channels = "auto"
-    _about: ClassVar = ("segmentation", "hide")
+
+    about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before any image is seen."""
@@ -88,42 +85,17 @@ class ImageExplainer:
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
-        inquiry_of(self).check()
+        self.loop.check()
         object.__setattr__(self, "model", as_model(self.model))
 
-    def explain(self, image: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
-        """Explain one output of the model for an image.
-
-        Parameters
-        ----------
-        image
-            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file.
-        target
-            Column of the model's output, or its name among `labels`; None is the highest.
-        rng
-            Seed or generator: the same seed gives the same masks and the same answer.
-        """
-        targets = 1 if target is None else [target]
-        return next(iter(self._inquire(image, targets, rng).values()))
-
-    def explain_targets(
-        self, image: Any, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
-    ) -> dict[int, Explanation]:
-        """Explain several outputs from one set of model calls: the k highest, or those listed."""
-        return self._inquire(image, targets, rng)
-
-    def _inquire(self, image: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
-        return self.inquiry.explain(self.scene(image), targets, rng)
-
     @property
-    def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others."""
-        return inquiry_of(self)
+    def domain(self) -> str:
+        """The name of the domain: "image"."""
+        return "image"
 
-    def scene(self, image: Any) -> ImageScene:
-        """An image, read and cut."""
-        return read_image(
-            image, segmentation=self.segmentation, hide=self.hide, channels=self.channels
+    def subject(self, x: Any) -> MaskedSubject:
+        """Read and segment an image: an array, a PIL image or the path of an image file."""
+        scene = read_image(
+            x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-
-
+        return MaskedSubject(scene=scene)

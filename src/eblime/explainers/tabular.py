@@ -1,31 +1,30 @@
-"""The explainer of tables: a row read against its background, and the inquiry all share."""
+"""`TabularExplainer`: rows of a table, by columns or groups of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice
-from eblime._types import RNGLike
+from eblime._progress import Progress
 from eblime.domains.background import Background, TableSettings, prepare
 from eblime.domains.frames import as_frame
 from eblime.domains.sparse_frame import SparseFrame
-from eblime.domains.tabular import PERTURB, REPRESENTATIONS, TableSource, open_row
+from eblime.domains.tabular import PERTURB, REPRESENTATIONS, TableSubject, open_row
 from eblime.domains.tabular_user import UserPerturb
-from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry, Labels, Target, inquiry_of
+from eblime.engine.targets import Labels
+from eblime.explainers.base import BaseExplainer
 from eblime.models.adapt import as_model, output_names
-from eblime.protocols import Design, Kernel, Method
-from eblime.query import Progress
+from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TabularExplainer:
+class TabularExplainer(BaseExplainer):
     """Explains what a model says of a row of a table, by its columns.
 
     Parameters
@@ -85,15 +84,16 @@ class TabularExplainer:
     names: Sequence[str] | None = None
     background_labels: Any = None
     n_masks: int = 1000
-    design: str | Design | None = None
+    design: Any = None
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
     progress: Progress = False
     labels: Labels | None = None
-    _about: ClassVar = ("representation", "bins", "perturb")
     _settings: TableSettings = field(init=False, repr=False)
     _table: Background | SparseFrame = field(init=False, repr=False)
+
+    about = ("representation", "bins", "perturb")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, and cut the background into bins, once."""
@@ -111,7 +111,7 @@ class TabularExplainer:
             )
         if self.labels is None:
             object.__setattr__(self, "labels", output_names(self.model))
-        inquiry_of(self).check()
+        self.loop.check()
         known = None if self.background_labels is None else np.asarray(self.background_labels)
         settings = TableSettings(
             categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
@@ -127,42 +127,18 @@ class TabularExplainer:
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "model", as_model(self.model))
 
-    def explain(self, row: Any, target: Target = None, rng: RNGLike = 0) -> Explanation:
-        """Explain one output of the model for a row.
-
-        Parameters
-        ----------
-        row
-            A dictionary, a pandas series, a frame of one row, or values in the columns' order.
-        target
-            Column of the model's output, or its name; None is the highest.
-        rng
-            Seed or generator: the same seed gives the same rows and the same answer.
-        """
-        targets = 1 if target is None else [target]
-        return next(iter(self._inquire(row, targets, rng).values()))
-
-    def explain_targets(
-        self, row: Any, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
-    ) -> dict[int, Explanation]:
-        """Explain several outputs from one set of model calls: the k highest, or those listed."""
-        return self._inquire(row, targets, rng)
-
-    def _inquire(self, row: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
-        return self.inquiry.explain(self.scene(row), targets, rng)
-
     @property
-    def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others; smaller batches where progress is told."""
-        shared = inquiry_of(self)
-        if self.progress and self.batch_size is None:
-            return replace(shared, batch_size=512)
-        return shared
+    def domain(self) -> str:
+        """The name of the domain: "tabular"."""
+        return "tabular"
 
-    def scene(self, row: Any) -> TableSource:
-        """A row, read and checked, ready to be perturbed."""
+    def subject(self, x: Any) -> TableSubject:
+        """Read and check a row, so that it can be perturbed.
+
+        A row is a dictionary, a pandas series, a frame of one row, or values in the columns' order.
+        """
         return open_row(
-            row,
+            x,
             self._table,
             self._settings,
             representation=self.representation,

@@ -1,5 +1,24 @@
+"""`TextExplainer`: texts, by words, sentences or characters."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from eblime._progress import Progress
+from eblime.domains.text import Tokens, read_text
+from eblime.engine.neighbourhood import MaskedSubject
+from eblime.engine.targets import Labels
+from eblime.explainers.base import BaseExplainer
+from eblime.models.adapt import as_model, output_names
+from eblime.protocols import Kernel, Method
+
+__all__ = ["TextExplainer"]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class TextExplainer:
+class TextExplainer(BaseExplainer):
     """Explains what a model says of a text, by its words, sentences or characters.
 
     Parameters
@@ -33,13 +52,14 @@ class TextExplainer:
     hide: str = ""
     most: int | None = 500
     n_masks: int = 1000
-    design: str | Design = "sizes"
+    design: Any = "sizes"
     kernel: str | Kernel | None = "cosine"
     method: str | Method = "eblime"
     batch_size: int | None = None
     progress: Progress = False
     labels: Labels | None = None
-    _about: ClassVar = ("tokens", "bag", "hide")
+
+    about = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work, before any text is seen."""
@@ -51,28 +71,15 @@ class TextExplainer:
             )
         if self.labels is None:
             object.__setattr__(self, "labels", output_names(self.model))
-        inquiry_of(self).check()
+        self.loop.check()
         object.__setattr__(self, "model", as_model(self.model))
 
-    def explain(self, text: str, target: Target = None, rng: RNGLike = 0) -> Explanation:
-        """Explain one output of the model for a text; `target` and `rng` as for images."""
-        targets = 1 if target is None else [target]
-        return next(iter(self._inquire(text, targets, rng).values()))
-
-    def explain_targets(
-        self, text: str, targets: int | Sequence[int | str] = 3, rng: RNGLike = 0
-    ) -> dict[int, Explanation]:
-        """Explain several outputs from one set of model calls: the k highest, or those listed."""
-        return self._inquire(text, targets, rng)
-
-    def _inquire(self, text: str, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
-        return self.inquiry.explain(self.scene(text), targets, rng)
-
     @property
-    def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others."""
-        return inquiry_of(self)
+    def domain(self) -> str:
+        """The name of the domain: "text"."""
+        return "text"
 
-    def scene(self, text: str) -> TextScene:
-        """A text, read and cut."""
-        return read_text(text, tokens=self.tokens, bag=self.bag, hide=self.hide, most=self.most)
+    def subject(self, x: Any) -> MaskedSubject:
+        """Read a text and split it into features."""
+        scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=self.most)
+        return MaskedSubject(scene=scene)
