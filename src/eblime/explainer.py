@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from eblime._checks import check_choice
 from eblime._types import RNGLike
 from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, ImageScene, read_image
+from eblime.domains.image import Channels, ImageScene, read_image, warn_unscaled
 from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.domains.text import TextScene, Tokens, read_text
 from eblime.explainer_table import TabularExplainer
@@ -97,7 +97,8 @@ class ImageExplainer:
         Parameters
         ----------
         image
-            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file.
+            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
+            images and files are rotated as their EXIF data says, and become grey or RGB.
         target
             Column of the model's output, or its name among `labels`; None is the highest.
         rng
@@ -122,9 +123,12 @@ class ImageExplainer:
 
     def scene(self, image: Any) -> ImageScene:
         """An image, read and cut."""
-        return read_image(
+        found = read_image(
             image, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
+        if getattr(self.model, "scales_uint8", False):
+            warn_unscaled(found.shown, type(self.model).__name__)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
