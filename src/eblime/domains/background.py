@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.binning import BinSpec, Column, cut_category, cut_number, short
+from eblime.domains.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.frames import ArrayFrame, Frame, as_frame, is_missing
+from eblime.domains.numerals import short_text
 from eblime.domains.sparse_frame import SparseFrame
 
 __all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare", "read_row"]
@@ -287,4 +288,4 @@ def _written(value: Any) -> str:
         return "missing"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
         return str(value)
-    return short(value)
+    return short_text(float(value))
