@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray
+from eblime.models.module_locks import locked
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
@@ -24,8 +25,10 @@ __all__ = ["TorchModel"]
 class TorchModel:
     """A `torch.nn.Module` that classifies or scores images.
 
-    The network runs in eval mode and without gradients; its mode and memory layout are put back
-    afterwards, also after an error or Ctrl-C.
+    The network runs in eval mode and without gradients; its mode and memory layout are restored
+    afterwards, also after an error or Ctrl-C. Threads may share a network: a lock for each module
+    lets them explain one after the other. Training a network in another thread at the same time is
+    not supported.
 
     Parameters
     ----------
@@ -58,7 +61,7 @@ class TorchModel:
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
-        with self._ready() as device:
+        with locked(self.module), self._ready() as device:
             import torch
 
             images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
@@ -68,8 +71,11 @@ class TorchModel:
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
-        """Send a scene to the device, and score masks of it there."""
-        with self._ready() as device:
+        """Send a scene to the device, and score masks of it there.
+
+        The module is locked until the context is left: other threads wait for their turn.
+        """
+        with locked(self.module), self._ready() as device:
             import torch
 
             def sent(pixels: NDArray[Any]) -> Any:
