@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from eblime.methods.regression import fit as fit
     from eblime.methods.regression import fit_targets as fit_targets
     from eblime.models.adapt import as_model as as_model
+    from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.query import ModelError as ModelError
@@ -38,6 +39,7 @@ _HOMES = {
     "Explanation": "eblime.explanation",
     "ExponentialKernel": "eblime.kernels",
     "ImageExplainer": "eblime.explainer",
+    "KerasModel": "eblime.models.keras",
     "ModelError": "eblime.query",
     "OnnxModel": "eblime.models.onnx",
     "TabularExplainer": "eblime.explainer",

@@ -28,6 +28,7 @@ from eblime.cli.options import (
     Normalise,
     Open,
     Out,
+    OutputName,
     Perturb,
     Prob,
     Representation,
@@ -74,6 +75,7 @@ def explain_image(
     size: Size = None,
     normalise: Normalise = "unit",
     activation: Activation = "none",
+    output_name: OutputName = None,
     seed: Seed = 0,
     prob: Prob = 0.95,
     top: Top = 5,
@@ -93,7 +95,11 @@ def explain_image(
     check_choice("--normalise", normalise, NORMALISATIONS)
     paths = find_photos(photo)
     loaded = load_model(
-        model, trust_pickle=trust_pickle, normalise=normalise, activation=activation
+        model,
+        trust_pickle=trust_pickle,
+        normalise=normalise,
+        activation=activation,
+        output_name=output_name,
     )
     settings: dict[str, Any] = {
         "segmentation": parse_segmentation(segmentation),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._types import FloatArray
 from eblime.models.module_locks import locked
+from eblime.models.outputs import as_columns, pick_output
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ class TorchModel:
     Parameters
     ----------
     module
-        The network: a float tensor (n, C, H, W) in, (n, outputs) out.
+        The network: a float tensor (n, C, H, W) in, (n, outputs) out, or several outputs in a
+        dictionary, a tuple or an object such as those of Hugging Face.
     preprocess
         From the images as a float32 tensor (n, C, H, W) on the device, uint8 scaled to [0, 1] and
         floats as they are, to what the network wants: a normalisation, a resize. None: nothing.
@@ -43,6 +45,9 @@ class TorchModel:
         What turns outputs into scores: "softmax", "sigmoid" or "none".
     autocast
         Run in mixed precision: faster on a GPU, about three digits of accuracy.
+    output
+        Name or position of the output to explain, where the network returns several. None takes
+        the only one, else the one named `logits`.
     """
 
     module: Any
@@ -50,9 +55,10 @@ class TorchModel:
     device: str = "auto"
     activation: Literal["softmax", "sigmoid", "none"] = "softmax"
     autocast: bool = False
+    output: str | int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation and what is no network."""
+        """Refuse an unknown activation and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
         if not hasattr(self.module, "parameters"):
             kind = type(self.module).__name__
@@ -119,15 +125,8 @@ class TorchModel:
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images on the device, (n, C, H, W) -> (n, outputs), left there."""
-        import torch
-
-        outputs = self.module(images if self.preprocess is None else self.preprocess(images))
-        if not isinstance(outputs, torch.Tensor):
-            raise TypeError(
-                f"The network must return a tensor of scores; got {type(outputs).__name__}. "
-                "Wrap it in a module that picks the scores."
-            )
-        outputs = outputs.float().reshape(len(outputs), -1)
+        returned = self.module(images if self.preprocess is None else self.preprocess(images))
+        outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
         if self.activation == "softmax":
             if outputs.shape[1] == 1:
                 raise ValueError(
