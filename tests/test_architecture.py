@@ -52,7 +52,7 @@ ALLOWED = {
     "kernels": PURE,
     "methods": PURE | {"core"},
     "domains": PURE | HEAVY,
-    "models": PURE | HEAVY,
+    "models": PURE | HEAVY | {"xgboost"},
     "query": PURE | {"tqdm"},
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
     "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},

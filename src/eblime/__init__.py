@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from eblime.methods.regression import fit as fit
     from eblime.methods.regression import fit_targets as fit_targets
     from eblime.models.adapt import as_model as as_model
+    from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.engine.query import ModelError as ModelError
@@ -40,6 +41,7 @@ _HOMES = {
     "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",
     "ImageExplainer": "eblime.explainers.image",
+    "KerasModel": "eblime.models.keras",
     "ModelError": "eblime.engine.query",
     "OnnxModel": "eblime.models.onnx",
     "TabularExplainer": "eblime.explainers.tabular",

@@ -47,6 +47,106 @@ def test_keras_is_known_by_its_layers():
     assert_allclose(model(np.ones((3, 2, 2))), np.ones((3, 1)))
 
 
+def test_keras_outputs_are_chosen_and_checked():
+    """By name or position; maps of scores and a missing choice are refused."""
+
+    class Network:
+        layers = ()
+        output_names = ("mean", "half")
+
+        def __call__(self, batch, training):
+            return [batch.mean(axis=(1, 2)), batch.mean(axis=(1, 2)) / 2]
+
+    batch = np.ones((3, 2, 2, 4))
+
+    assert_allclose(KerasModel(network=Network(), output="half")(batch), np.full((3, 4), 0.5))
+    assert_allclose(KerasModel(network=Network(), output=0)(batch), np.ones((3, 4)))
+    with pytest.raises(ValueError, match=r"2 outputs: 'mean' of shape \(3, 4\), 'half'"):
+        as_model(Network())(batch)
+    with pytest.raises(ValueError, match=r"it returned shape \(3, 2, 2, 4\)"):
+        KerasModel(network=lambda batch, training: batch)(batch)
+
+
+def test_keras_on_the_torch_backend_is_keras():
+    """There every Keras model is a torch module too: Keras is recognised first."""
+    torch = pytest.importorskip("torch")
+    layer = type("Layer", (torch.nn.Module,), {"__module__": "keras.src.layers.layer"})
+
+    class Network(layer):
+        def __init__(self):
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(()))
+
+        def __call__(self, batch, training):
+            assert training is False
+            return self.scale * torch.from_numpy(batch).mean(dim=(1, 2))  # has a gradient
+
+    model = as_model(Network())
+
+    assert isinstance(model, KerasModel)
+    assert_allclose(model(np.ones((3, 2, 2, 4))), np.ones((3, 4)))
+
+
+@pytest.mark.filterwarnings("ignore")  # of Keras's own
+def test_a_keras_network_is_explained():
+    """A real network, on the backend that is installed; it has a single output and two."""
+    keras = pytest.importorskip("keras")
+    entry = keras.Input((8, 8, 3))
+    mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(4, 3)(entry))
+    scores = keras.layers.Dense(3, activation="softmax", name="scores")(mean)
+    both = keras.Model(entry, {"scores": scores, "features": mean})
+    image = np.random.default_rng(0).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    settings = {"segmentation": ("grid", {"rows": 2, "columns": 2}), "hide": 0}
+    one = eblime.ImageExplainer(keras.Model(entry, scores), **settings).explain(image, target=1)
+    chosen = KerasModel(network=both, output="scores")
+    other = eblime.ImageExplainer(chosen, **settings).explain(image, target=1)
+
+    assert 0 < one.prediction < 1
+    assert_allclose(other.scores, one.scores, atol=1e-6)
+    with pytest.raises(eblime.ModelError, match=r"2 outputs: .*'features'"):
+        eblime.ImageExplainer(both, **settings).explain(image)
+
+
+def test_a_regressor_with_empty_classes_is_a_regressor():
+    """CatBoost's regressors have `classes_`, of length 0."""
+
+    class Regressor:
+        classes_ = np.array([], dtype=object)
+
+        def predict(self, rows):
+            return rows.sum(axis=1)
+
+    assert_allclose(as_model(Regressor())(np.ones((2, 3))), [[3], [3]])
+    assert eblime.TabularExplainer(Regressor(), np.eye(5)).explain(np.zeros(5)).label == "output"
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_boosters_of_xgboost_take_rows(rng, named):
+    """Rows are put into the DMatrix that the booster wants, under the names it knows."""
+    xgboost = pytest.importorskip("xgboost")
+    pandas = pytest.importorskip("pandas")
+    rows = rng.random((60, 3))
+    given = pandas.DataFrame(rows, columns=["a", "b", "c"]) if named else rows
+    matrix = xgboost.DMatrix(given, (3 * rows[:, 0]).astype(int))
+    booster = xgboost.train({"objective": "multi:softprob", "num_class": 3}, matrix, 5)
+    model = as_model(booster)
+
+    assert_allclose(model(given), booster.predict(matrix))
+    assert_allclose(model(rows), booster.predict(matrix))  # the order is that of the names
+    assert eblime.TabularExplainer(booster, given).explain(rows[0]).prediction > 0.3
+
+
+def test_boosters_of_lightgbm_take_rows(rng):
+    """They predict from arrays as they are."""
+    lightgbm = pytest.importorskip("lightgbm")
+    rows = rng.random((60, 3))
+    data = lightgbm.Dataset(rows, (3 * rows[:, 0]).astype(int))
+    settings = {"objective": "multiclass", "num_class": 3, "verbose": -1}
+    booster = lightgbm.train(settings, data, 5)
+
+    assert_allclose(as_model(booster)(rows), booster.predict(rows))
+
+
 def test_hugging_face_pipelines_are_known_by_their_task():
     """PIL images in, dictionaries out; columns in the order of the model's labels."""
 

@@ -97,16 +97,54 @@ def test_a_graph_of_bytes_takes_bytes(tmp_path):
 def test_settings_and_outputs(tmp_path):
     """Preprocessing, activation and the choice of an output."""
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)
-    base = eblime.as_model(path)(IMAGE[None])
+    base = eblime.OnnxModel.load(path, output="mean")(IMAGE[None])
     twice = eblime.OnnxModel.load(path, output="twice")(IMAGE[None])
-    shifted = eblime.OnnxModel.load(path, preprocess=lambda x: x + 1)(IMAGE[None])
-    soft = eblime.OnnxModel.load(path, activation="softmax")(IMAGE[None])
+    shifted = eblime.OnnxModel.load(path, output="mean", preprocess=lambda x: x + 1)(IMAGE[None])
+    soft = eblime.OnnxModel.load(path, output="mean", activation="softmax")(IMAGE[None])
 
     assert_allclose(twice, 2 * base)
     assert_allclose(shifted, base + 1, rtol=1e-5)
     assert_allclose(soft, np.exp(base) / np.exp(base).sum(), rtol=1e-6)
     with pytest.raises(ValueError, match=r"`output` must be one of 'mean', 'twice'; got 'thrice'"):
         eblime.OnnxModel.load(path, output="thrice")
+
+
+def test_several_outputs_need_a_choice(tmp_path):
+    """At once, with the names; `logits` is chosen by its name."""
+    path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)
+    with pytest.raises(ValueError, match=r"`output` must be given .*: one of 'mean', 'twice'"):
+        eblime.as_model(path)
+    model = onnx.load(str(path))
+    model.graph.node[-1].output[0] = model.graph.output[-1].name = "logits"
+    onnx.save(model, str(path))
+
+    expected = 2 * IMAGE[None].mean(axis=(1, 2)) / 255
+    assert_allclose(eblime.as_model(path)(IMAGE[None]), expected, rtol=1e-5)
+
+
+def test_an_output_that_is_not_a_tensor_is_refused(tmp_path):
+    """scikit-learn models exported with ZipMap return dictionaries."""
+    from onnx import TensorProto, helper
+
+    node = helper.make_node("SequenceConstruct", ["x"], ["scores"])
+    entry = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])
+    output = helper.make_tensor_sequence_value_info("scores", TensorProto.FLOAT, None)
+    made = helper.make_graph([node], "sequence", [entry], [output])
+    opset = helper.make_opsetid("", 13)
+    onnx.save(
+        helper.make_model(made, opset_imports=[opset], ir_version=8), str(tmp_path / "s.onnx")
+    )
+
+    with pytest.raises(TypeError, match=r"'scores' .* must be a tensor; it is a seq.*zipmap=False"):
+        eblime.as_model(tmp_path / "s.onnx")
+
+
+def test_maps_of_scores_are_refused(tmp_path):
+    """One score per class and pixel is not one score per output."""
+    path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [1])
+    explainer = eblime.ImageExplainer(str(path), segmentation="grid", n_masks=100)
+    with pytest.raises(eblime.ModelError, match=r"it returned shape \(\d+, 12, 16\)"):
+        explainer.explain(IMAGE)
 
 
 def test_a_file_is_explained(tmp_path):

@@ -1,3 +1,6 @@
+from collections import namedtuple
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -154,15 +157,80 @@ def test_one_output_needs_a_sigmoid():
     assert explain(model).label == "output"
 
 
-def test_networks_that_return_no_tensor_are_refused():
-    """A dictionary of outputs needs a wrapper; the error says so."""
+class Several(torch.nn.Module):
+    """Returns several outputs, put together by a function."""
 
-    class Named(torch.nn.Module):
-        def forward(self, x):
-            return {"logits": x}
+    def __init__(self, together):
+        super().__init__()
+        self.net, self.other, self.together = network(), network(outputs=2), together
 
-    with pytest.raises(eblime.ModelError, match=r"must return a tensor of scores; got dict"):
-        explain(Named())
+    def forward(self, x):
+        """Both networks' outputs."""
+        return self.together(self.net(x), self.other(x))
+
+
+@dataclass
+class Output:
+    """Like the outputs of Hugging Face models."""
+
+    loss: object = None
+    logits: object = None
+    hidden_states: object = None
+
+
+Pair = namedtuple("Pair", ["scores", "features"])
+
+
+@pytest.mark.parametrize(
+    ("together", "output"),
+    [
+        (lambda a, b: {"scores": a, "features": b}, "scores"),
+        (lambda a, b: {"scores": a}, None),  # the only one
+        (lambda a, b: {"features": b, "logits": a}, None),  # known by its name
+        (lambda a, b: Output(logits=a, hidden_states=(b,)), None),
+        (lambda a, b: Output(logits=a, hidden_states=(b,)), "logits"),
+        (lambda a, b: Pair(a, b), "scores"),
+        (lambda a, b: Pair(None, a), None),  # an output that is None does not count
+        (lambda a, b: (b, a), 1),
+        (lambda a, b: [a], None),
+    ],
+)
+def test_one_of_several_outputs_is_chosen(together, output):
+    """By name or position; the only one or the one named `logits` without asking."""
+    net = Several(together).eval()
+    scores = eblime.TorchModel(net, output=output)(IMAGE[None])
+
+    assert_allclose(scores, eblime.TorchModel(net.net)(IMAGE[None]), atol=1e-6)
+
+
+def test_several_outputs_without_a_choice_are_refused():
+    """The error lists the names and shapes."""
+    named = Several(lambda a, b: {"scores": a, "features": b})
+    unnamed = Several(lambda a, b: (a, b))
+    listed = r"returns 2 outputs: 'scores' of shape \(\d+, 5\), 'features' of shape \(\d+, 2\)"
+    with pytest.raises(eblime.ModelError, match=listed + r".* output='scores'; got None"):
+        explain(named)
+    with pytest.raises(eblime.ModelError, match=listed + r".*; got 'logits'"):
+        explain(eblime.TorchModel(named, output="logits"))
+    with pytest.raises(eblime.ModelError, match=r"2 outputs: 0 of shape .* such as output=0"):
+        explain(unnamed)
+    with pytest.raises(eblime.ModelError, match=r"got 2"):
+        explain(eblime.TorchModel(unnamed, output=2))
+    with pytest.raises(eblime.ModelError, match=r"output 'hidden_states' is a tuple"):
+        explain(eblime.TorchModel(Several(lambda a, b: Output(a, a, (b,))), output="hidden_states"))
+
+
+def test_maps_of_scores_are_refused():
+    """One score per class and pixel is not one score per output; axes of size 1 are no matter."""
+    pixels = torch.nn.Conv2d(3, 5, 3)
+    pooled = torch.nn.Sequential(pixels, torch.nn.AdaptiveAvgPool2d(1))
+    with pytest.raises(
+        eblime.ModelError,
+        match=r"shape \(n, outputs\); it returned shape \(\d+, 5, 22, 30\)\..*mean of each class",
+    ):
+        explain(pixels)
+
+    assert eblime.TorchModel(pooled)(IMAGE[None]).shape == (1, 5)
 
 
 def test_unknown_activation_is_refused():

@@ -22,6 +22,7 @@ from eblime.cli.options import (
     MethodName,
     Model,
     Normalise,
+    OutputName,
     Perturb,
     Prob,
     Representation,
@@ -115,6 +116,7 @@ def batch_image(
     size: Size = None,
     normalise: Normalise = "unit",
     activation: Activation = "none",
+    output_name: OutputName = None,
     seed: Seed = 0,
     prob: Prob = 0.95,
     part_size: PartSize = None,
@@ -143,6 +145,7 @@ def batch_image(
         size=size,
         normalise=normalise,
         activation=activation,
+        output_name=output_name,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
     _run(told, out, ways, trust_pickle)

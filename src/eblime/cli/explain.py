@@ -28,6 +28,7 @@ from eblime.cli.options import (
     Normalise,
     Open,
     Out,
+    OutputName,
     Perturb,
     Prob,
     Representation,
@@ -75,6 +76,7 @@ def explain_image(
     size: Size = None,
     normalise: Normalise = "unit",
     activation: Activation = "none",
+    output_name: OutputName = None,
     seed: Seed = 0,
     prob: Prob = 0.95,
     top: Top = 5,
@@ -94,7 +96,11 @@ def explain_image(
     check_choice("--normalise", normalise, NORMALISATIONS)
     paths = find_photos(photo)
     loaded = load_model(
-        model, trust_pickle=trust_pickle, normalise=normalise, activation=activation
+        model,
+        trust_pickle=trust_pickle,
+        normalise=normalise,
+        activation=activation,
+        output_name=output_name,
     )
     settings: dict[str, Any] = {
         "segmentation": parse_segmentation(segmentation),

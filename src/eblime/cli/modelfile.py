@@ -28,7 +28,12 @@ _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 def load_model(
-    spec: str, *, trust_pickle: bool = False, normalise: str = "unit", activation: str = "none"
+    spec: str,
+    *,
+    trust_pickle: bool = False,
+    normalise: str = "unit",
+    activation: str = "none",
+    output_name: str | None = None,
 ) -> Any:
     """The model that a user named.
 
@@ -42,7 +47,7 @@ def load_model(
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
     if suffix == ".onnx":
-        return _onnx(path, normalise, activation)
+        return _onnx(path, normalise, {"activation": activation, "output": output_name})
     if suffix == ".skops":
         return _skops(path, trust_pickle)
     if suffix in _PICKLES:
@@ -90,14 +95,13 @@ def _imported(spec: str) -> Any:
     return found() if call else found
 
 
-def _onnx(path: Path, normalise: str, activation: str) -> Any:
+def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
     """An ONNX network with the pixels scaled as it was trained."""
     from eblime.models.onnx import OnnxModel
 
-    settings: dict[str, Any] = {"activation": activation}
     try:
         model = OnnxModel.load(path, **settings)
-    except (ImportError, ValueError):
+    except (ImportError, TypeError, ValueError):
         raise
     except Exception as error:
         raise ValueError(f"{path} cannot be read as an ONNX model: {error}") from error

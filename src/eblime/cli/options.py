@@ -23,6 +23,7 @@ __all__ = [
     "Normalise",
     "Open",
     "Out",
+    "OutputName",
     "Perturb",
     "Prob",
     "Representation",
@@ -61,6 +62,9 @@ Normalise = Annotated[
     str, typer.Option(help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.")
 ]
 Activation = Annotated[str, typer.Option(help="On ONNX outputs: none, softmax or sigmoid.")]
+OutputName = Annotated[
+    str | None, typer.Option(help="Output of an ONNX graph that has several, by its name.")
+]
 Drop = Annotated[
     str, typer.Option(help="Columns that the model does not take, such as the label: a,b.")
 ]

@@ -63,7 +63,8 @@ class Recipe:
         place = told["imported_from"]  # where module:name was found
         if place and place not in sys.path:
             sys.path.append(place)
-        ways = {name: told[name] for name in ("normalise", "activation") if name in told}
+        names = ("normalise", "activation", "output_name")
+        ways = {name: told[name] for name in names if name in told}
         return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
 
 

@@ -229,6 +229,7 @@ def _checked(
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
             f"for {_place(rows)} it returned shape {shape}."
+            + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
         )
     outputs = 1 if len(shape) == 1 else shape[1]
     if width is not None and outputs != width:

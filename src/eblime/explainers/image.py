@@ -8,7 +8,7 @@ from typing import Any
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, read_image
+from eblime.domains.image import Channels, read_image, warn_unscaled
 from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
@@ -94,8 +94,14 @@ class ImageExplainer(BaseExplainer):
         return "image"
 
     def subject(self, x: Any) -> MaskedSubject:
-        """Read and segment an image: an array, a PIL image or the path of an image file."""
+        """Read and segment an image.
+
+        An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
+        images and files are rotated as their EXIF data says, and become grey or RGB.
+        """
         scene = read_image(
             x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
+        if getattr(self.model, "scales_uint8", False):
+            warn_unscaled(scene.shown, type(self.model).__name__)
         return MaskedSubject(scene=scene)

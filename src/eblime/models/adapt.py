@@ -10,9 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime.models.keras import KerasModel
 from eblime.protocols import Model
 
-__all__ = ["KerasModel", "PipelineModel", "SklearnModel", "as_model", "output_names"]
+__all__ = [
+    "KerasModel",
+    "PipelineModel",
+    "SklearnModel",
+    "XgboostModel",
+    "as_model",
+    "output_names",
+]
 
 _TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
@@ -20,16 +28,18 @@ _TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 def as_model(model: Any) -> Model:
     """Wrap a model so that it takes a batch and returns scores.
 
-    Understood, in this order: an eblime model (`TorchModel`, `OnnxModel`, ...), a `torch.nn.Module`
-    (softmax of its outputs), the path of an ONNX file or an onnxruntime session, a Hugging Face
-    pipeline that classifies images or texts, a Keras model, a scikit-learn-like object
-    (`predict_proba`, else `decision_function`, else `predict`; images are flattened to rows), and
-    any function from a batch to scores.
+    Understood, in this order: an eblime model (`TorchModel`, `OnnxModel`, ...), a Keras model, a
+    `torch.nn.Module` (softmax of its outputs), the path of an ONNX file or an onnxruntime session,
+    a Hugging Face pipeline that classifies images or texts, an `xgboost.Booster`, a
+    scikit-learn-like object (`predict_proba`, else `decision_function`, else `predict`; images are
+    flattened to rows), and any function from a batch to scores.
     """
     if isinstance(model, type):
         raise TypeError(f"`model` must be an object, not the class {model.__name__} itself.")
     if type(model).__module__.startswith("eblime.") and callable(model):
         return model  # type: ignore[no-any-return]
+    if _is_keras(model):  # before torch: on the torch backend it is a torch module too
+        return KerasModel(network=model)
     if _descends(model, "torch", "Module"):
         from eblime.models.torch import TorchModel
 
@@ -40,8 +50,8 @@ def as_model(model: Any) -> Model:
         return OnnxModel.load(model)
     if getattr(model, "task", None) in _TASKS and callable(model):
         return PipelineModel(pipeline=model)
-    if hasattr(model, "layers") and callable(model):
-        return KerasModel(network=model)
+    if _descends(model, "xgboost", "Booster"):
+        return XgboostModel(booster=model)
     if hasattr(model, "predict_proba"):
         return SklearnModel(predict=model.predict_proba)
     if hasattr(model, "decision_function"):
@@ -49,7 +59,7 @@ def as_model(model: Any) -> Model:
     if hasattr(model, "predict"):
         classes = getattr(model, "classes_", None)
         named = None if classes is None else tuple(classes)
-        return SklearnModel(predict=model.predict, classes=named)
+        return SklearnModel(predict=model.predict, classes=named or None)  # CatBoost: no classes
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise TypeError(
@@ -83,15 +93,20 @@ class SklearnModel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KerasModel:
-    """A Keras network, called in inference mode."""
+class XgboostModel:
+    """An `xgboost.Booster`, which takes a DMatrix; images are flattened to rows."""
 
-    network: Any
+    booster: Any
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Scores of a batch."""
-        scores = np.asarray(self.network(batch, training=False))
-        return scores.reshape(len(scores), -1)
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Scores of a batch of rows: an array, a sparse matrix or a frame."""
+        import xgboost
+
+        if isinstance(batch, np.ndarray):
+            batch = batch.reshape(len(batch), -1)
+        named = None if hasattr(batch, "columns") else self.booster.feature_names
+        rows = xgboost.DMatrix(batch, feature_names=named, enable_categorical=True)
+        return np.asarray(self.booster.predict(rows))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +160,14 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
     if len(classes) == 2 and not scored:  # one column, positive for the second class
         return [str(classes[1])]
     return [str(name) for name in classes]
+
+
+def _is_keras(model: Any) -> bool:
+    """Whether an object is a Keras model or layer, of any version, or looks like one."""
+    packages = ("keras", "tf_keras", "tensorflow")
+    if any(_descends(model, package, "Layer") for package in packages):
+        return True
+    return hasattr(model, "layers") and callable(model) and not _descends(model, "torch", "Module")
 
 
 def _descends(model: Any, package: str, name: str) -> bool:

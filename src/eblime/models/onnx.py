@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._checks import check_choice
+from eblime.models.outputs import as_columns, default_output
 
 __all__ = ["OnnxModel"]
 
@@ -37,7 +38,8 @@ class OnnxModel:
     activation
         What turns outputs into scores: "none" (the graph gives them), "softmax" or "sigmoid".
     output
-        Name of the output to take; the first if None.
+        Name of the output to explain. None takes the only one, else the one named `logits`; a graph
+        with several others needs a name.
     """
 
     session: Any
@@ -53,9 +55,27 @@ class OnnxModel:
                 f"`session` must be an onnxruntime session; got {self.session!r}. "
                 "For a file use OnnxModel.load(path)."
             )
+        known = {output.name: output.type for output in self.session.get_outputs()}
         if self.output is not None:
-            names = [output.name for output in self.session.get_outputs()]
-            check_choice("output", self.output, names)
+            check_choice("output", self.output, tuple(known))
+        kind = known.get(self._output_name(), "")
+        if not kind.startswith("tensor"):
+            raise TypeError(
+                f"The output {self._output_name()!r} of the graph must be a tensor; it is a {kind}."
+                " Export the model with zipmap=False, or choose another with `output`: "
+                f"{', '.join(map(repr, known))}."
+            )
+
+    def _output_name(self) -> str:
+        """Name of the output to explain."""
+        names = [output.name for output in self.session.get_outputs()]
+        name = default_output(names) if self.output is None else self.output
+        if name is None:
+            raise ValueError(
+                f"`output` must be given for a graph with several outputs: one of "
+                f"{', '.join(map(repr, names))}, such as OnnxModel.load(path, output={names[0]!r})."
+            )
+        return str(name)
 
     @classmethod
     def load(cls, source: Any, **settings: Any) -> OnnxModel:
@@ -96,14 +116,14 @@ class OnnxModel:
             images = images.astype(np.float32) / (255 if batch.dtype == np.uint8 else 1)
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
         outputs = self._run(images.astype(kind, copy=False), entry)
-        scores = outputs.reshape(len(outputs), -1).astype(np.float64)
+        scores = as_columns(outputs).astype(np.float64)
         if self.activation == "softmax":
             return np.asarray(special.softmax(scores, axis=1))
         return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
 
     def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
         """Run the graph, in pieces of its own batch size where it has a fixed one."""
-        names = None if self.output is None else [self.output]
+        names = [self._output_name()]
         fixed = entry.shape[0] if isinstance(entry.shape[0], int) else None
         if fixed is None or fixed == len(images):
             return np.asarray(self.session.run(names, {entry.name: images})[0])

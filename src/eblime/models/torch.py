@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray
+from eblime.models.module_locks import locked
+from eblime.models.outputs import as_columns, pick_output
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
@@ -24,13 +26,16 @@ __all__ = ["TorchModel"]
 class TorchModel:
     """A `torch.nn.Module` that classifies or scores images.
 
-    The network runs in eval mode and without gradients; its mode and memory layout are put back
-    afterwards, also after an error or Ctrl-C.
+    The network runs in eval mode and without gradients; its mode and memory layout are restored
+    afterwards, also after an error or Ctrl-C. Threads may share a network: a lock for each module
+    lets them explain one after the other. Training a network in another thread at the same time is
+    not supported.
 
     Parameters
     ----------
     module
-        The network: a float tensor (n, C, H, W) in, (n, outputs) out.
+        The network: a float tensor (n, C, H, W) in, (n, outputs) out, or several outputs in a
+        dictionary, a tuple or an object such as those of Hugging Face.
     preprocess
         From the images as a float32 tensor (n, C, H, W) on the device, uint8 scaled to [0, 1] and
         floats as they are, to what the network wants: a normalisation, a resize. None: nothing.
@@ -40,6 +45,9 @@ class TorchModel:
         What turns outputs into scores: "softmax", "sigmoid" or "none".
     autocast
         Run in mixed precision: faster on a GPU, about three digits of accuracy.
+    output
+        Name or position of the output to explain, where the network returns several. None takes
+        the only one, else the one named `logits`.
     """
 
     module: Any
@@ -47,9 +55,10 @@ class TorchModel:
     device: str = "auto"
     activation: Literal["softmax", "sigmoid", "none"] = "softmax"
     autocast: bool = False
+    output: str | int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation and what is no network."""
+        """Refuse an unknown activation and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
         if not hasattr(self.module, "parameters"):
             kind = type(self.module).__name__
@@ -63,7 +72,7 @@ class TorchModel:
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
-        with self._ready() as device:
+        with locked(self.module), self._ready() as device:
             import torch
 
             images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
@@ -73,8 +82,11 @@ class TorchModel:
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
-        """Send a scene to the device, and score masks of it there."""
-        with self._ready() as device:
+        """Send a scene to the device, and score masks of it there.
+
+        The module is locked until the context is left: other threads wait for their turn.
+        """
+        with locked(self.module), self._ready() as device:
             import torch
 
             def sent(pixels: NDArray[Any]) -> Any:
@@ -118,15 +130,8 @@ class TorchModel:
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images on the device, (n, C, H, W) -> (n, outputs), left there."""
-        import torch
-
-        outputs = self.module(images if self.preprocess is None else self.preprocess(images))
-        if not isinstance(outputs, torch.Tensor):
-            raise TypeError(
-                f"The network must return a tensor of scores; got {type(outputs).__name__}. "
-                "Wrap it in a module that picks the scores."
-            )
-        outputs = outputs.float().reshape(len(outputs), -1)
+        returned = self.module(images if self.preprocess is None else self.preprocess(images))
+        outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
         if self.activation == "softmax":
             if outputs.shape[1] == 1:
                 raise ValueError(
