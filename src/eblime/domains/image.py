@@ -30,6 +30,11 @@ class ImageScene:
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
 
     @property
+    def domain(self) -> str:
+        """The name of the domain: "image"."""
+        return "image"
+
+    @property
     def n_features(self) -> int:
         """Number of superpixels, p."""
         return int(self.labels.max()) + 1

@@ -9,7 +9,7 @@ changes a number and N = 100,000 rows never exist at once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,10 +27,18 @@ from eblime.domains.background import (
 from eblime.domains.binning import within_bins
 from eblime.domains.frames import Frame, is_missing
 from eblime.domains.sparse_frame import SparseFrame
-from eblime.domains.tabular_user import UserPerturb, draw_by_user
-from eblime.protocols import Design, Drawn
+from eblime.domains.tabular_user import UserPerturb, empty_user_neighbourhood
+from eblime.protocols import INPUT_ITSELF, Neighbourhood
 
-__all__ = ["PERTURB", "REPRESENTATIONS", "TableDrawing", "TableScene", "TableSource", "open_row"]
+__all__ = [
+    "PERTURB",
+    "REPRESENTATIONS",
+    "TABULAR",
+    "TableNeighbourhood",
+    "TableScene",
+    "TableSubject",
+    "open_row",
+]
 
 PERTURB = ("bins", "normal", "rows")
 REPRESENTATIONS = ("binary", "continuous")
@@ -51,13 +59,18 @@ class TableScene:
     values: Sequence[str]  # and its value in the row
 
     @property
+    def domain(self) -> str:
+        """The name of the domain: "tabular"."""
+        return "tabular"
+
+    @property
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.features)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableSource:
+class TableSubject:
     """One row against its background."""
 
     background: Background
@@ -75,47 +88,30 @@ class TableSource:
         return self.scene.n_features
 
     @property
-    def features(self) -> Sequence[str]:
-        """The features in words."""
-        return self.scene.features
-
-    @property
     def itself(self) -> int:
-        """Where the row stands in `frame`."""
+        """Position of the row in `frame`."""
         return self.background.n_rows
 
-    def draw(self, rng: np.random.Generator, n: int, design: Design | None) -> Drawn:
-        """Draw n rows, the first of them the row itself; a design says which features to hide."""
+    def neighbourhood(self, rng: np.random.Generator) -> Neighbourhood:
+        """No perturbed rows yet; their seed is drawn here."""
         if callable(self.perturb):
-            return draw_by_user(
-                rng,
-                n,
+            return empty_user_neighbourhood(
                 self.perturb,
                 background=self.background,
                 frame=self.frame,
                 row=self.row,
-                features=self.features,
                 continuous=self.continuous,
             )
         entropy = tuple(int(number) for number in rng.integers(0, 2**32, size=4))
-        if design is not None:
-            masks = np.asarray(design(rng, n, self.n_features), dtype=np.float64)
-            return TableDrawing(source=self, entropy=entropy, masks=masks, imposed=True)
-        masks = np.empty((n, self.n_features))
-        kept: dict[int, Block] | None = {} if masks.size <= _KEPT else None
-        drawing = TableDrawing(source=self, entropy=entropy, masks=masks, imposed=False, kept=kept)
-        for start in range(0, n, _BLOCK):
-            part = masks[start : start + _BLOCK]
-            part[:] = drawing.seen(start // _BLOCK)[: len(part)]
-        masks[0] = drawing.origin
-        return drawing
+        masks = np.empty((0, self.n_features))
+        return TableNeighbourhood(subject=self, entropy=entropy, masks=masks, imposed=None)
 
     def value(self, feature: Feature) -> float:
         """The row's number for a feature that is a column of numbers."""
         return float(self.row[feature.columns[0]])
 
     def numeric(self) -> list[tuple[int, Feature]]:
-        """Features whose numbers are made afresh: all single columns of numbers, or none."""
+        """Features whose numbers are drawn from a normal law: all single columns of numbers, or none."""
         if not self.continuous and self.perturb != "normal":
             return []
         return [
@@ -126,48 +122,90 @@ class TableSource:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TableDrawing:
-    """Rows drawn from the background, made in blocks when they are asked for."""
+class TableNeighbourhood:
+    """Rows drawn from the background, made in blocks when they are needed."""
 
-    source: TableSource
+    subject: TableSubject
     entropy: tuple[int, ...]
     masks: FloatArray  # (N, p) as the regression sees them
-    imposed: bool  # by a design: shown features keep the row's own values
-    kept: dict[int, Block] | None = None  # blocks already made, where they are few
+    imposed: bool | None  # masks come from a design, so that shown features keep the row's values
+    kept: dict[int, Block] = field(default_factory=dict)  # blocks already made, where they are few
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        return self.source.n_features
+        return self.subject.n_features
 
     @property
-    def features(self) -> Sequence[str]:
-        """The features in words."""
-        return self.source.features
+    def closeness(self) -> FloatArray:
+        """How near each perturbed row is to the row, feature by feature: ones are the row itself."""
+        return np.asarray(self.masks + (1 - self.origin))
+
+    @property
+    def exact(self) -> bool:
+        """Always False: chance chooses the values of what is hidden."""
+        return False
 
     @property
     def origin(self) -> FloatArray:
         """The row as the regression sees it: ones, or its place on the scale of each number."""
         origin = np.ones(self.n_features)
-        if self.source.continuous:
-            for j, feature in self.source.numeric():
-                origin[j] = _standard(self.source.value(feature), feature)
+        if self.subject.continuous:
+            for j, feature in self.subject.numeric():
+                origin[j] = _standard(self.subject.value(feature), feature)
         return origin
+
+    def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> TableNeighbourhood:
+        """Add perturbed rows: by masks of a design, or a number of them by the bins' own law.
+
+        The first row drawn by the bins' own law is the row itself.
+        """
+        imposed = not isinstance(wanted, (int, np.integer))
+        if self.imposed not in (None, imposed):
+            raise ValueError("`design` must return either masks or numbers in all rounds.")
+        grown = replace(self, imposed=imposed)
+        more = wanted if imposed else grown._by_chance(int(wanted))  # type: ignore[arg-type]
+        masks = np.concatenate([self.masks, np.asarray(more, dtype=np.float64)])
+        masks.flags.writeable = False
+        if masks.size > _KEPT:
+            grown.kept.clear()
+        return replace(grown, masks=masks)
+
+    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
+        """Whether a perturbed row is the row itself."""
+        if self.imposed:
+            return np.asarray(self.masks[rows].all(axis=1))
+        return np.asarray(rows == 0)
+
+    def _by_chance(self, n: int) -> FloatArray:
+        """How the regression sees the next n rows."""
+        start, end = len(self.masks), len(self.masks) + n
+        found = np.empty((n, self.n_features))
+        for block in range(start // _BLOCK, -(-end // _BLOCK)):
+            first, last = max(start, block * _BLOCK), min(end, (block + 1) * _BLOCK)
+            found[first - start : last - start] = self.seen(block)[
+                first - block * _BLOCK : last - block * _BLOCK
+            ]
+        if start == 0:
+            found[0] = self.origin
+        return found
 
     @property
     def sizes(self) -> Sequence[int]:
         """One large batch, as large as memory allows: models of tables like them large."""
-        width = len(self.source.background.column_feature)
+        width = len(self.subject.background.column_feature)
         return (max(256, min(8192, _BATCH_BYTES // (8 * width))),)
 
     @property
     def room(self) -> int:
         """Rows that memory has room for in one call."""
-        return max(256, _BATCH_BYTES // (8 * len(self.source.background.column_feature)))
+        return max(256, _BATCH_BYTES // (8 * len(self.subject.background.column_feature)))
 
-    def inputs(self, requests: FloatArray) -> Any:
-        """Rows by number, -1 for the row itself, in a table of the background's kind."""
-        numbers, source = requests[:, 0].astype(np.intp), self.source
+    def inputs(self, rows: IntArray) -> Any:
+        """Perturbed rows by number, in a table of the background's kind."""
+        numbers, source = rows, self.subject
+        if (numbers < INPUT_ITSELF).any():
+            raise ValueError("A row of a table has no version with everything hidden.")
         places = np.full((len(numbers), source.n_features), source.itself, dtype=np.intp)
         fresh = {
             feature.columns[0]: np.full(len(numbers), source.value(feature))
@@ -176,21 +214,21 @@ class TableDrawing:
         drawn = numbers if self.imposed else np.where(numbers == 0, -1, numbers)
         for block in np.unique(drawn[drawn >= 0] // _BLOCK):
             inside = np.flatnonzero((drawn >= 0) & (drawn // _BLOCK == block))
-            rows = drawn[inside] - block * _BLOCK
+            within = drawn[inside] - block * _BLOCK
             taken, made = self._block(int(block))
-            taken = taken[rows]
+            taken = taken[within]
             if self.imposed:
                 taken = np.where(self.masks[drawn[inside]] > 0.5, source.itself, taken)
             places[inside] = taken
             for j, feature in source.numeric():
                 own = taken[:, j] == source.itself
-                values = np.where(own, source.value(feature), made[rows, j])
+                values = np.where(own, source.value(feature), made[within, j])
                 fresh[feature.columns[0]][inside] = values
         return source.frame.gather(source.background.spread(places), fresh)
 
     def seen(self, block: int) -> FloatArray:
         """A block as the regression sees it: in the row's bin or not, or a place on a scale."""
-        source = self.source
+        source = self.subject
         taken, made = self._block(block)
         ordered = source.same.ravel()
         offsets = source.background.n_rows * np.arange(source.n_features)
@@ -202,15 +240,16 @@ class TableDrawing:
 
     def _block(self, block: int) -> Block:
         """Rows of the background to take, and numbers made afresh, both (_BLOCK, p)."""
-        if self.kept is None:
-            return self._drawn(block)
-        if block not in self.kept:
-            self.kept[block] = self._drawn(block)
-        return self.kept[block]
+        if block in self.kept:
+            return self.kept[block]
+        made = self._drawn(block)
+        if (len(self.kept) + 1) * _BLOCK * self.n_features <= _KEPT:
+            self.kept[block] = made
+        return made
 
     def _drawn(self, block: int) -> Block:
         """The block from its own generator: the same whenever it is made."""
-        source, p = self.source, self.n_features
+        source, p = self.subject, self.n_features
         rng = np.random.default_rng([*self.entropy, block])
         n = source.background.n_rows
         if source.perturb == "rows":
@@ -234,8 +273,8 @@ class TableDrawing:
     def _others(self, rng: np.random.Generator) -> IntArray:
         """Rows whose value is in another bin than the row's, feature by feature."""
         chance = rng.random((_BLOCK, self.n_features))
-        taken = np.full(chance.shape, self.source.itself, dtype=np.intp)
-        for j, same in enumerate(self.source.same):
+        taken = np.full(chance.shape, self.subject.itself, dtype=np.intp)
+        for j, same in enumerate(self.subject.same):
             others = np.flatnonzero(~same)
             if others.size:
                 taken[:, j] = others[(chance[:, j] * others.size).astype(np.intp)]
@@ -250,7 +289,7 @@ def open_row(
     representation: str,
     around: bool,
     perturb: str | UserPerturb,
-) -> TableSource:
+) -> TableSubject:
     """One row, ready to be perturbed."""
     if isinstance(table, SparseFrame):
         background, values = _sparse_row(row, table, settings)
@@ -263,7 +302,7 @@ def open_row(
         columns=[feature.name for feature in listed],
         values=[feature.written(values) for feature in listed],
     )
-    return TableSource(
+    return TableSubject(
         background=background,
         frame=background.frame.extended(values),
         row=values,

@@ -52,6 +52,11 @@ class TextScene:
     mask: str  # what stands for a hidden token; empty where it is left out
 
     @property
+    def domain(self) -> str:
+        """The name of the domain: "text"."""
+        return "text"
+
+    @property
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.features)
@@ -66,10 +71,10 @@ class TextScene:
         """Batch sizes worth trying."""
         return (64, 512, 4096)
 
-    def inputs(self, requests: FloatArray) -> list[str]:
+    def inputs(self, masks: FloatArray) -> list[str]:
         """One text for each mask."""
-        shown = np.ones((len(requests), self.n_features + 1), dtype=np.uint8)
-        shown[:, :-1] = requests > 0.5
+        shown = np.ones((len(masks), self.n_features + 1), dtype=np.uint8)
+        shown[:, :-1] = masks > 0.5
         pieces, flags = list(self.pieces), shown[:, list(self.owners)]
         if self.mask:  # before every piece its mask, shown where the piece is not
             pieces = [part for piece in pieces for part in (self.mask, piece)]
