@@ -302,7 +302,7 @@ def test_a_batch_that_memory_does_not_hold_is_made_smaller():
             raise MemoryError("too large")
         return linear(batch)
 
-    import eblime.query as query
+    import eblime.engine.query as query
 
     clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch quicker than the one before
     original = query.time.perf_counter
@@ -401,7 +401,7 @@ def test_batch_size_tunes_itself():
 
         return model
 
-    import eblime.query as query
+    import eblime.engine.query as query
 
     original = query.time.perf_counter
     try:

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from test_storage import explained
 
-from eblime.export import JSON_SCHEMA
+from eblime.results.export import JSON_SCHEMA
 
 
 def test_json_has_every_feature_and_its_numbers():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eblime.query import ModelError, ask
+from eblime.engine.query import ModelError, ask
 
 WEIGHTS = np.array([0.5, -0.2, 0.1])
 

@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.storage import SCHEMA
+from eblime.results.storage import SCHEMA
 
 GRID = ("grid", {"rows": 3, "columns": 3})
 IMAGE = np.random.default_rng(0).integers(1, 256, size=(12, 15, 3), dtype=np.uint8)
@@ -108,7 +108,7 @@ def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     def full(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("eblime.storage.os.fsync", full)
+    monkeypatch.setattr("eblime.results.storage.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         explained("bayeslime").save(path)
 

@@ -14,8 +14,8 @@ from scipy import special, stats
 from eblime._checks import check_level
 from eblime.batch.folder import part_names, read_manifest
 from eblime.batch.place import Place
-from eblime.explanation import Explanation
-from eblime.storage import unpacked
+from eblime.results.explanation import Explanation
+from eblime.results.storage import unpacked
 
 __all__ = ["Run", "open_run"]
 

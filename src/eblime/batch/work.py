@@ -19,10 +19,12 @@ from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.place import Place
 from eblime.batch.recognise import description, recognise
 from eblime.batch.together import explain_together, group_size
-from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
-from eblime.explanation import Explanation
+from eblime.explainers.image import ImageExplainer
+from eblime.explainers.tabular import TabularExplainer
+from eblime.explainers.text import TextExplainer
+from eblime.results.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
-from eblime.storage import packed
+from eblime.results.storage import packed
 
 __all__ = ["Explainer", "Job", "Worker", "check_explainer", "made_explainer", "on_gpu"]
 

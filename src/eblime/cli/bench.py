@@ -94,7 +94,7 @@ def _folder(study: str, settings: dict[str, Any]) -> Path:
 
 def _coverage_words(dataset: str, found: Any, prob: float) -> str:
     """Coverage by method and truth, and what the paper printed."""
-    from eblime.core.table import align
+    from eblime._table import align
     from eblime.evaluation.cases import CASES
     from eblime.evaluation.paper import TABLE_2
 
@@ -136,7 +136,7 @@ def bench_localisation(
 
     Example: eblime bench localisation --dataset ultrasonic
     """
-    from eblime.core.table import align
+    from eblime._table import align
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
@@ -239,7 +239,7 @@ def bench_figure_2(
     """Posterior mean and variance of three French bulldogs, two methods, the same masks."""
     from eblime.datasets.imagenet import efficientnet_lite0, photo_set, read_square
     from eblime.evaluation.figures import bulldogs_figure
-    from eblime.explainer import ImageExplainer
+    from eblime.explainers.image import ImageExplainer
 
     photos = photo_set("french-bulldog")[:3]
     model = efficientnet_lite0()

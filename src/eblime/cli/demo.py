@@ -10,7 +10,7 @@ import typer
 
 from eblime.cli.files import make_folder, write_all
 from eblime.cli.terminal import asking, open_page, print_explanation, say
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["demo"]
 
@@ -51,7 +51,7 @@ def _scan() -> tuple[Explanation, str, str]:
     """Find the defect of a scan, and say whether it was found."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
     from eblime.evaluation.localisation import covered
-    from eblime.explainer import ImageExplainer
+    from eblime.explainers.image import ImageExplainer
 
     images, defects = sample_scans()
     with asking("asking the network", quiet=False) as progress:
@@ -73,7 +73,7 @@ def _scan() -> tuple[Explanation, str, str]:
 def _photo() -> tuple[Explanation, str, str]:
     """Explain a photo."""
     from eblime.datasets.imagenet import coffee, efficientnet_lite0
-    from eblime.explainer import ImageExplainer
+    from eblime.explainers.image import ImageExplainer
 
     model = efficientnet_lite0()
     with asking("asking EfficientNet-Lite0", quiet=False) as progress:

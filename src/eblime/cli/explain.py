@@ -45,7 +45,7 @@ from eblime.cli.photos import find_photos, parse_hide, parse_segmentation, photo
 from eblime.cli.running import Item, run_all
 from eblime.cli.tables import find_texts, match_columns, parse_groups, parse_rows, read_table
 from eblime.domains.photo import read_photo
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["explain_app"]
 
@@ -90,7 +90,7 @@ def explain_image(
 
     Example: eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax
     """
-    from eblime.explainer import ImageExplainer
+    from eblime.explainers.image import ImageExplainer
 
     check_level("--prob", prob)
     check_choice("--normalise", normalise, NORMALISATIONS)
@@ -155,7 +155,7 @@ def explain_tabular(
 
     Example: eblime explain tabular data.csv --row 3 --model m.skops --background train.csv
     """
-    from eblime.explainer import TabularExplainer
+    from eblime.explainers.tabular import TabularExplainer
 
     check_level("--prob", prob)
     table = read_table(data)
@@ -216,7 +216,7 @@ def explain_text(
 
     Example: eblime explain text "A witty, gorgeous film." --model sentiment.skops
     """
-    from eblime.explainer import TextExplainer
+    from eblime.explainers.text import TextExplainer
 
     check_level("--prob", prob)
     items = find_texts(text, sys.stdin)

@@ -6,7 +6,7 @@ import json
 import warnings
 from pathlib import Path
 
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["free_names", "json_line", "make_folder", "write_all"]
 

@@ -29,7 +29,9 @@ class Recipe:
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
-        from eblime.explainer import ImageExplainer, TabularExplainer, TextExplainer
+        from eblime.explainers.image import ImageExplainer
+        from eblime.explainers.tabular import TabularExplainer
+        from eblime.explainers.text import TextExplainer
 
         told, model = self.told, self.model()
         for name in ("labels", "background"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from eblime.cli.files import json_line, write_all
 from eblime.cli.terminal import asking, open_page, print_explanation, say
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["Item", "first_line", "run_all"]
 

@@ -12,8 +12,8 @@ from eblime._checks import check_level
 from eblime._text import printable
 from eblime.cli.files import json_line
 from eblime.cli.terminal import open_page, print_explanation, say
-from eblime.core.table import align, decimals, written
-from eblime.explanation import Explanation
+from eblime._table import align, decimals, written
+from eblime.results.explanation import Explanation
 
 __all__ = ["compare", "show"]
 
@@ -38,7 +38,7 @@ def show(
     Example: eblime show eblime-out/dog.eblime --png dog.png --kind density
     """
     from eblime.plot.poster import poster
-    from eblime.storage import load
+    from eblime.results.storage import load
 
     check_level("--prob", prob)
     if kind and png is None:
@@ -72,7 +72,7 @@ def compare(
 
     Example: eblime compare dog.eblime dog-bayeslime.eblime --png both.png
     """
-    from eblime.storage import load
+    from eblime.results.storage import load
 
     check_level("--prob", prob)
     one, other = load(first), load(second)

@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from eblime._text import printable, width
-from eblime.core.table import decimals, written
-from eblime.explanation import Explanation
+from eblime._table import decimals, written
+from eblime.results.explanation import Explanation
 from eblime.reporting.words import cautions, fit_sentence
 
 __all__ = ["asking", "open_page", "print_explanation", "say"]

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray
+from eblime.domains.record import Domain
 from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.photo import is_photo, open_photo
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
 
-__all__ = ["ImageScene", "as_pixels", "read_image", "warn_unscaled"]
+__all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image", "warn_unscaled"]
 
 Channels = Literal["auto", "first", "last"]
 
@@ -161,3 +162,13 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
         f"`image` of shape {pixels.shape} does not say where its channels are; "
         "set channels='first' or channels='last'."
     )
+
+
+IMAGE = Domain(
+    name="image",
+    feature="superpixel",
+    scene=ImageScene,
+    explainer="eblime.explainers.image:ImageExplainer",
+    view="eblime.reporting.views:image_view",
+    picture="map",
+)

@@ -26,6 +26,7 @@ from eblime.domains.background import (
 )
 from eblime.domains.binning import within_bins
 from eblime.domains.frames import Frame, is_missing
+from eblime.domains.record import Domain
 from eblime.domains.sparse_frame import SparseFrame
 from eblime.domains.tabular_user import UserPerturb, empty_user_neighbourhood
 from eblime.protocols import INPUT_ITSELF, Neighbourhood
@@ -333,3 +334,12 @@ def _standard(values: Any, feature: Feature) -> Any:
     """Numbers on the scale of their column."""
     mean, sd = feature.scale or (0.0, 1.0)
     return (values - mean) / sd
+
+
+TABULAR = Domain(
+    name="tabular",
+    feature="column",
+    scene=TableScene,
+    explainer="eblime.explainers.tabular:TabularExplainer",
+    picture="values",
+)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray
+from eblime.domains.record import Domain
 
-__all__ = ["TOKENS", "TextScene", "Tokens", "read_text"]
+__all__ = ["TEXT", "TOKENS", "TextScene", "Tokens", "read_text"]
 
 TOKENS = ("word", "sentence", "char")
 Tokens = str | re.Pattern[str] | Callable[[str], Any]
@@ -203,3 +204,13 @@ def _named(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) ->
         again = f" #{seen[word]}" if not bag and total[word] > 1 else ""
         names.append(f"{kind} '{shown}'{f' x{count}' if count > 1 else again}")
     return names
+
+
+TEXT = Domain(
+    name="text",
+    feature="word",
+    scene=TextScene,
+    explainer="eblime.explainers.text:TextExplainer",
+    view="eblime.reporting.views:text_view",
+    picture="text",
+)

@@ -19,7 +19,7 @@ from eblime._files import write_whole
 from eblime._types import FloatArray
 from eblime.datasets.cache import cache_folder
 from eblime.designs.masks import bernoulli, exhaustive
-from eblime.explainer import ImageExplainer
+from eblime.explainers.image import ImageExplainer
 from eblime.kernels import ExponentialKernel
 
 __all__ = ["Answers", "answer_all", "kept_answers"]

@@ -146,7 +146,7 @@ def _table(case: str) -> tuple[Any, Any, Any]:
 
 def _row_item(case: str, number: int) -> RowItem:
     """A row that the forest has not seen."""
-    from eblime.explainer import TabularExplainer
+    from eblime.explainers.tabular import TabularExplainer
 
     table, model, rows = _table(case)
 

@@ -18,7 +18,7 @@ from scipy import stats
 from eblime._checks import check_choice, check_count
 from eblime._types import FloatArray
 from eblime.evaluation.study import Row, run_study, to_table
-from eblime.explainer import ImageExplainer
+from eblime.explainers.image import ImageExplainer
 from eblime.methods.regression import METHODS
 
 __all__ = ["PARTS", "counts", "localisation", "mcnemar"]

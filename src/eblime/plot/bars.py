@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, log_ticks

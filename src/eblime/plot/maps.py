@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR, axes, caption
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["poster"]
 

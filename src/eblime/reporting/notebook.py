@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import reading_order
 from eblime.reporting.views import scene_view, text

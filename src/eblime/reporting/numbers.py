@@ -8,7 +8,7 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["LEVELS", "MOST", "page_numbers", "reading_order"]
 

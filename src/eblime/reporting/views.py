@@ -11,7 +11,7 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines

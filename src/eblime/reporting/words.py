@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 
 __all__ = ["cautions", "fit_sentence", "settings"]
 

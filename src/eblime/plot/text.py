@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._text import printable, width
-from eblime.explanation import Explanation
+from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption
 
 if TYPE_CHECKING:
