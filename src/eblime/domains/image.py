@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._field_checks import MOST_FEATURES, Layout, Rule, array_of, check_object, one_of
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.domains.hiding import Hide, hidden_version
@@ -164,11 +165,45 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
     )
 
 
+def _labels_fit(scene: ImageScene) -> bool:
+    """Whether every pixel has a label, every label 0 .. p - 1 a pixel, and p is in bounds."""
+    axis, shape = scene.channel_axis, scene.shown.shape
+    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
+    if scene.labels.shape != sides or scene.labels.min() < 0:
+        return False
+    return scene.labels.max() < MOST_FEATURES and bool(np.bincount(scene.labels.ravel()).all())
+
+
+def _same_kind(scene: ImageScene) -> bool:
+    """Whether the shown and the hidden image have one shape and dtype."""
+    return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
+
+
+_LAYOUT = Layout(
+    fields={
+        "shown": array_of("buif", 2, 3),
+        "hidden": array_of("buif", 2, 3),
+        "labels": array_of("i", 2),
+        "channel_axis": one_of(None, 0, 2),
+    },
+    rules=[
+        Rule(
+            must="a channel axis where the image has three axes",
+            holds=lambda scene: (scene.shown.ndim == 3) == (scene.channel_axis is not None),
+        ),
+        Rule(must="a hidden image of the shape and dtype of the shown one", holds=_same_kind),
+        Rule(
+            must=f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}", holds=_labels_fit
+        ),
+    ],
+)
+
 IMAGE = Domain(
     name="image",
     feature="superpixel",
     scene=ImageScene,
     explainer="eblime.explainers.image:ImageExplainer",
+    check_scene=lambda scene: check_object(scene, _LAYOUT),
     view="eblime.reporting.views:image_view",
     picture="map",
 )

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._field_checks import NAMES, Layout, check_object
 from eblime._types import FloatArray, IntArray
 from eblime.domains.background import (
     Background,
@@ -336,10 +337,13 @@ def _standard(values: Any, feature: Feature) -> Any:
     return (values - mean) / sd
 
 
+_LAYOUT = Layout(fields={"features": NAMES, "columns": NAMES, "values": NAMES})
+
 TABULAR = Domain(
     name="tabular",
     feature="column",
     scene=TableScene,
     explainer="eblime.explainers.tabular:TabularExplainer",
+    check_scene=lambda scene: check_object(scene, _LAYOUT),
     picture="values",
 )

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from eblime._field_checks import MOST_FEATURES, NAMES, Layout, Rule, check_object, list_of, whole
+from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 
@@ -206,11 +208,28 @@ def _named(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) ->
     return names
 
 
+_MOST_PIECES = 1 << 22  # of a text
+_LAYOUT = Layout(
+    fields={
+        "features": NAMES,
+        "pieces": list_of(text_of(), "n", most=_MOST_PIECES),
+        "owners": list_of(whole(-1, MOST_FEATURES - 1), "n", most=_MOST_PIECES),
+        "mask": text_of(),
+    },
+    rules=[
+        Rule(
+            must="pieces that belong to its features",
+            holds=lambda scene: max(scene.owners, default=-1) < scene.n_features,
+        )
+    ],
+)
+
 TEXT = Domain(
     name="text",
     feature="word",
     scene=TextScene,
     explainer="eblime.explainers.text:TextExplainer",
+    check_scene=lambda scene: check_object(scene, _LAYOUT),
     view="eblime.reporting.views:text_view",
     picture="text",
 )

@@ -124,7 +124,7 @@ def _head(drawn: Any, explanation: Explanation) -> None:
     post = explanation.posterior
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}    "
-        f"R² {post.r2:.2f}, {post.n_masks} masks, {post.method}",
+        f"R² {post.r2:.2f}, {caption(post.n_masks)} masks, {caption(post.method)}",
         fontsize="medium",
         loc="left",
     )

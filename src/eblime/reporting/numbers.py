@@ -75,6 +75,9 @@ def _densities(
     x[:, order] = np.linspace(start, end, _POINTS)
     x[x == 0] = 1e-12 * (end - start).max()  # the half-Cauchy leaves a spike of no mass at zero
     height = post.pdf(x)[:, order]
+    highest = height.max(axis=0)
+    if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide for a picture
+        return []
     return [[int(v) for v in np.round(1000 * column / column.max())] for column in height.T]
 
 

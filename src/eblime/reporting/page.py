@@ -141,7 +141,7 @@ def _section(explanation: Explanation, place: int, k: int) -> str:
     return (
         f'<section class="explanation" id="explanation-{place}">'
         f"<h2><bdi>{text(explanation.label)}</bdi>: {explanation.prediction:.4g}</h2>"
-        f'<p class="fit">{text(post.method)}, {post.n_masks} masks. '
+        f'<p class="fit">{text(post.method)}, {text(post.n_masks)} masks. '
         f"{text(fit_sentence(explanation))}</p>{notes}"
         f'<div class="look">{f"<figure>{view}</figure>" if view else f"<div>{rows}</div>"}'
         '<aside class="detail" aria-live="polite"><p>Point at a feature.</p></aside></div>'

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._checks import check_masks, check_scores, check_weights
+from eblime._field_checks import check_object
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
@@ -39,7 +40,6 @@ from eblime.results.codec import (
 )
 from eblime.results.explanation import Explanation
 from eblime.results.file_archive import check_members, parse_array, read_member, read_regular
-from eblime.results.file_checks import check_object
 from eblime.results.file_layouts import EXPLANATION
 from eblime.results.legacy import read_schema_1
 
