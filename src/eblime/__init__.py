@@ -14,12 +14,11 @@ if TYPE_CHECKING:
     from eblime.batch.results import open_run as open_run
     from eblime.batch.run import explain_many as explain_many
     from eblime.core.point import NoSpreadError as NoSpreadError
-    from eblime.posterior import Posterior as Posterior
+    from eblime.engine.query import ModelError as ModelError
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
-    from eblime.results.explanation import Explanation as Explanation
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.eblime import EBLIME as EBLIME
@@ -31,8 +30,9 @@ if TYPE_CHECKING:
     from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
     from eblime.models.torch import TorchModel as TorchModel
-    from eblime.engine.query import ModelError as ModelError
+    from eblime.posterior import Posterior as Posterior
     from eblime.reporting.page import report as report
+    from eblime.results.explanation import Explanation as Explanation
     from eblime.results.storage import load as load
 
 _HOMES = {

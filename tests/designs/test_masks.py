@@ -2,19 +2,25 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eblime.designs.masks import DESIGNS, as_design, bernoulli, exhaustive, is_exhaustive, paired
+from eblime import registry
+from eblime.answers import Answers
+from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired
+from eblime.designs.rounds import OwnLaw, as_design, one_shot
+
+FIVE = Answers.none(list("abcde"))
 
 
-@pytest.mark.parametrize("name", DESIGNS)
+@pytest.mark.parametrize("name", registry.names("designs"))
 def test_every_design_keeps_the_contract(rng, name):
-    """Zeros and ones, one column a feature, the input itself among them, reproducible."""
-    masks = DESIGNS[name](np.random.default_rng(3), 33, 5)
+    """Zeros and ones, one column per feature, the input itself among them, reproducible."""
+    design = as_design(name, 33, 5, exact=False)
+    masks = design.next(np.random.default_rng(3), FIVE)
 
     assert masks.shape == (32 if name == "exhaustive" else 33, 5)
     assert masks.dtype == np.float64
     assert np.isin(masks, (0, 1)).all()
     assert (masks == 1).all(axis=1).any()
-    assert_array_equal(masks, DESIGNS[name](np.random.default_rng(3), 33, 5))
+    assert_array_equal(masks, design.next(np.random.default_rng(3), FIVE))
 
 
 def test_bernoulli_is_fair(rng):
@@ -49,16 +55,30 @@ def test_exhaustive_counts_in_binary(rng):
 
 def test_all_masks_are_taken_where_they_are_affordable():
     """A random design gives way to the exhaustive one; a function of the user's does not."""
-    assert as_design("bernoulli", 8, 3) is exhaustive
-    assert as_design("paired", 7, 3) is paired
-    assert as_design(bernoulli, 8, 3) is bernoulli
+    assert as_design("bernoulli", 8, 3) == one_shot(exhaustive, 8)
+    assert as_design("paired", 7, 3) == one_shot(paired, 7)
+    assert as_design(bernoulli, 8, 3) == one_shot(bernoulli, 8)
+    assert as_design("bernoulli", 8, 3, exact=False) == one_shot(bernoulli, 8)
+    assert as_design(None, 8, 3) == OwnLaw(n_masks=8)
+
+
+def test_a_one_shot_design_asks_once(rng):
+    """Masks in the first round, None once they are answered."""
+    design, none = one_shot(paired, 6), Answers.none(["a", "b"])
+    masks = design.next(rng, none)
+    answered = none.append(masks, masks[:, 0], np.ones(6))
+
+    assert masks.shape == (6, 2)
+    assert design.next(rng, answered) is None
+    assert OwnLaw(n_masks=6).next(rng, none) == 6
+    assert OwnLaw(n_masks=6).next(rng, answered) is None
 
 
 def test_designs_are_refused_by_name(rng):
-    """Unknown names, things that are no functions, and far too many masks."""
+    """Unknown names, objects that are not designs, and far too many masks."""
     with pytest.raises(ValueError, match=r"`design` must be one of 'bernoulli', 'paired'"):
         as_design("coins", 10, 3)
-    with pytest.raises(TypeError, match=r"`design` must be a name or a function"):
+    with pytest.raises(TypeError, match=r"`design` must be a name, a function"):
         as_design(3, 10, 3)
     with pytest.raises(ValueError, match=r"at most 20 features; got 30"):
         exhaustive(rng, 10, 30)

@@ -56,9 +56,7 @@ def explain_together(
     return [found[k] for k in range(len(subjects))]
 
 
-def _send(
-    talk: Talk, question: Question, scores: FloatArray
-) -> Question | dict[int, Explanation]:
+def _send(talk: Talk, question: Question, scores: FloatArray) -> Question | dict[int, Explanation]:
     """Pass the scores on: the next question, or the explanations at the end."""
     try:
         return talk.send(reply_to(question, scores))

@@ -22,8 +22,8 @@ from eblime.batch.together import explain_together, group_size
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
-from eblime.results.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
+from eblime.results.explanation import Explanation
 from eblime.results.storage import packed
 
 __all__ = ["Explainer", "Job", "Worker", "check_explainer", "made_explainer", "on_gpu"]

@@ -9,10 +9,10 @@ import numpy as np
 import typer
 
 from eblime._checks import check_level
+from eblime._table import align, decimals, written
 from eblime._text import printable
 from eblime.cli.files import json_line
 from eblime.cli.terminal import open_page, print_explanation, say
-from eblime._table import align, decimals, written
 from eblime.results.explanation import Explanation
 
 __all__ = ["compare", "show"]

@@ -15,10 +15,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
-from eblime._text import printable, width
 from eblime._table import decimals, written
-from eblime.results.explanation import Explanation
+from eblime._text import printable, width
 from eblime.reporting.words import cautions, fit_sentence
+from eblime.results.explanation import Explanation
 
 __all__ = ["asking", "open_page", "print_explanation", "say"]
 

@@ -1,4 +1,4 @@
-"""The posterior of lambda: set by hand, or on a grid; `lambda_quadrature` has the whole half-line."""
+"""The posterior of lambda: fixed, or on a grid; `lambda_quadrature` has the half-line."""
 
 from __future__ import annotations
 

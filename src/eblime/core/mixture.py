@@ -83,7 +83,7 @@ class Mixture:
         return cov * self.unit**2
 
     def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, from one set of marginals."""
+        """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
         marginals, tail = self.marginals(), (1 - prob) / 2
         low, high = marginals.quantile(np.array([[tail], [1 - tail]]))
         chance = marginals.prob_positive()

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from eblime._field_checks import MOST_FEATURES, Layout, Rule, array_of, check_object, one_of
 from eblime._types import FloatArray
-from eblime.domains.record import Domain
 from eblime.domains.hiding import Hide, hidden_version
 from eblime.domains.photo import is_photo, open_photo
+from eblime.domains.record import Domain
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
 
@@ -192,9 +192,7 @@ _LAYOUT = Layout(
             holds=lambda scene: (scene.shown.ndim == 3) == (scene.channel_axis is not None),
         ),
         Rule(must="a hidden image of the shape and dtype of the shown one", holds=_same_kind),
-        Rule(
-            must=f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}", holds=_labels_fit
-        ),
+        Rule(must=f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}", holds=_labels_fit),
     ],
 )
 

@@ -113,7 +113,7 @@ class TableSubject:
         return float(self.row[feature.columns[0]])
 
     def numeric(self) -> list[tuple[int, Feature]]:
-        """Features whose numbers are drawn from a normal law: all single columns of numbers, or none."""
+        """Features whose numbers are drawn from normal laws: single columns of numbers."""
         if not self.continuous and self.perturb != "normal":
             return []
         return [
@@ -140,7 +140,7 @@ class TableNeighbourhood:
 
     @property
     def closeness(self) -> FloatArray:
-        """How near each perturbed row is to the row, feature by feature: ones are the row itself."""
+        """How near each perturbed row is to the row; ones are the row itself."""
         return np.asarray(self.masks + (1 - self.origin))
 
     @property
@@ -174,10 +174,8 @@ class TableNeighbourhood:
         return replace(grown, masks=masks)
 
     def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Whether a perturbed row is the row itself."""
-        if self.imposed:
-            return np.asarray(self.masks[rows].all(axis=1))
-        return np.asarray(rows == 0)
+        """Always False: each perturbed row is asked about, the row itself among them."""
+        return np.zeros(len(rows), dtype=bool)
 
     def _by_chance(self, n: int) -> FloatArray:
         """How the regression sees the next n rows."""

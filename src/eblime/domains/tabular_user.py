@@ -83,8 +83,8 @@ class UserNeighbourhood:
         return self.frame.gather(np.repeat(places[:, None], len(self.frame.names), axis=1), {})
 
     def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Whether a row is the row itself: the first one is."""
-        return np.asarray(rows == 0)
+        """Always False: each perturbed row is asked about, the row itself among them."""
+        return np.zeros(len(rows), dtype=bool)
 
 
 def empty_user_neighbourhood(
@@ -108,9 +108,7 @@ def empty_user_neighbourhood(
     )
 
 
-def _seen(
-    background: Background, frame: Frame, row: Sequence[Any], continuous: bool
-) -> FloatArray:
+def _seen(background: Background, frame: Frame, row: Sequence[Any], continuous: bool) -> FloatArray:
     """The row itself and the user's rows as the regression sees them."""
     itself = background.n_rows
     masks = np.empty((frame.n_rows - itself, len(background.features)))

@@ -129,7 +129,8 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
         opening=None,
     )
     with scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer:
-        return ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady).original
+        reply = ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
+    return reply.original
 
 
 def converse(
@@ -296,9 +297,7 @@ def brief(setting: Any) -> str:
     return words if len(words) <= 120 else f"{words[:119]}…"
 
 
-def _reason(
-    until: Stop, posteriors: Sequence[Posterior], answers: Sequence[Answers]
-) -> str | None:
+def _reason(until: Stop, posteriors: Sequence[Posterior], answers: Sequence[Answers]) -> str | None:
     """Why to stop: the rule holds for every target."""
     reasons = [until(*pair) for pair in zip(posteriors, answers, strict=True)]
     return None if any(reason is None for reason in reasons) else reasons[0]

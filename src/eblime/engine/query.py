@@ -21,22 +21,22 @@ __all__ = ["Asking", "ModelError", "Reply", "ask", "progress_of", "reply_to", "r
 
 
 class ModelError(RuntimeError):
-    """The model failed or returned something that is not a score; the message says for which mask."""
+    """The model failed or returned something that is not a score, for the masks named."""
 
 
 class Asking(Protocol):
     """A question: which perturbed inputs, and which outputs of the model."""
 
     @property
-    def neighbourhood(self) -> Neighbourhood: ...
+    def neighbourhood(self) -> Neighbourhood: ...  # noqa: D102
 
     @property
-    def rows(self) -> IntArray: ...
+    def rows(self) -> IntArray: ...  # noqa: D102
 
     @property
-    def opening(self) -> Reply | None: ...
+    def opening(self) -> Reply | None: ...  # noqa: D102
 
-    def choose(self, original: FloatArray) -> Sequence[int]: ...
+    def choose(self, original: FloatArray) -> Sequence[int]: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,17 +30,17 @@ class RowScorer(Protocol):
     """Scores perturbed inputs of one subject by number."""
 
     @property
-    def ways(self) -> int: ...
+    def ways(self) -> int: ...  # noqa: D102
 
     @property
-    def overlaps(self) -> bool: ...
+    def overlaps(self) -> bool: ...  # noqa: D102
 
     @property
-    def sizes(self) -> Sequence[int]: ...
+    def sizes(self) -> Sequence[int]: ...  # noqa: D102
 
-    def launch(self, neighbourhood: Neighbourhood, rows: IntArray, way: int = 0) -> Any: ...
+    def launch(self, neighbourhood: Neighbourhood, rows: IntArray, way: int = 0) -> Any: ...  # noqa: D102
 
-    def fetch(self, launched: Any) -> Any: ...
+    def fetch(self, launched: Any) -> Any: ...  # noqa: D102
 
 
 @contextmanager

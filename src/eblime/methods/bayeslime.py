@@ -64,7 +64,8 @@ class BayesLIME:
         spectrum = decompose(masks, weights, flat=flat)
         posteriors = []
         for target in answers:
-            response = respond(spectrum, target.scores, standardize=True)  # scale-free: changes nothing
+            # the method is scale-free, so that standardising changes nothing
+            response = respond(spectrum, target.scores, standardize=True)
             mixture = Mixture(
                 basis=spectrum.basis,
                 evidence=evidence_of(spectrum, response, a=0.0, b=0.0),

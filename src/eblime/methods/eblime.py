@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,8 +14,8 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.draws import DrawsLaw
 from eblime.core.lam import LambdaLaw, grid_lambda
-from eblime.core.mixture import Mixture
 from eblime.core.lambda_quadrature import half_line_lambda
+from eblime.core.mixture import Mixture
 from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.methods.common import bayesian_posterior, evidence_of

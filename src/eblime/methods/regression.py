@@ -17,6 +17,7 @@ from eblime.protocols import Method, SharedMethod
 
 __all__ = ["as_method", "fit", "fit_each", "fit_targets"]
 
+
 def as_method(method: str | Method) -> Method:
     """The method of that name, or the object itself."""
     if isinstance(method, str):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean
+from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.results.explanation import Explanation
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, log_ticks
 from eblime.protocols import Method
+from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

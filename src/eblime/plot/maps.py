@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR, axes, caption
+from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import reading_order
 from eblime.reporting.views import scene_view, text
 from eblime.reporting.words import cautions, fit_sentence
+from eblime.results.explanation import Explanation
 
 __all__ = ["fragment"]
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from eblime._text import printable
 from eblime._version import __version__
-from eblime.results.explanation import Explanation
 from eblime.reporting.numbers import LEVELS, MOST, page_numbers, reading_order
 from eblime.reporting.views import scene_view, text
 from eblime.reporting.words import POOR, cautions, fit_sentence, settings
+from eblime.results.explanation import Explanation
 
 __all__ = ["report", "whole_page"]
 

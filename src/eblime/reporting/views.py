@@ -11,10 +11,10 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray
-from eblime.results.explanation import Explanation
 from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
+from eblime.results.explanation import Explanation
 
 __all__ = ["scene_view", "text", "thumbnail"]
 

@@ -47,7 +47,8 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     posterior = method.fit(np.random.default_rng(0), answers)
     law = fields["posterior"]["fields"]["law"]
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
-        posterior = _with_draws(posterior, law["fields"]["draws"]["fields"])
+        known = _with_draws(posterior, law["fields"]["draws"]["fields"])
+        posterior = replace(known, r2=fields["posterior"]["fields"]["r2"])
     return Explanation(
         posterior=posterior,
         answers=answers,
@@ -71,7 +72,7 @@ def _with_draws(posterior: Any, fields: Any) -> Any:
 
 
 def _method(words: str) -> Any:
-    """A method from its printed form, such as `EBLIME(a=1e-06, grid=None)`; nothing is evaluated."""
+    """A method from its printed form, `EBLIME(a=1e-06, grid=None)`; no code is run."""
     tree = ast.parse(words, mode="eval").body
     return _built(tree)
 

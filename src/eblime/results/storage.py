@@ -133,6 +133,10 @@ def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> E
 def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
     """An explanation as JSON and arrays."""
     post, answers, scene = explanation.posterior, explanation.answers, explanation.scene
+    if getattr(scene, "domain", None) not in registry.names("domains"):
+        raise TypeError(
+            f"A {type(scene).__name__} cannot be saved: its domain is not registered."
+        )
     method = encode_method(explanation.method, arrays)
     return {
         "schema": SCHEMA,
@@ -146,7 +150,7 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
         "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
         "method": method,
         "summary": encode(_summary(post), arrays),
-        "draws": encode(_stored_draws(post, method), arrays),
+        "draws": encode(_stored_draws(explanation, method), arrays),
     }
 
 
@@ -164,11 +168,14 @@ def _summary(post: Posterior) -> dict[str, Any]:
     return found | ({"sd": post.sd} if post.has_spread else {})
 
 
-def _stored_draws(post: Posterior, method: object) -> NDArray[np.float32] | None:
-    """Draws for readers who may not have the method; eblime's own methods are fitted again."""
-    if not post.has_spread or _is_ours(method):
+def _stored_draws(explanation: Explanation, method: object) -> NDArray[Any] | None:
+    """Draws that a reader needs: the method may be missing there, or its draws be lost."""
+    post = explanation.posterior
+    if not post.has_spread:
         return None
-    return post.sample(_DRAWS, rng=0).astype(np.float32)
+    if isinstance(post.law, DrawsLaw) and explanation.generator is None:
+        return post.law.draws.beta
+    return None if _is_ours(method) else post.sample(_DRAWS, rng=0).astype(np.float32)
 
 
 def _is_ours(method: Any) -> bool:
@@ -220,10 +227,13 @@ def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posteri
     summary = plain["summary"]
     if method is None:
         return _rebuilt(answers, summary, draws)
-    generator = np.random.default_rng()
+    generator = np.random.default_rng(0)
     if plain["generator"] is not None:
         generator.bit_generator.state = plain["generator"]
     posterior: Posterior = method.fit(generator, answers)
+    if draws is not None and isinstance(posterior.law, DrawsLaw):
+        known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
+        posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
     spread = summary.get("sd", np.abs(summary["mean"]).max())
     gap = np.abs(posterior.mean - summary["mean"])
     if not (gap <= _NEAR * (spread + np.abs(summary["mean"]).max()) + 1e-300).all():

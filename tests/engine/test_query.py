@@ -2,6 +2,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from eblime.engine.loop import Question
+from eblime.engine.neighbourhood import MaskedNeighbourhood, masks_at
 from eblime.engine.query import ModelError, ask
 
 WEIGHTS = np.array([0.5, -0.2, 0.1])
@@ -29,8 +31,9 @@ class Device:
     def __init__(self):
         self.flying = self.most = 0
 
-    def launch(self, masks, way=0):
+    def launch(self, neighbourhood, rows, way=0):
         """Count what is under way."""
+        masks = masks_at(neighbourhood.masks, rows)
         self.flying += 1
         self.most = max(self.most, self.flying)
         return Elsewhere(np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
@@ -41,12 +44,23 @@ class Device:
         return launched._scores
 
 
+def question(masks, targets):
+    """A first question about these masks."""
+    return Question(
+        neighbourhood=MaskedNeighbourhood(scene=None, masks=masks),
+        rows=np.arange(len(masks)),
+        targets=targets,
+        labels=None,
+        opening=None,
+    )
+
+
 @pytest.mark.parametrize("size", [1, 5, 50, None])
 def test_scores_are_fetched_from_where_they_are(rng, size):
     """Nothing touches an answer on a device but `fetch`, and two batches are under way at most."""
     masks = rng.integers(0, 2, size=(40, 3)).astype(float)
     scorer = Device()
-    asked = ask(scorer, masks, lambda original: [1], batch_size=size, progress=False)
+    asked = ask(scorer, question(masks, [1]), batch_size=size)
 
     assert_allclose(asked.scores[:, 0], -(masks @ WEIGHTS))
     assert_allclose(asked.original, [0.4, -0.4])
@@ -65,4 +79,4 @@ def test_an_error_of_the_device_names_the_masks(rng):
 
     scorer.fetch = broken
     with pytest.raises(ModelError, match=r"failed on masks .*RuntimeError: device lost"):
-        ask(scorer, np.eye(3), lambda original: [0], batch_size=4, progress=False)
+        ask(scorer, question(np.eye(3), [0]), batch_size=4)
