@@ -54,6 +54,7 @@ ALLOWED = {
     "domains": PURE | HEAVY,
     "models": PURE | HEAVY | {"xgboost"},
     "query": PURE | {"tqdm"},
+    "targets": PURE,
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
     "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},
     "storage": PURE | {"core", "domains", "explanation"},
@@ -76,9 +77,10 @@ ALLOWED = {
     "cli": None,
     "__main__": {"cli"},
     "inquiry": PURE
-    | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"},
+    | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"}
+    | {"targets"},
     "explainer_table": PURE
-    | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query"},
+    | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query", "targets"},
     "batch": PURE
     | {
         "_threads",
@@ -92,7 +94,7 @@ ALLOWED = {
     }
     | {"PIL", "fsspec", "narwhals", "pandas", "pyarrow", "ray"},
     "explainer": PURE
-    | {"inquiry", "explainer_table"}
+    | {"inquiry", "explainer_table", "targets"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }
 

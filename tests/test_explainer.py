@@ -203,15 +203,15 @@ def count(model):
         (
             {"labels": ["crane", "crane"], "target": "crane"},
             ValueError,
-            r"several outputs, \[0, 1\]",
+            r"several outputs, columns \[0, 1\]",
         ),
         ({"labels": "ab"}, TypeError, r"`labels` must be a list of names"),
         ({"labels": {"0": "for"}}, TypeError, r"from column number to name"),
         ({"progress": "yes"}, TypeError, r"`progress` must be True, False or a function"),
         ({"segmentation": None}, TypeError, r"`segmentation` must be a name"),
         ({"segmentation": ("grid", {"rows": 0})}, ValueError, r"`rows` must be >= 1; got 0"),
-        ({"target": 0.5}, TypeError, r"`target` must be a whole number, a name or None; got 0.5"),
-        ({"target": "for"}, ValueError, r"`target` must be a number where"),
+        ({"target": 0.5}, TypeError, r"`target` must be a whole number, a label or None; got 0.5"),
+        ({"target": "for"}, ValueError, r"`target` must be a column number if"),
         ({"target": "GAIN", "labels": ["for", "against"]}, ValueError, r"mean 'against'\?"),
     ],
 )

@@ -15,10 +15,11 @@ from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.domains.text import TextScene, Tokens, read_text
 from eblime.explainer_table import TabularExplainer
 from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry, Labels, Target, inquiry_of
+from eblime.inquiry import Inquiry, inquiry_of
 from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Design, Kernel, Method
 from eblime.query import Progress
+from eblime.targets import Labels, Target
 
 __all__ = ["ImageExplainer", "TabularExplainer", "TextExplainer"]
 
@@ -54,7 +55,8 @@ class ImageExplainer:
         True for a bar, or a function that is told (done, total).
     labels
         Names of the model's outputs, to print and to choose targets by: one for each, or a
-        dictionary from column to name.
+        dictionary from column to name. None takes them from the model if it has `classes_` or a
+        Hugging Face `config.id2label`.
     channels
         Where the channels of the image are: "auto", "first" or "last".
 
@@ -88,6 +90,8 @@ class ImageExplainer:
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
+        if self.labels is None:
+            object.__setattr__(self, "labels", output_names(self.model))
         inquiry_of(self).check()
         object.__setattr__(self, "model", as_model(self.model))
 
@@ -99,7 +103,8 @@ class ImageExplainer:
         image
             An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file.
         target
-            Column of the model's output, or its name among `labels`; None is the highest.
+            Column number of the model's output, or its label as a string; None is the highest. A
+            number that is one output's column and another output's label is refused.
         rng
             Seed or generator: the same seed gives the same masks and the same answer.
         """

@@ -16,10 +16,11 @@ from eblime.domains.sparse_frame import SparseFrame
 from eblime.domains.tabular import PERTURB, REPRESENTATIONS, TableSource, open_row
 from eblime.domains.tabular_user import UserPerturb
 from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry, Labels, Target, inquiry_of
+from eblime.inquiry import Inquiry, inquiry_of
 from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Design, Kernel, Method
 from eblime.query import Progress
+from eblime.targets import Labels, Target
 
 __all__ = ["TabularExplainer"]
 
@@ -135,7 +136,9 @@ class TabularExplainer:
         row
             A dictionary, a pandas series, a frame of one row, or values in the columns' order.
         target
-            Column of the model's output, or its name; None is the highest.
+            Column number of the model's output, or its label as a string; None is the highest, and
+            is refused for a regressor with several outputs. A number that is one output's column
+            and another output's label is refused too.
         rng
             Seed or generator: the same seed gives the same rows and the same answer.
         """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeGuard
 
@@ -20,14 +20,19 @@ from eblime.designs.masks import DESIGNS, as_design, is_exhaustive
 from eblime.explanation import Explanation
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
-from eblime.models.adapt import as_model
+from eblime.models.adapt import as_model, has_ranked_outputs
 from eblime.protocols import Design, Kernel, Method, Scene, Source
 from eblime.query import Asked, Progress, ask, scorer_of
+from eblime.targets import (
+    Labels,
+    check_labels,
+    check_targets,
+    columns_of,
+    output_label,
+    top_outputs,
+)
 
-__all__ = ["Inquiry", "Labels", "Plan", "Target", "columns_of", "inquiry_of"]
-
-Target = int | str | None
-Labels = Sequence[str] | Mapping[int, str]
+__all__ = ["Inquiry", "Plan", "inquiry_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +57,7 @@ class Inquiry:
             check_count("batch_size", self.batch_size)
         if not (isinstance(self.progress, bool) or callable(self.progress)):
             raise TypeError(f"`progress` must be True, False or a function; got {self.progress!r}.")
-        _check_labels(self.labels)
+        check_labels(self.labels)
         as_method(self.method)
         as_kernel(self.kernel)
         if self.design is not None:
@@ -62,7 +67,7 @@ class Inquiry:
         """Explain one scene: section 2 of the paper perturbs, section 3 infers."""
         start = time.perf_counter()
         generator = np.random.default_rng(rng)
-        _check_targets(targets, self.labels)
+        check_targets(targets, self.labels)
         plan = self.plan(scene, generator)
         return self.conclude(plan, self.ask(plan, targets), generator, rng, start)
 
@@ -72,12 +77,16 @@ class Inquiry:
             return ask(
                 scorer,
                 plan.requests,
-                lambda original: columns_of(targets, original, self.labels),
+                lambda original: self.columns(targets, original),
                 batch_size=self.batch_size,
                 progress=self.progress,
                 itself=plan.itself,
                 steady=self.steady,
             )
+
+    def columns(self, targets: Any, original: FloatArray) -> list[int]:
+        """Columns of the outputs to explain, given the model's answer for the input itself."""
+        return columns_of(targets, original, self.labels, ranked=has_ranked_outputs(self.model))
 
     def original(self, scene: Scene | Source) -> FloatArray:
         """What the model answers for the input itself: one call with one input."""
@@ -93,7 +102,7 @@ class Inquiry:
         method = as_method(self.method)
         with few_threads(0 if self.steady else masks.size * masks.shape[1]):
             posteriors = method.fit(generator, masks, asked.scores, weights)
-        provenance = {
+        provenance: dict[str, Any] = {
             "method": repr(method),
             "input": dict(self.about),
             "design": self.design if isinstance(self.design, str) else _brief(self.design),
@@ -108,12 +117,14 @@ class Inquiry:
                 "scipy": scipy.__version__,
             },
         }
+        if len(original) > 1 and has_ranked_outputs(self.model):
+            provenance["top_classes"] = top_outputs(original, self.labels)
         return {
             column: Explanation(
                 posterior=posterior,
                 scene=plan.kept,
                 target=column,
-                label=_name(column, len(original), self.labels),
+                label=output_label(column, len(original), self.labels),
                 prediction=float(original[column]),
                 masks=masks,
                 scores=scores,
@@ -213,88 +224,3 @@ def _designed(masks: Any, p: int) -> FloatArray:
         )
     checked.flags.writeable = False
     return checked
-
-
-def _check_labels(labels: Any) -> None:
-    """Refuse labels that are no names."""
-    if labels is None:
-        return
-    names = list(labels.values()) if isinstance(labels, Mapping) else labels
-    keys = list(labels) if isinstance(labels, Mapping) else []
-    if (
-        isinstance(labels, str)
-        or not isinstance(names, (list, tuple))
-        or not all(isinstance(name, str) for name in names)
-        or not all(isinstance(key, (int, np.integer)) for key in keys)
-    ):
-        raise TypeError(
-            "`labels` must be a list of names, or a dictionary from column number to name; "
-            f"got {labels!r:.80}."
-        )
-
-
-def _check_targets(targets: Any, labels: Labels | None) -> None:
-    """Refuse what no model can have as a target, before it is asked anything."""
-    if isinstance(targets, str) or not isinstance(targets, (int, np.integer, list, tuple)):
-        raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
-    if isinstance(targets, (list, tuple)):
-        for target in targets:
-            _column(target, 1 << 62, labels)
-
-
-def columns_of(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
-    """Columns of the model's output: the k highest for a number, else those listed."""
-    outputs = len(original)
-    if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:
-        raise ValueError(
-            f"`labels` must name each of the model's {outputs} outputs; got {len(labels)} names."
-        )
-    if isinstance(targets, (int, np.integer)):
-        check_count("targets", int(targets))
-        order = np.argsort(-original, kind="stable")
-        return [int(column) for column in order[: int(targets)]]
-    chosen = [_column(target, outputs, labels) for target in targets]
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
-    return chosen
-
-
-def _column(target: Any, outputs: int, labels: Labels | None) -> int:
-    """One column, by number or by name."""
-    if isinstance(target, str):
-        target = _column_of_name(target, labels)
-    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
-        raise TypeError(f"`target` must be a whole number, a name or None; got {target!r}.")
-    if target < 0:
-        raise ValueError(f"`target` must be >= 0; got {target}.")
-    if target >= outputs:
-        raise ValueError(
-            f"`target` must be < {outputs}, the number of outputs of the model; got {target}."
-        )
-    return int(target)
-
-
-def _column_of_name(name: str, labels: Labels | None) -> int:
-    """The column of that name; names that hold the word asked for are suggested."""
-    if labels is None:
-        raise ValueError(
-            f"`target` must be a number where the explainer has no `labels`; got {name!r}."
-        )
-    named = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
-    columns = [(int(column), label) for column, label in named]
-    found = [column for column, label in columns if label == name]
-    if len(found) > 1:
-        raise ValueError(f"`target` {name!r} names several outputs, {found}; give the number.")
-    if not found:
-        near = [label for _, label in columns if name.lower() in label.lower()][:5]
-        hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"`target` must be among `labels`; got {name!r}.{hint}")
-    return found[0]
-
-
-def _name(column: int, outputs: int, labels: Labels | None) -> str:
-    """What people call an output."""
-    plain = "output" if outputs == 1 else f"output {column}"
-    if labels is None:
-        return plain
-    return str(labels.get(column, plain) if isinstance(labels, Mapping) else labels[column])

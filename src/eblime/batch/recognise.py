@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
@@ -92,7 +92,8 @@ def _again(worker: Any, number: int, target: int) -> Any:
     try:
         rng = generator_of(worker.settings["seed"], number)
         scene = worker.scene(number)
-        made = worker.inquiry.explain(scene, [target], rng)
+        by_column = replace(worker.inquiry, labels=None)  # a label may be a number too
+        made = by_column.explain(scene, [target], rng)
     except Exception:
         return None
     return np.append(made[target].posterior.mean, made[target].prediction)

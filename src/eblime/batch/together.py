@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
-from eblime.inquiry import Inquiry, Plan, columns_of
+from eblime.inquiry import Inquiry, Plan
 from eblime.protocols import Scene
 from eblime.query import Asked, ModelError
 
@@ -82,7 +82,7 @@ def _answers(inquiry: Inquiry, plans: Sequence[Plan]) -> list[FloatArray]:
 def _asked(answer: FloatArray, plan: Plan, targets: Any, inquiry: Inquiry) -> Asked:
     """The share of one input."""
     original, rest = answer[0], answer[1:]
-    columns = columns_of(targets, original, inquiry.labels)
+    columns = inquiry.columns(targets, original)
     scores = np.ascontiguousarray(rest[:, columns])
     whole = (plan.requests == plan.itself).all(axis=1)
     scores[whole] = original[columns]

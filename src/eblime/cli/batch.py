@@ -32,7 +32,7 @@ from eblime.cli.options import (
     Target,
     TokensName,
     Trust,
-    parse_target,
+    parse_targets,
 )
 from eblime.cli.terminal import open_page, say
 
@@ -309,13 +309,12 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
     from eblime.cli.recipe import Recipe, inputs_of
 
     recipe = Recipe(told=told, trust_pickle=trust_pickle)
-    chosen = parse_target(told["target"])
     try:
         run = explain_many(
             recipe,
             inputs_of(recipe),
             folder,
-            targets=1 if chosen is None else [chosen],
+            targets=parse_targets(told["target"], None),
             seed=told["seed"],
             part_size=told["part_size"],
             prob=told["prob"],
