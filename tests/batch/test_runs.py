@@ -135,7 +135,7 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for words, code in (
         ("batch text lines.jsonl --model mood:score --out run", 0),
-        ("batch --resume run", 0),
+        ("batch --resume run --model mood:score", 0),
         ("report run", 0),
         ("batch --resume run --masks 9", 2),
         ("batch text", 2),

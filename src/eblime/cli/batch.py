@@ -67,6 +67,19 @@ def batch(
     resume: Annotated[
         str | None, typer.Option(help="Go on with this run; its own settings hold.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", help="With --resume: the run's model again, if it is code or a pickle."
+        ),
+    ] = None,
+    trust_run: Annotated[
+        bool,
+        typer.Option(
+            "--trust-run",
+            help="With --resume: load any model that the run names; it can run any code.",
+        ),
+    ] = False,
     engine: Engine = "local",
     workers: Workers = "auto",
     cpus_per_worker: Cpus = None,
@@ -82,6 +95,8 @@ def batch(
     Example: eblime batch image photos/ --model net.onnx --out run/
 
     Example: eblime batch --resume run/
+
+    Example: eblime batch --resume run/ --model mood:score
     """
     if context.invoked_subcommand is not None:
         given = [name for name in context.params if _by_user(context, name)]
@@ -94,11 +109,17 @@ def batch(
         raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
     from eblime.batch.place import Place
-    from eblime.cli.recipe import begun_before
+    from eblime.cli.resume import resumed_recipe
 
-    told = begun_before(read_manifest(Place.of(resume)), resume)
+    recipe = resumed_recipe(
+        read_manifest(Place.of(resume)),
+        resume,
+        model=model,
+        trust_run=trust_run,
+        trust_pickle=trust_pickle,
+    )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, resume, ways | {"retry": retry}, trust_pickle)
+    _run(recipe, resume, ways | {"retry": retry})
 
 
 @batch_app.command("image")
@@ -145,7 +166,7 @@ def batch_image(
         activation=activation,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(_begun(told, trust_pickle), out, ways)
 
 
 @batch_app.command("tabular")
@@ -197,7 +218,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(_begun(told, trust_pickle), out, ways)
 
 
 @batch_app.command("text")
@@ -235,7 +256,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(_begun(told, trust_pickle), out, ways)
 
 
 def report(
@@ -300,12 +321,20 @@ def _ways(
     }
 
 
-def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: bool) -> None:
-    """Begin a run or go on with it, and say what came of it."""
-    from eblime.batch.run import explain_many
-    from eblime.cli.recipe import Recipe, inputs_of
+def _begun(told: dict[str, Any], trust_pickle: bool) -> Any:
+    """The recipe of a run that begins here: every name in it was typed by the user."""
+    from eblime.cli.recipe import Recipe
 
-    recipe = Recipe(told=told, trust_pickle=trust_pickle)
+    return Recipe(told=told, trust_pickle=trust_pickle, import_from=told["imported_from"])
+
+
+def _run(recipe: Any, folder: str, ways: dict[str, Any]) -> None:
+    """Begin or resume a run, and print a summary."""
+    from eblime.batch.run import explain_many
+    from eblime.cli.recipe import inputs_of
+    from eblime.cli.resume import resume_command
+
+    told = recipe.told
     chosen = parse_target(told["target"])
     try:
         run = explain_many(
@@ -322,15 +351,15 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
             **ways,
         )
     except KeyboardInterrupt:
-        say(f"Interrupted. What is done is done: eblime batch --resume {folder} goes on.")
+        say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
         raise typer.Exit(130) from None
     failures = run.failures()
     failed = len(failures)
     say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
-        say(f"Most often: {failures['error'].mode()[0]}")
-        say(f"What failed, and why: {run.place / 'failures.csv'}.")
-        say(f"eblime batch --resume {folder} --retry tries them again.")
+        say(f"Most frequent error: {failures['error'].mode()[0]}")
+        say(f"All errors: {run.place / 'failures.csv'}")
+        say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
     if failed == run.settings["count"]:
         raise typer.Exit(1)
