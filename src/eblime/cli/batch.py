@@ -31,7 +31,6 @@ from eblime.cli.options import (
     Target,
     TokensName,
     Trust,
-    parse_target,
 )
 from eblime.cli.terminal import open_page, say
 
@@ -109,7 +108,7 @@ def batch(
         raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
     from eblime.batch.place import Place
-    from eblime.cli.resume import resumed_recipe
+    from eblime.cli.resume import resumed_recipe, run_recipe
 
     recipe = resumed_recipe(
         read_manifest(Place.of(resume)),
@@ -119,7 +118,7 @@ def batch(
         trust_pickle=trust_pickle,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(recipe, resume, ways | {"retry": retry})
+    run_recipe(recipe, resume, ways | {"retry": retry})
 
 
 @batch_app.command("image")
@@ -166,7 +165,7 @@ def batch_image(
         activation=activation,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(_begun(told, trust_pickle), out, ways)
+    _begin(told, out, ways, trust_pickle)
 
 
 @batch_app.command("tabular")
@@ -218,7 +217,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(_begun(told, trust_pickle), out, ways)
+    _begin(told, out, ways, trust_pickle)
 
 
 @batch_app.command("text")
@@ -256,7 +255,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(_begun(told, trust_pickle), out, ways)
+    _begin(told, out, ways, trust_pickle)
 
 
 def report(
@@ -321,48 +320,13 @@ def _ways(
     }
 
 
-def _begun(told: dict[str, Any], trust_pickle: bool) -> Any:
-    """The recipe of a run that begins here: every name in it was typed by the user."""
+def _begin(told: dict[str, Any], out: str, ways: dict[str, Any], trust_pickle: bool) -> None:
+    """Begin a run: every name in it was typed by the user."""
     from eblime.cli.recipe import Recipe
+    from eblime.cli.resume import run_recipe
 
-    return Recipe(told=told, trust_pickle=trust_pickle, import_from=told["imported_from"])
-
-
-def _run(recipe: Any, folder: str, ways: dict[str, Any]) -> None:
-    """Begin or resume a run, and print a summary."""
-    from eblime.batch.run import explain_many
-    from eblime.cli.recipe import inputs_of
-    from eblime.cli.resume import resume_command
-
-    told = recipe.told
-    chosen = parse_target(told["target"])
-    try:
-        run = explain_many(
-            recipe,
-            inputs_of(recipe),
-            folder,
-            targets=1 if chosen is None else [chosen],
-            seed=told["seed"],
-            part_size=told["part_size"],
-            prob=told["prob"],
-            keep=told["keep"],
-            about=told,
-            progress=sys.stderr.isatty(),
-            **ways,
-        )
-    except KeyboardInterrupt:
-        say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
-        raise typer.Exit(130) from None
-    failures = run.failures()
-    failed = len(failures)
-    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
-    if failed:
-        say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {run.place / 'failures.csv'}")
-        say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
-    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
-    if failed == run.settings["count"]:
-        raise typer.Exit(1)
+    recipe = Recipe(told=told, trust_pickle=trust_pickle, import_from=told["imported_from"])
+    run_recipe(recipe, out, ways)
 
 
 def _by_user(context: typer.Context, name: str) -> bool:

@@ -1,4 +1,4 @@
-"""`eblime batch --resume`: what a run's manifest may decide, and what only the user may.
+"""Begin and resume runs: what a manifest may decide, and what only the user may.
 
 A run folder may come from someone else. Its manifest names a model, and loading a Python module or
 a pickle runs code: that happens only if the user names the model again, or trusts the run.
@@ -7,14 +7,19 @@ a pickle runs code: that happens only if the user names the model again, or trus
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from eblime.batch.place import Place
-from eblime.cli.recipe import Recipe, located
+import typer
 
-__all__ = ["resume_command", "resumed_recipe"]
+from eblime.batch.place import Place
+from eblime.cli.options import parse_target
+from eblime.cli.recipe import Recipe, inputs_of, located
+from eblime.cli.terminal import say
+
+__all__ = ["resume_command", "resumed_recipe", "run_recipe"]
 
 _DATA_ONLY = (".onnx", ".skops")  # models that run no code when they are loaded without trust
 _STORES = ("abfs", "abfss", "az", "gcs", "gs", "hdfs", "memory", "s3", "s3a")
@@ -99,6 +104,41 @@ def resumed_recipe(
             "whoever made the run."
         )
     return Recipe(told=told, trust_pickle=False, import_from=None)
+
+
+def run_recipe(recipe: Recipe, folder: str, ways: dict[str, Any]) -> None:
+    """Begin or resume a run, and print a summary."""
+    from eblime.batch.run import explain_many
+
+    told = recipe.told
+    chosen = parse_target(told["target"])
+    try:
+        run = explain_many(
+            recipe,
+            inputs_of(recipe),
+            folder,
+            targets=1 if chosen is None else [chosen],
+            seed=told["seed"],
+            part_size=told["part_size"],
+            prob=told["prob"],
+            keep=told["keep"],
+            about=told,
+            progress=sys.stderr.isatty(),
+            **ways,
+        )
+    except KeyboardInterrupt:
+        say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
+        raise typer.Exit(130) from None
+    failures = run.failures()
+    failed = len(failures)
+    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
+    if failed:
+        say(f"Most frequent error: {failures['error'].mode()[0]}")
+        say(f"All errors: {run.place / 'failures.csv'}")
+        say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
+    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
+    if failed == run.settings["count"]:
+        raise typer.Exit(1)
 
 
 def resume_command(folder: str, recipe: Recipe, *options: str) -> str:
