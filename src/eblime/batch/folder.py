@@ -82,8 +82,8 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
         if known.get(name) != wanted.get(name):
             what, there, now = _difference(name, known.get(name), wanted.get(name))
             raise ValueError(
-                f"{folder} is a run with another {what!r}: {there!r} there, {now!r} now. Take "
-                "another folder, or the settings it has."
+                f"{folder} was created with {what}={there!r}; this call has {what}={now!r}. Use "
+                "another folder, or the settings of the run."
             )
 
 
