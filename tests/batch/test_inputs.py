@@ -160,7 +160,7 @@ def test_what_is_laid_down_comes_back(tmp_path, rng):
         assert found.name(1) == "1"
     with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
         Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
-    with pytest.raises(ValueError, match="nothing came"):
+    with pytest.raises(ValueError, match="the iterator was empty"):
         Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -211,12 +212,17 @@ def _walked(folder: Path, above: str, recursive: bool) -> Iterator[tuple[str, in
 
 
 def arrow() -> tuple[Any, Any]:
-    """pyarrow, or a word on where to get it."""
+    """The modules of pyarrow; versions that run code from the files they read are refused."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
+    if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
+        raise ImportError(
+            f"Runs need pyarrow 14.0.1 or later, and this is {pa.__version__}: "
+            "pip install 'eblime[batch]'."
+        )
     return pa, pq
 
 

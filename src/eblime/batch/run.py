@@ -128,8 +128,8 @@ def explain_many(
         check_manifest(folder, settings, new_inputs=retry)
         run = Run(place=folder)
         if retry:
-            done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first
-            forget_parts(folder, {number // size for number in _failed(run)})
+            done = done_parts(folder, range(-(-len(listed) // size)))
+            forget_parts(folder, [part for part, failures in done.items() if failures])
         failed = 0
         job = Job(
             explainer=explainer,
@@ -139,10 +139,10 @@ def explain_many(
             resumed=bool(part_names(folder)),
         )
         with (
-            closing(_work(do_parts, check, job, workers)) as done,
+            closing(_work(do_parts, check, job, workers)) as work,
             telling(progress, len(listed), unit="input") as tell,
         ):
-            for finished, failed in done:
+            for finished, failed in work:
                 tell(finished, failed)
                 if max_failures is not None and failed > max_failures:
                     raise RuntimeError(
@@ -168,7 +168,7 @@ def _work(
     count, size = job.settings["count"], job.settings["part_size"]
     parts = range(-(-count // size))
     done = done_parts(job.folder, parts)
-    failed = len(_failed(Run(place=job.folder)))
+    failed = sum(done.values())
     finished = sum(min(size, count - part * size) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
@@ -182,11 +182,6 @@ def _work(
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-
-
-def _failed(run: Run) -> list[int]:
-    """Inputs that failed so far; none where no part is done."""
-    return list(run.failures()["input"]) if part_names(run.place) else []
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:
