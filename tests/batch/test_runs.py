@@ -335,3 +335,18 @@ def test_other_labels_are_refused(tmp_path, finished, made):
         eblime.explain_many(explainer(["ham", "spam"]), *given, part_size=4)
     run = eblime.explain_many(explainer(("no", "yes")), *given, part_size=4)
     assert run.frame()["input"].nunique() == 8
+
+
+def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
+    """A link in a run's folder to a file of the user's leaves that file as it is."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "soft").mkdir()
+    (tmp_path / "soft" / ".lock").symlink_to(victim)
+    (tmp_path / "hard").mkdir()
+    (tmp_path / "hard" / ".lock").hardlink_to(victim)
+    with pytest.raises(PermissionError, match="it is a symbolic link"):
+        eblime.explain_many(make, ROWS[:4], tmp_path / "soft")
+    eblime.explain_many(make, ROWS[:4], tmp_path / "hard")
+
+    assert victim.read_text() == "precious"
