@@ -1,7 +1,10 @@
 """Flipped bits in the files of a run never give other numbers."""
 
+import json
 import random
+import re
 import shutil
+from contextlib import suppress
 
 import pandas as pd
 import pyarrow.parquet as pq
@@ -9,6 +12,7 @@ import pytest
 from many import ROWS
 
 import eblime
+from eblime.batch.manifest import with_checksum
 from eblime.batch.place import Place
 from eblime.batch.seal import DamagedFileError, checked, sealed
 
@@ -135,3 +139,67 @@ def test_sealed_files_are_parquet_files_for_everyone(run, finished):
     assert pd.read_parquet(path)["mean"].tolist() == wanted
     assert pq.ParquetFile(path).read_row_group(0)["mean"].to_pylist() == wanted
     assert len(sealed(path.read_bytes())) > path.stat().st_size
+
+
+def test_a_flipped_bit_of_the_manifest_is_noticed(run):
+    """No setting of a run is ever another one than was written."""
+    path, chance = run / "manifest.json", random.Random(6)
+    good, known = path.read_bytes(), json.loads(path.read_bytes())
+    for _ in range(FLIPS):
+        flip(path, chance)
+        with suppress(ValueError):
+            assert eblime.open_run(run).settings == known["settings"]  # a flip in white space
+        path.write_bytes(good)
+
+
+def wrong_manifests(manifest):
+    """Manifests with missing keys, wrong types and values, and valid checksums."""
+    wrong = (None, True, -1, 0, 1.5, float("nan"), 10**30, "x", [], ["x"], {}, {"x": 1})
+    for name in manifest:
+        yield {key: value for key, value in manifest.items() if key != name}
+        yield from ({**manifest, name: value} for value in wrong)
+    settings = manifest["settings"]
+    for name in settings:
+        fewer = {key: value for key, value in settings.items() if key != name}
+        yield {**manifest, "settings": fewer}
+        for value in wrong:
+            yield {**manifest, "settings": {**settings, name: value}}
+
+
+def test_a_bad_manifest_gives_a_clear_error(run, explainer):
+    """Whatever is wrong with it: a ValueError that names the file or the setting."""
+    path = run / "manifest.json"
+    good = path.read_bytes()
+    bad = [json.dumps(with_checksum(m)).encode() for m in wrong_manifests(json.loads(good))]
+    bad += [good[:cut] for cut in range(0, len(good) - 2, 7)]
+    bad += [b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema": 2}', b'{"a": ' * 900]
+    told = []
+    for content in bad:
+        path.write_bytes(content)
+        try:
+            eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+        except ValueError as error:
+            told.append(str(error))
+    assert [words for words in told if not re.search("manifest.json|was created with", words)] == []
+    assert len(told) > 0.9 * len(bad)  # `versions` may hold anything
+
+
+BAD_INDEX = ("", "[]", "{}", '{"chunks": 3}', '{"chunks": [1]}', "[" * 9999)
+
+
+@pytest.mark.parametrize("content", BAD_INDEX, ids=range(len(BAD_INDEX)))
+def test_a_bad_index_is_made_again(run, finished, explainer, content):
+    """The inputs come again, so that nothing is lost."""
+    (run / "inputs/index.json").write_text(content)
+    (run / "part-000001.parquet").unlink()
+    again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
+
+
+def test_a_part_with_other_columns_gives_a_clear_error(run):
+    """A file of another program, even with a checksum."""
+    path = run / "part-000001.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["mean"]), path)
+    path.write_bytes(sealed(path.read_bytes()))
+    with pytest.raises(ValueError, match="does not have the columns of a part"):
+        eblime.open_run(run).frame()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from eblime.batch.manifest import with_checksum
 from eblime.cli.app import main
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -44,7 +45,7 @@ def edit(run, **changes):
     path = run / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["settings"]["about"] |= changes
-    path.write_text(json.dumps(manifest))
+    path.write_text(json.dumps(with_checksum(manifest)))
     (run / "part-000001.parquet").unlink()
 
 
@@ -170,3 +171,17 @@ def test_the_command_that_resumes_is_told(run, monkeypatch, capsys):
     assert command(f"{words} run2") == 130
     told = capsys.readouterr().out
     assert "eblime batch --resume run2 --model mood_of_mine:score" in told
+
+
+def test_the_exit_code_says_that_inputs_failed(run, capsys):
+    """Also where all of them did; `--help` says which code it is."""
+    lines = run.parent / "lines.jsonl"
+    words = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
+    lines.write_text('"a good day"\n""\n')
+    assert command(f"{words} some") == 3
+    assert "1 explained, 1 failed" in capsys.readouterr().out
+    lines.write_text('""\n')
+    assert command(f"{words} none") == 3
+    for page in ("batch", "batch text", "batch image", "batch tabular"):
+        command(f"{page} --help")
+        assert "3: some inputs failed" in " ".join(capsys.readouterr().out.split()), page
