@@ -138,6 +138,14 @@ def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster
         time.sleep(0.3 if row["id"] < 4 else 0.0)
         return row
 
+    columns = [lambda rows: rows[:, 0], lambda rows: rows[:, 1]]
+    first, second = (eblime.TabularExplainer(model, ROWS, n_masks=20) for model in columns)
+    finished = ROWS[:4], tmp_path / "finished"
+    eblime.explain_many(first, *finished)
+    eblime.explain_many(first, *finished, engine="ray")
+    with pytest.raises(ValueError, match="was created with another model"):
+        eblime.explain_many(second, *finished, engine="ray")
+
     dataset = cluster.data.range(12, override_num_blocks=6).map(late)
     assert [value for _, value in _of_ray(dataset)] == list(range(12))
     with pytest.raises(ValueError, match="too few for 2 workers"):
@@ -236,7 +244,7 @@ def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
     eblime.explain_many(*given, part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
     monkeypatch.setenv("EBLIME_TEST_SHIFT", "0.1")
-    with pytest.raises((ValueError, RuntimeError), match="is a run with another model"):
+    with pytest.raises((ValueError, RuntimeError), match="was created with another model"):
         eblime.explain_many(*given, part_size=4, workers=workers)
     monkeypatch.delenv("EBLIME_TEST_SHIFT")
     run = eblime.explain_many(*given, part_size=4, workers=workers)
@@ -254,7 +262,7 @@ def test_a_model_that_changed_for_some_inputs_is_recognised(tmp_path):
     eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
     good["score"] = 0.7
-    with pytest.raises(ValueError, match="is a run with another model"):
+    with pytest.raises(ValueError, match="was created with another model"):
         eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
 
 
@@ -262,7 +270,10 @@ def test_what_a_function_makes_is_recognised(tmp_path, monkeypatch):
     """Its settings and its background, which the function's name does not say."""
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
-    for name, words in (("MASKS", "another 'n_masks': 60 there, 61 now"), ("ROWS", "'background'")):
+    for name, words in (
+        ("MASKS", "created with n_masks=60; this call has n_masks=61"),
+        ("ROWS", "created with background="),
+    ):
         monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:50]}[name])
         with pytest.raises(ValueError, match=words):
             eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
@@ -348,7 +359,7 @@ def test_a_file_that_was_mended_is_tried_again(tmp_path):
     run = eblime.explain_many(explainer, folder, tmp_path / "r")
     assert run.failures()["name"].tolist() == ["b.txt"]
     (folder / "b.txt").write_text("another good day")
-    with pytest.raises(ValueError, match="another 'inputs'"):
+    with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(explainer, folder, tmp_path / "r")
     run = eblime.explain_many(explainer, folder, tmp_path / "r", retry=True)
 

@@ -1,7 +1,9 @@
 """The page as text: safe whatever the names, small, and true."""
 
 import dataclasses
+import errno
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -201,3 +203,23 @@ def test_the_script_of_the_page_is_untouched_by_names():
     page = renamed(EXPLAINED, SCRIPT).to_html()
 
     assert page.count("</script>") == 2
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A disk that is full leaves the page that was there; a link is written through."""
+    path, link = tmp_path / "page.html", tmp_path / "link.html"
+    path.write_text("the last one")
+    link.symlink_to(path)
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        EXPLAINED.to_html(link)
+    monkeypatch.undo()
+    assert path.read_text() == "the last one"
+    assert {entry.name for entry in tmp_path.iterdir()} == {"page.html", "link.html"}
+    page = EXPLAINED.to_html(link)
+    assert link.is_symlink()
+    assert path.read_text(encoding="utf8") == page

@@ -18,9 +18,9 @@ from typing import Any
 
 from eblime._threads import limit_threads
 from eblime.batch.local import TRIES, Workers, check_travels
-from eblime.batch.work import Job, Worker
+from eblime.batch.work import Job, Worker, check_finished
 
-__all__ = ["run_on_ray"]
+__all__ = ["check_on_ray", "run_on_ray"]
 
 _ROOM = 0.8  # of the cores: a pool that claims them all leaves none to read with, and hangs
 
@@ -139,3 +139,26 @@ def _ray() -> Any:
                 raise
             ray.init(include_dashboard=False, **quiet)
     return ray
+
+
+def check_on_ray(job: Job, cpus: float | None = None, gpus: float | None = None) -> None:
+    """Do what `check_finished` does on the cluster, whose nodes can load the model."""
+    check_travels(job.explainer)
+    ray = _ray()
+    sent = ray.put(ray.cloudpickle.dumps(job))
+    task = ray.remote(num_cpus=0 if cpus is None else cpus, num_gpus=gpus or 0)(_checked)
+    problem = ray.get(task.remote([sent], list(sys.path)))
+    if problem:
+        raise ValueError(problem)
+
+
+def _checked(sent: Sequence[Any], path: list[str]) -> str:
+    """Why an explainer is not the one of a finished run, or nothing."""
+    import ray
+
+    sys.path += [entry for entry in path if entry not in sys.path]
+    try:
+        check_finished(pickle.loads(ray.get(sent[0])))
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return ""

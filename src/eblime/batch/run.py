@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -24,7 +24,7 @@ from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.recognise import description
 from eblime.batch.results import Run
-from eblime.batch.work import Explainer, Job, check_explainer
+from eblime.batch.work import Explainer, Job, check_explainer, check_finished
 
 __all__ = ["explain_many"]
 
@@ -53,6 +53,9 @@ def explain_many(
     progress: Progress = False,
 ) -> Run:
     """Explain many inputs into a folder; called again, it does what is not done yet.
+
+    Other settings, inputs or labels, or a model with other predictions, are refused, also if the
+    run is finished.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def explain_many(
     """
     check_explainer(explainer)
     check_choice("engine", engine, ENGINES)
-    do_parts = _engine(engine, cpus_per_worker, gpus_per_worker)
+    do_parts, check = _engine(engine, cpus_per_worker, gpus_per_worker)
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     if workers != "auto":
@@ -125,8 +128,8 @@ def explain_many(
         check_manifest(folder, settings, new_inputs=retry)
         run = Run(place=folder)
         if retry:
-            done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first
-            forget_parts(folder, {number // size for number in _failed(run)})
+            done = done_parts(folder, range(-(-len(listed) // size)))
+            forget_parts(folder, [part for part, failures in done.items() if failures])
         failed = 0
         job = Job(
             explainer=explainer,
@@ -136,10 +139,10 @@ def explain_many(
             resumed=bool(part_names(folder)),
         )
         with (
-            closing(_work(do_parts, job, workers)) as done,
+            closing(_work(do_parts, check, job, workers)) as work,
             telling(progress, len(listed), unit="input") as tell,
         ):
-            for finished, failed in done:
+            for finished, failed in work:
                 tell(finished, failed)
                 if max_failures is not None and failed > max_failures:
                     raise RuntimeError(
@@ -155,15 +158,22 @@ def explain_many(
     return run
 
 
-def _work(engine: Any, job: Job, workers: Workers) -> Generator[tuple[int, int]]:
-    """Do the parts that are not done, and tell how many inputs are, and how many failed."""
+def _work(
+    engine: Any, check: Callable[[Job], None], job: Job, workers: Workers
+) -> Generator[tuple[int, int]]:
+    """Do the parts that are missing; yields how many inputs are done, and how many failed.
+
+    If none is missing, `check` refuses a model that is not the one of the run.
+    """
     count, size = job.settings["count"], job.settings["part_size"]
     parts = range(-(-count // size))
     done = done_parts(job.folder, parts)
-    failed = len(_failed(Run(place=job.folder)))
+    failed = sum(done.values())
     finished = sum(min(size, count - part * size) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
+    if not todo:
+        check(job)
     with closing(engine(job, todo, workers)) as told:
         for part, lost in told:
             failed += lost
@@ -172,11 +182,6 @@ def _work(engine: Any, job: Job, workers: Workers) -> Generator[tuple[int, int]]
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-
-
-def _failed(run: Run) -> list[int]:
-    """Inputs that failed so far; none where no part is done."""
-    return list(run.failures()["input"]) if part_names(run.place) else []
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:
@@ -213,14 +218,17 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
 
 
-def _engine(name: str, cpus: float | None, gpus: float | None) -> Any:
-    """The function that does parts."""
+def _engine(name: str, cpus: float | None, gpus: float | None) -> tuple[Any, Callable[[Job], None]]:
+    """The functions that do parts, and that check the model of a finished run."""
     if name == "local":
         if cpus is not None or gpus is not None:
             raise ValueError("`cpus_per_worker` and `gpus_per_worker` are for engine='ray'.")
-        return run_local
+        return run_local, check_finished
     from functools import partial
 
-    from eblime.batch.on_ray import run_on_ray
+    from eblime.batch.on_ray import check_on_ray, run_on_ray
 
-    return partial(run_on_ray, cpus=cpus, gpus=gpus)
+    return (
+        partial(run_on_ray, cpus=cpus, gpus=gpus),
+        partial(check_on_ray, cpus=cpus, gpus=gpus),
+    )

@@ -24,7 +24,15 @@ from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
 from eblime.storage import packed
 
-__all__ = ["Explainer", "Job", "Worker", "check_explainer", "made_explainer", "on_gpu"]
+__all__ = [
+    "Explainer",
+    "Job",
+    "Worker",
+    "check_explainer",
+    "check_finished",
+    "made_explainer",
+    "on_gpu",
+]
 
 Explainer = ImageExplainer | TabularExplainer | TextExplainer
 Result = list[Explanation] | Exception
@@ -217,6 +225,11 @@ class Worker:
             except Exception as error:
                 found[number] = error
         return found
+
+
+def check_finished(job: Job) -> None:
+    """Refuse an explainer or a model that is not the one that a finished run was created with."""
+    recognise(Worker.begin(replace(job, resumed=False)), explain=False)
 
 
 def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:

@@ -32,7 +32,6 @@ from eblime.cli.options import (
     Target,
     TokensName,
     Trust,
-    parse_targets,
 )
 from eblime.cli.terminal import open_page, say
 
@@ -68,6 +67,19 @@ def batch(
     resume: Annotated[
         str | None, typer.Option(help="Go on with this run; its own settings hold.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", help="With --resume: the run's model again, if it is code or a pickle."
+        ),
+    ] = None,
+    trust_run: Annotated[
+        bool,
+        typer.Option(
+            "--trust-run",
+            help="With --resume: load any model that the run names; it can run any code.",
+        ),
+    ] = False,
     engine: Engine = "local",
     workers: Workers = "auto",
     cpus_per_worker: Cpus = None,
@@ -83,6 +95,8 @@ def batch(
     Example: eblime batch image photos/ --model net.onnx --out run/
 
     Example: eblime batch --resume run/
+
+    Example: eblime batch --resume run/ --model mood:score
     """
     if context.invoked_subcommand is not None:
         given = [name for name in context.params if _by_user(context, name)]
@@ -95,11 +109,17 @@ def batch(
         raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
     from eblime.batch.place import Place
-    from eblime.cli.recipe import begun_before
+    from eblime.cli.resume import resumed_recipe, run_recipe
 
-    told = begun_before(read_manifest(Place.of(resume)), resume)
+    recipe = resumed_recipe(
+        read_manifest(Place.of(resume)),
+        resume,
+        model=model,
+        trust_run=trust_run,
+        trust_pickle=trust_pickle,
+    )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, resume, ways | {"retry": retry}, trust_pickle)
+    run_recipe(recipe, resume, ways | {"retry": retry})
 
 
 @batch_app.command("image")
@@ -148,7 +168,7 @@ def batch_image(
         output_name=output_name,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways, trust_pickle)
 
 
 @batch_app.command("tabular")
@@ -200,7 +220,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways, trust_pickle)
 
 
 @batch_app.command("text")
@@ -238,7 +258,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways, trust_pickle)
 
 
 def report(
@@ -303,39 +323,13 @@ def _ways(
     }
 
 
-def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: bool) -> None:
-    """Begin a run or go on with it, and say what came of it."""
-    from eblime.batch.run import explain_many
-    from eblime.cli.recipe import Recipe, inputs_of
+def _begin(told: dict[str, Any], out: str, ways: dict[str, Any], trust_pickle: bool) -> None:
+    """Begin a run: every name in it was typed by the user."""
+    from eblime.cli.recipe import Recipe
+    from eblime.cli.resume import run_recipe
 
-    recipe = Recipe(told=told, trust_pickle=trust_pickle)
-    try:
-        run = explain_many(
-            recipe,
-            inputs_of(recipe),
-            folder,
-            targets=parse_targets(told["target"], None),
-            seed=told["seed"],
-            part_size=told["part_size"],
-            prob=told["prob"],
-            keep=told["keep"],
-            about=told,
-            progress=sys.stderr.isatty(),
-            **ways,
-        )
-    except KeyboardInterrupt:
-        say(f"Interrupted. What is done is done: eblime batch --resume {folder} goes on.")
-        raise typer.Exit(130) from None
-    failures = run.failures()
-    failed = len(failures)
-    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
-    if failed:
-        say(f"Most often: {failures['error'].mode()[0]}")
-        say(f"What failed, and why: {run.place / 'failures.csv'}.")
-        say(f"eblime batch --resume {folder} --retry tries them again.")
-    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
-    if failed == run.settings["count"]:
-        raise typer.Exit(1)
+    recipe = Recipe(told=told, trust_pickle=trust_pickle, import_from=told["imported_from"])
+    run_recipe(recipe, out, ways)
 
 
 def _by_user(context: typer.Context, name: str) -> bool:
