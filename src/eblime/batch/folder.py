@@ -1,8 +1,8 @@
 """A run is a folder: what is asked for, and one Parquet file for each part that is done.
 
 `manifest.json` says everything that decides a number. A part is written under another name, synced
-and renamed: it is there whole, or not at all. What a crash leaves under other names is swept away
-when the run goes on.
+and renamed: it is there whole, or not at all. What a crash leaves under other names is removed at
+the end of a call, or at the beginning of the next.
 """
 
 from __future__ import annotations
@@ -27,12 +27,20 @@ __all__ = [
     "part_names",
     "read_manifest",
     "read_part",
+    "remove_temporary",
     "write_part",
 ]
 
 SCHEMA = 1
 _ABOUT = b"eblime.explainer"
-_OURS = ("manifest.json", "failures.csv", "part-*.parquet", "explanations/*.eblime", "inputs/*")
+_OURS = (
+    "manifest.json",
+    "in-progress.json",
+    "failures.csv",
+    "part-*.parquet",
+    "explanations/*.eblime",
+    "inputs/*",
+)
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -59,7 +67,7 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
     A run of which no part is done yet may become another; `new_inputs` may be others, as many.
     """
     wanted = json.loads(json.dumps(dict(settings)))
-    folder.sweep(_OURS)
+    remove_temporary(folder)
     begun = part_names(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
@@ -85,6 +93,11 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
                 f"{folder} is a run with another {what!r}: {there!r} there, {now!r} now. Take "
                 "another folder, or the settings it has."
             )
+
+
+def remove_temporary(folder: Place) -> None:
+    """Remove temporary files that processes left when they were killed while writing."""
+    folder.sweep(_OURS)
 
 
 def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:
