@@ -105,21 +105,6 @@ def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-@pytest.fixture
-def cluster(monkeypatch):
-    """A Ray cluster on this machine, stopped afterwards; drivers find it by its address."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    command = [sys.executable, "-m", "ray.scripts.scripts"]
-    head = ["start", "--head", "--port=6399", "--num-cpus=2", "--include-dashboard=false"]
-    subprocess.run(command + head, capture_output=True, check=True)
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6399")
-    yield ray
-    ray.shutdown()
-    subprocess.run([*command, "stop", "--force"], capture_output=True, check=False)
-
-
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster):
     """Actors write what processes write; actors and drivers killed at random times lose nothing."""

@@ -14,6 +14,7 @@ from many import ROWS, make, make_growing, make_killed_while_writing, make_poiso
 
 import eblime
 from eblime.batch import pool
+from eblime.cli.app import main
 
 HERE = Path(__file__).parent
 
@@ -94,10 +95,10 @@ def test_a_crash_of_the_driver_is_got_past(tmp_path, wanted, poison, maker, cras
     assert "crashed" in errors[5]
 
 
-@pytest.mark.parametrize(("workers", "together"), [(1, True), (2, False)])
-def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together):
+@pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 58])])
+def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed):
     """Within shared calls and without; the other inputs of the part keep their numbers."""
-    poison(input_5="hang", input_58="hang")
+    poison(**{f"input_{number}": "hang" for number in failed})
     run = eblime.explain_many(
         make_poisoned,
         ROWS,
@@ -105,11 +106,11 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together):
         part_size=4,
         workers=workers,
         together=together,
-        timeout=3,
+        timeout=6,
     )
-    errors = check_others(run, wanted, [5, 58])
+    errors = check_others(run, wanted, failed)
 
-    assert "TimeoutError: This input was not explained within the timeout of 3 s." in errors[5]
+    assert "TimeoutError: This input was not explained within the timeout of 6 s." in errors[5]
 
 
 def test_a_long_time_without_hangs_changes_nothing(tmp_path, wanted):
@@ -136,6 +137,31 @@ def test_a_timeout_needs_an_explainer_for_other_processes(tmp_path):
         eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
 
 
+def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
+    """It names the option where it is wrong, and lists the input that hangs."""
+    (tmp_path / "mood.py").write_text(
+        "import time\n"
+        "def score(texts):\n"
+        "    if 'a stuck day' in texts:\n"
+        "        time.sleep(1000)\n"
+        "    return ['good' in text for text in texts]\n"
+    )
+    (tmp_path / "lines.jsonl").write_text('"a good day"\n"a stuck day"\n"another day"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    told = "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
+    with pytest.raises(SystemExit) as ended:
+        main(told.format(0).split())
+    assert ended.value.code != 0
+    assert "--timeout must be a number of seconds > 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(told.format(6).split())
+
+    run = eblime.open_run(tmp_path / "run")
+    assert run.failures()["input"].tolist() == [1]
+    assert run.frame()["input"].unique().tolist() == [0, 2]
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read in /proc")
 @pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 5)])
 def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, processes):
@@ -152,7 +178,7 @@ def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, pr
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_no_explainer_behind(tmp_path, wanted, number):
-    """Neither in the temporary folder nor in processes; the run goes on later."""
+    """Nothing stays in the temporary folder, and the run goes on later."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     driver = subprocess.Popen(
@@ -199,3 +225,22 @@ def test_a_worker_that_cannot_start_is_reported(tmp_path):
 
     assert run.returncode == 1
     assert "Worker processes died 3 times while they started" in run.stderr
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, request):
+    """As the local engine does; and what killed workers leave is removed at the end."""
+    poison(input_5="segfault", input_6="sys.exit", input_40="hang")
+    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
+    request.getfixturevalue("cluster")  # its workers see the environment of its start
+    ray = {"part_size": 4, "engine": "ray", "workers": 2}
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", timeout=15, **ray)
+    errors = check_others(run, wanted, [5, 6, 40])
+    assert "crashed (signal SIGSEGV) on this input" in errors[5]
+    assert "sys.exit(3)" in errors[6]
+    assert "timeout of 15 s" in errors[40]
+
+    run = eblime.explain_many(make_killed_while_writing, ROWS, tmp_path / "k", **ray)
+    assert (tmp_path / "flag").exists()
+    assert not list((tmp_path / "k").glob(".*.tmp"))
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)

@@ -29,6 +29,7 @@ from eblime.cli.options import (
     SegmentationName,
     Size,
     Target,
+    Timeout,
     TokensName,
     Trust,
     parse_target,
@@ -72,6 +73,7 @@ def batch(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: try what failed again.")
     ] = False,
@@ -98,7 +100,7 @@ def batch(
 
     told = begun_before(read_manifest(Place.of(resume)), resume)
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, resume, ways | {"retry": retry}, trust_pickle)
+    _run(told, resume, ways | {"timeout": timeout, "retry": retry}, trust_pickle)
 
 
 @batch_app.command("image")
@@ -124,6 +126,7 @@ def batch_image(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain the photos of a folder and of the folders in it, by superpixels.
@@ -145,7 +148,7 @@ def batch_image(
         activation=activation,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("tabular")
@@ -175,6 +178,7 @@ def batch_tabular(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain every row of a .csv, .tsv or .parquet file, of .jsonl objects, or .parquet files.
@@ -197,7 +201,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("text")
@@ -219,6 +223,7 @@ def batch_text(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain .txt files of a folder, lines of a .jsonl file, or the column "text" of a table.
@@ -235,7 +240,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _run(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 def report(
