@@ -83,6 +83,24 @@ def test_a_ctrl_c_is_no_failure(tmp_path):
     assert not list((tmp_path / "r").glob("in-progress*"))
 
 
+def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
+    """A scheduler's SIGTERM that a script turns into `sys.exit` is no failure of the input."""
+
+    def terminated(rows):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return rows[:, 0]
+
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+    try:
+        with pytest.raises(SystemExit):
+            eblime.explain_many(
+                eblime.TabularExplainer(terminated, ROWS, n_masks=60), ROWS, tmp_path / "r"
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not list((tmp_path / "r").glob("part-*"))
+
+
 @pytest.mark.parametrize(("maker", "crashes"), [("make_poisoned", 1), ("make_unpicklable", 2)])
 def test_a_crash_of_the_driver_is_got_past(tmp_path, wanted, poison, maker, crashes):
     """The next call does the part in a worker; without one, the driver finds the input alone."""

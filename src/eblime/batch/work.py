@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -224,9 +226,9 @@ class Worker:
                     made, rng, start = plan.result()
                     asked = inquiry.ask(made, self.settings["targets"])
                     future = pool.submit(inquiry.conclude, made, asked, rng, rng, start)
-                except KeyboardInterrupt:
-                    raise
                 except BaseException as error:
+                    if _of_the_user(error):
+                        raise
                     future = Future()
                     future.set_exception(error)
                 found.append((number, future))
@@ -260,10 +262,19 @@ def _attempt(call: Callable[..., Any], *args: Any) -> Any:
     """What a call returns, or what it raises: a model that calls `sys.exit` has failed, too."""
     try:
         return call(*args)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
+        if _of_the_user(error):
+            raise
         return error
+
+
+def _of_the_user(error: BaseException) -> bool:
+    """Whether an error ends the whole call: Ctrl-C, or an exit by a signal handler."""
+    if isinstance(error, (Exception, KeyboardInterrupt)):
+        return isinstance(error, KeyboardInterrupt)
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:
