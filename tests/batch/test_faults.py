@@ -54,8 +54,10 @@ def killed_driver(out, workers, engine, seconds):
 
 
 def killed_worker(out, engine, seconds, word, *, child):
-    """Begin a run, kill one of its workers after so many seconds, and let the driver finish."""
+    """Begin a run, kill one of its workers some seconds after it started; the driver finishes."""
     driver = begun(out, 2, engine)
+    while driver.poll() is None and not processes(word, driver.pid if child else None):
+        time.sleep(0.05)
     time.sleep(seconds)
     there = processes(word, driver.pid if child else None)
     if there:
@@ -84,7 +86,7 @@ def test_workers_killed_at_any_moment_are_replaced(tmp_path, wanted):
     chance, hit = random.Random(3), 0
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
-        hit += killed_worker(out, "local", chance.uniform(0.6, 2.2), "spawn_main", child=True)
+        hit += killed_worker(out, "local", chance.uniform(0.0, 2.0), "spawn_main", child=True)
 
         run = eblime.open_run(out)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -103,28 +105,13 @@ def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-@pytest.fixture
-def cluster(monkeypatch):
-    """A Ray cluster on this machine, stopped afterwards; drivers find it by its address."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    command = [sys.executable, "-m", "ray.scripts.scripts"]
-    head = ["start", "--head", "--port=6399", "--num-cpus=2", "--include-dashboard=false"]
-    subprocess.run(command + head, capture_output=True, check=True)
-    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:6399")
-    yield ray
-    ray.shutdown()
-    subprocess.run([*command, "stop", "--force"], capture_output=True, check=False)
-
-
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster):
     """Actors write what processes write; actors and drivers killed at random times lose nothing."""
     chance, hit = random.Random(0), 0
     for attempt in range(max(1, TRIES // 2)):
         out = tmp_path / f"w{attempt}"
-        hit += killed_worker(out, "ray", chance.uniform(4, 7), "ray::MapWorker", child=False)
+        hit += killed_worker(out, "ray", chance.uniform(0, 3), "ray::MapWorker", child=False)
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
 
         out = tmp_path / f"d{attempt}"

@@ -1,8 +1,9 @@
 """A run is a folder: its settings, and one Parquet file for each part that is done.
 
 `manifest.json` has everything that decides a number. A part is written under another name, synced
-and renamed: it is there whole, or not at all. What a crash leaves under other names is removed when
-the run is resumed. Every part has a checksum, which is verified whenever the part is read.
+and renamed: it is there whole, or not at all. What a crash leaves under other names is removed at
+the end of a call, or at the beginning of the next. Every part has a checksum, which is verified
+whenever the part is read.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "read_manifest",
     "read_part",
     "read_table",
+    "remove_temporary",
     "write_part",
 ]
 
@@ -39,7 +41,14 @@ SCHEMA = 2  # since 2 every part has a checksum
 Result = TypeVar("Result")
 _READERS = 8  # parts read at a time
 _ABOUT = b"eblime.explainer"
-_OURS = ("manifest.json", "failures.csv", "part-*.parquet", "explanations/*.eblime", "inputs/*")
+_OURS = (
+    "manifest.json",
+    "in-progress.json",
+    "failures.csv",
+    "part-*.parquet",
+    "explanations/*.eblime",
+    "inputs/*",
+)
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -66,7 +75,7 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
     A run of which no part is done yet may become another; `new_inputs` may be others, as many.
     """
     wanted = json.loads(json.dumps(dict(settings)))
-    folder.sweep(_OURS)
+    remove_temporary(folder)
     begun = part_names(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
@@ -92,6 +101,11 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
                 f"{folder} was created with {what}={there!r}; this call has {what}={now!r}. Use "
                 "another folder, or the settings of the run."
             )
+
+
+def remove_temporary(folder: Place) -> None:
+    """Remove temporary files that processes left when they were killed while writing."""
+    folder.sweep(_OURS)
 
 
 def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:

@@ -18,7 +18,9 @@ from eblime.batch.folder import (
     missing_parts,
     part_names,
     read_manifest,
+    remove_temporary,
 )
+from eblime.batch.here import remove_marker
 from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
@@ -48,6 +50,7 @@ def explain_many(
     keep: bool = False,
     together: bool = True,
     max_failures: int | None = None,
+    timeout: float | None = None,
     retry: bool = False,
     about: str | Mapping[str, Any] | None = None,
     progress: Progress = False,
@@ -92,6 +95,10 @@ def explain_many(
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures
         Stop when more inputs than that have failed, also in earlier calls; None goes on.
+    timeout
+        Seconds for one input; one that takes longer is recorded as failed. Inputs that share model
+        calls get that time together; where it is too short they are done one by one. Needs worker
+        processes: with a timeout, `workers=1` is one beside this process. None waits for ever.
     retry
         Do parts with failures again, where what made them fail may have gone; files that were
         broken may be others then.
@@ -109,6 +116,8 @@ def explain_many(
         check_count("workers", workers)
     if part_size is not None:
         check_count("part_size", part_size)
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < np.inf):
+        raise ValueError(f"`timeout` must be a number of seconds > 0, or None; got {timeout!r}.")
     settings = {
         "explainer": _described(explainer),
         "targets": _plain_targets(targets),
@@ -137,6 +146,7 @@ def explain_many(
             settings=settings,
             folder=folder,
             resumed=bool(part_names(folder)),
+            timeout=timeout,
         )
         with (
             closing(_work(do_parts, check, job, workers)) as work,
@@ -174,14 +184,18 @@ def _work(
     todo = [part for part in parts if part not in done]
     if not todo:
         check(job)
-    with closing(engine(job, todo, workers)) as told:
-        for part, lost in told:
-            failed += lost
-            finished += min(size, count - part * size)
-            yield finished, failed
+    try:
+        with closing(engine(job, todo, workers)) as told:
+            for part, lost in told:
+                failed += lost
+                finished += min(size, count - part * size)
+                yield finished, failed
+    finally:  # a worker that was killed may have left a file
+        remove_temporary(job.folder)
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
+    remove_marker(job.folder)
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:

@@ -30,6 +30,7 @@ from eblime.cli.options import (
     SegmentationName,
     Size,
     Target,
+    Timeout,
     TokensName,
     Trust,
 )
@@ -85,6 +86,7 @@ def batch(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: try what failed again.")
     ] = False,
@@ -119,7 +121,7 @@ def batch(
         trust_pickle=trust_pickle,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    run_recipe(recipe, resume, ways | {"retry": retry})
+    run_recipe(recipe, resume, ways | {"timeout": timeout, "retry": retry})
 
 
 @batch_app.command("image")
@@ -146,6 +148,7 @@ def batch_image(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain the photos of a folder and of the folders in it, by superpixels.
@@ -168,7 +171,7 @@ def batch_image(
         output_name=output_name,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _begin(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("tabular")
@@ -198,6 +201,7 @@ def batch_tabular(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain every row of a .csv, .tsv or .parquet file, of .jsonl objects, or .parquet files.
@@ -220,7 +224,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _begin(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("text")
@@ -242,6 +246,7 @@ def batch_text(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain .txt files of a folder, lines of a .jsonl file, or the column "text" of a table.
@@ -258,7 +263,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _begin(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 def report(

@@ -33,6 +33,7 @@ __all__ = [
     "Size",
     "Target",
     "Targets",
+    "Timeout",
     "TokensName",
     "Top",
     "Trust",
@@ -89,6 +90,21 @@ Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
 Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+
+
+def _seconds(value: float | None) -> float | None:
+    """A time limit, checked."""
+    if value is not None and not 0 < value < float("inf"):
+        raise ValueError(f"--timeout must be a number of seconds > 0; got {value:g}.")
+    return value
+
+
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        callback=_seconds, help="Seconds for one input; one that takes longer is a failure."
+    ),
+]
 Trust = Annotated[
     bool,
     typer.Option(help="Read pickle and joblib models, which can run any code."),
