@@ -148,7 +148,8 @@ class TextExplainer:
     hide
         What stands for a hidden token, such as "[MASK]"; nothing by default.
     most
-        A text of more features than that is cut into sentences instead, with a warning.
+        A text of more features than that is cut into sentences instead, or into chunks of about 20
+        tokens where it has no usable sentences, with a warning.
     n_masks, design, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the design and the kernel are lime's for texts.
 

@@ -15,7 +15,7 @@ from eblime._checks import check_choice
 from eblime._text import printable
 from eblime._types import FloatArray, RNGLike
 from eblime.core.posterior import Posterior
-from eblime.methods.regression import as_method
+from eblime.methods.regression import as_method, fit_answers
 from eblime.protocols import Method, Scene
 
 if TYPE_CHECKING:
@@ -49,7 +49,14 @@ class Explanation:
         """The same answers through another method, with no further model call."""
         chosen = as_method(method)
         generator = np.random.default_rng(rng)
-        fitted = chosen.fit(generator, self.masks, self.scores[:, None], self.weights)
+        fitted = fit_answers(
+            generator,
+            chosen,
+            self.masks,
+            self.scores[:, None],
+            self.weights,
+            exhaustive=self.exhaustive,
+        )
         provenance = {**self.provenance, "method": repr(chosen)}
         return dataclasses.replace(self, posterior=fitted[0], provenance=provenance)
 
