@@ -14,7 +14,7 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._threads import available_cores
-from eblime.batch.folder import COLUMNS, write_part
+from eblime.batch.folder import COLUMNS, DETAILS, write_part
 from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.place import Place
 from eblime.batch.recognise import description, recognise
@@ -253,3 +253,6 @@ def _add_rows(
     rows["mean"] += post.mean.tolist()
     for column in ("sd", "low", "high", "prob_positive"):
         rows[column] += spread[column].tolist() if spread else [None] * count
+    details = explanation.details()
+    for column in DETAILS:
+        rows[column] += details.get(column, [None] * count)

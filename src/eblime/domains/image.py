@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from eblime._types import FloatArray
 from eblime.domains.hiding import Hide, hidden_version
@@ -38,6 +39,25 @@ class ImageScene:
     def features(self) -> list[str]:
         """`superpixel 0` and so on."""
         return [f"superpixel {j}" for j in range(self.n_features)]
+
+    def details(self) -> dict[str, list[Any]]:
+        """Centroid, bounding box and area of each superpixel, in pixels.
+
+        As in scikit-image, `bottom` and `right` are one beyond the last row and column.
+        """
+        flat, (height, width) = self.labels.ravel(), self.labels.shape
+        area = np.bincount(flat)
+        rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+        boxes = ndimage.find_objects(self.labels + 1)
+        return {
+            "centroid_row": (np.bincount(flat, weights=rows) / area).tolist(),
+            "centroid_column": (np.bincount(flat, weights=columns) / area).tolist(),
+            "top": [box[0].start for box in boxes],
+            "left": [box[1].start for box in boxes],
+            "bottom": [box[0].stop for box in boxes],
+            "right": [box[1].stop for box in boxes],
+            "area": area.tolist(),
+        }
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n images."""

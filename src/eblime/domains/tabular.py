@@ -55,6 +55,14 @@ class TableScene:
         """Number of features, p."""
         return len(self.features)
 
+    def details(self) -> dict[str, list[str]]:
+        """The column of each feature, the row's value and its bin."""
+        return {
+            "column": list(self.columns),
+            "value": list(self.values),
+            "bin": list(self.features),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSource:
