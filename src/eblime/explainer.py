@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from eblime._checks import check_choice
 from eblime._types import RNGLike
 from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, ImageScene, read_image
+from eblime.domains.image import Channels, ImageScene, read_image, warn_unscaled
 from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.domains.text import TextScene, Tokens, read_text
 from eblime.explainer_table import TabularExplainer
@@ -101,7 +101,8 @@ class ImageExplainer:
         Parameters
         ----------
         image
-            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file.
+            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
+            images and files are rotated as their EXIF data says, and become grey or RGB.
         target
             Column number of the model's output, or its label as a string; None is the highest. A
             number that is one output's column and another output's label is refused.
@@ -127,9 +128,12 @@ class ImageExplainer:
 
     def scene(self, image: Any) -> ImageScene:
         """An image, read and cut."""
-        return read_image(
+        found = read_image(
             image, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
+        if getattr(self.model, "scales_uint8", False):
+            warn_unscaled(found.shown, type(self.model).__name__)
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -149,7 +153,8 @@ class TextExplainer:
     hide
         What stands for a hidden token, such as "[MASK]"; nothing by default.
     most
-        A text of more features than that is cut into sentences instead, with a warning.
+        A text of more features than that is cut into sentences instead, or into chunks of about 20
+        tokens where it has no usable sentences, with a warning.
     n_masks, design, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the design and the kernel are lime's for texts.
 

@@ -13,10 +13,10 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._text import printable
-from eblime._types import FloatArray, RNGLike
+from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.core.posterior import Posterior
-from eblime.methods.regression import as_method
-from eblime.protocols import Method, Scene
+from eblime.methods.regression import as_method, fit_answers
+from eblime.protocols import Composite, Described, Method, Scene
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,11 +45,52 @@ class Explanation:
         """Names of the features."""
         return self.scene.features
 
+    @property
+    def segments(self) -> IntArray:
+        """The superpixel of each pixel, (H, W), numbered 0 .. p - 1; for images only."""
+        if not isinstance(self.scene, Composite):
+            raise AttributeError(
+                "`segments` needs an explanation of an image; this one is of a "
+                f"{type(self.scene).__name__}."
+            )
+        found = self.scene.labels.view()
+        found.flags.writeable = False
+        return found
+
+    def heatmap(self, of: str = "mean") -> FloatArray:
+        """The importance of each pixel's superpixel, (H, W); for images only.
+
+        Parameters
+        ----------
+        of
+            "mean": the posterior mean; "sd": its standard deviation.
+        """
+        check_choice("of", of, ("mean", "sd"))
+        values = self.posterior.mean if of == "mean" else self.posterior.sd
+        return np.asarray(values[self.segments])
+
+    def details(self) -> dict[str, list[Any]]:
+        """What is known of each feature besides its name, one entry per feature.
+
+        For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
+        pixels; for tables `column`, `value` and `bin`; for texts nothing.
+        """
+        if not isinstance(self.scene, Described):
+            return {}
+        return {name: list(values) for name, values in self.scene.details().items()}
+
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
         """The same answers through another method, with no further model call."""
         chosen = as_method(method)
         generator = np.random.default_rng(rng)
-        fitted = chosen.fit(generator, self.masks, self.scores[:, None], self.weights)
+        fitted = fit_answers(
+            generator,
+            chosen,
+            self.masks,
+            self.scores[:, None],
+            self.weights,
+            exhaustive=self.exhaustive,
+        )
         provenance = {**self.provenance, "method": repr(chosen)}
         return dataclasses.replace(self, posterior=fitted[0], provenance=provenance)
 
@@ -58,7 +99,7 @@ class Explanation:
         return self.posterior.table(list(self.features), prob, top)
 
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
-        """One row a feature: feature, mean, sd, low, high, prob_positive, top_k."""
+        """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`."""
         try:
             import pandas as pd
         except ImportError as error:
@@ -68,10 +109,10 @@ class Explanation:
         if not post.has_spread:  # a point estimate has nothing to say about the rest
             nothing = np.full(post.n_features, np.nan)
             names = ("sd", "low", "high", "prob_positive", "top_k")
-            return pd.DataFrame(columns | dict.fromkeys(names, nothing))
+            return pd.DataFrame(columns | dict.fromkeys(names, nothing) | self.details())
         columns |= post.columns(prob)
         columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns | self.details())
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.

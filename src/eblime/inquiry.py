@@ -19,7 +19,7 @@ from eblime.core.spectrum import effective_size
 from eblime.designs.masks import DESIGNS, as_design, is_exhaustive
 from eblime.explanation import Explanation
 from eblime.kernels import as_kernel
-from eblime.methods.regression import as_method
+from eblime.methods.regression import as_method, fit_answers
 from eblime.models.adapt import as_model, has_ranked_outputs
 from eblime.protocols import Design, Kernel, Method, Scene, Source
 from eblime.query import Asked, Progress, ask, scorer_of
@@ -101,7 +101,9 @@ class Inquiry:
         masks, weights, original = plan.masks, plan.weights, asked.original
         method = as_method(self.method)
         with few_threads(0 if self.steady else masks.size * masks.shape[1]):
-            posteriors = method.fit(generator, masks, asked.scores, weights)
+            posteriors = fit_answers(
+                generator, method, masks, asked.scores, weights, exhaustive=plan.exhaustive
+            )
         provenance: dict[str, Any] = {
             "method": repr(method),
             "input": dict(self.about),
@@ -129,7 +131,7 @@ class Inquiry:
                 masks=masks,
                 scores=scores,
                 weights=weights,
-                exhaustive=plan.fixed and is_exhaustive(masks),
+                exhaustive=plan.exhaustive,
                 provenance=provenance,
             )
             for column, scores, posterior in zip(
@@ -152,18 +154,20 @@ class Inquiry:
                 requests=np.arange(len(masks), dtype=np.float64)[:, None],
                 itself=-1.0,
                 weights=self._weights(masks + (1 - drawn.origin)),
-                fixed=False,
+                exhaustive=False,
             )
         assert self.design is not None
         masks = _designed(as_design(self.design, n, p)(rng, n, p), p)
+        every = is_exhaustive(masks)
+        often = max(1.0, n / len(masks)) if every else 1.0  # draws that a mask stands for
         return Plan(
             asked=scene,
             kept=scene,
             masks=masks,
             requests=masks,
             itself=1.0,
-            weights=self._weights(masks),
-            fixed=True,
+            weights=often * self._weights(masks),
+            exhaustive=every,
         )
 
     def _weights(self, closeness: FloatArray) -> FloatArray:
@@ -191,7 +195,7 @@ class Plan:
     requests: FloatArray  # (N, .) as `asked` knows them
     itself: float  # entries of the request for the input itself
     weights: FloatArray  # (N,) how much each counts
-    fixed: bool  # a mask decides the input, with no chance in it
+    exhaustive: bool  # every mask is asked once, and decides its input: no chance is left
 
 
 def inquiry_of(explainer: Any) -> Inquiry:

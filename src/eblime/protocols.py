@@ -7,7 +7,7 @@ x --domain--> Scene --Design--> masks --render--> Model --> scores
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Composite",
+    "Described",
     "Design",
     "Drawn",
     "Kernel",
@@ -47,6 +48,15 @@ class Scene(Protocol):
     @property
     def features(self) -> Sequence[str]:
         """A name for each feature, as people read it."""
+        ...
+
+
+@runtime_checkable
+class Described(Scene, Protocol):
+    """A scene that knows more of its features than their names."""
+
+    def details(self) -> Mapping[str, Sequence[Any]]:
+        """Columns of a table with one entry per feature: where it is, or the value it has."""
         ...
 
 

@@ -35,6 +35,25 @@ def test_an_input_is_explained_as_by_itself(wanted):
     assert rows["feature"].tolist() == list(alone.scene.columns)
 
 
+def test_runs_hold_what_is_known_of_features(tmp_path, wanted, rng):
+    """The row's value and its bin; where a superpixel is; null for other kinds of inputs."""
+    alone = make().explain(ROWS[7]).to_frame()
+    rows = wanted[wanted["input"] == 7]
+    assert rows["value"].tolist() == alone["value"].tolist()
+    assert rows["bin"].tolist() == alone["bin"].tolist()
+    assert rows["area"].isna().all()
+
+    images = rng.random((2, 8, 10))
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch.mean(axis=(1, 2)), segmentation="grid", hide=0.0, n_masks=100
+    )
+    run = eblime.explain_many(explainer, images, tmp_path / "r", workers=1).frame()
+    frame = explainer.explain(images[1]).to_frame()
+    names = ["centroid_row", "centroid_column", "top", "left", "bottom", "right", "area"]
+    np.testing.assert_array_equal(run.loc[run["input"] == 1, names], frame[names])
+    assert run["value"].isna().all()
+
+
 def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
     """Each is recorded with its error; too many stop the run."""
     rows = [list(row) for row in ROWS[:10]]

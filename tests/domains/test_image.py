@@ -1,10 +1,18 @@
+import io
+import struct
+import warnings
+import zlib
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 from skimage import data
 
+import eblime
 from eblime.domains.image import read_image
+from eblime.domains.photo import open_photo, read_photo
 from eblime.domains.segmentation import SEGMENTATIONS, segment
 
 
@@ -233,6 +241,12 @@ REFUSED = [
         ValueError,
         r"must have the image's shape \(60, 80, 3\)",
     ),
+    (
+        photo() / 255,
+        {"hide": (124, 116, 104)},
+        ValueError,
+        r"lie between 0 and 1; got 104 to 124. Divide a colour of 0 to 255 by 255",
+    ),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
     (np.zeros((30, 40, 35)), {}, ValueError, r"does not say where its channels are"),
 ]
@@ -260,3 +274,130 @@ def test_mean_of_constant_superpixels_is_harmless():
     scene = read_image(image, segmentation="grid", hide="mean")
 
     assert_allclose(scene.hidden[:5], 5)
+
+
+def turned(image, kind):
+    """A photo whose EXIF data says that the camera was held on its side, as a file in memory."""
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    file = io.BytesIO()
+    image.save(file, kind, exif=exif)
+    file.seek(0)
+    return file
+
+
+def test_pil_images_are_turned_upright():
+    """As files are: the rotation in the EXIF data is applied."""
+    wanted = np.rot90(photo(), -1)
+
+    with Image.open(turned(Image.fromarray(photo()), "PNG")) as opened:
+        assert_array_equal(read_image(opened, segmentation="grid", hide=0).shown, wanted)
+        assert_array_equal(read_photo(opened), wanted)
+    file = turned(Image.fromarray(photo()), "PNG")
+    assert_array_equal(read_image(file, segmentation="grid", hide=0).shown, wanted)
+
+
+@pytest.mark.parametrize("kind", ["TIFF", "GIF"])
+def test_photos_of_several_pages_are_refused(tmp_path, kind):
+    """By every reader, with advice that works."""
+    pages = [Image.fromarray(photo()), Image.fromarray(255 - photo())]
+    path = tmp_path / f"pages.{kind.lower()}"
+    pages[0].save(path, save_all=True, append_images=pages[1:])
+
+    for read in (open_photo, read_photo):
+        with pytest.raises(ValueError, match=r"pages.* must have one page; got 2"):
+            read(path)
+    with Image.open(path) as opened:
+        with pytest.raises(ValueError, match="one page; got 2"):
+            read_image(opened, segmentation="grid", hide=0)
+        opened.seek(1)
+        assert read_image(opened.copy(), segmentation="grid", hide=0).n_features == 49
+
+
+def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
+    """TIFF files and photos of phones hold previews."""
+    path = tmp_path / "preview.tif"
+    preview = Image.fromarray(photo()[::2, ::2])
+    preview.encoderinfo = {"tiffinfo": {254: 1}}
+    Image.fromarray(photo()).save(path, save_all=True, append_images=[preview])
+    both = io.BytesIO()
+    Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
+
+    assert_array_equal(read_photo(path), photo())
+    assert open_photo(both).size == (80, 60)
+
+
+def deep_png(pixels):
+    """A PNG file of 16 bits per channel, which Pillow cannot write."""
+    height, width = pixels.shape[:2]
+    rows = b"".join(b"\0" + row.astype(">u2").tobytes() for row in pixels)
+
+    def chunk(kind, content):
+        check = struct.pack(">I", zlib.crc32(kind + content))
+        return struct.pack(">I", len(content)) + kind + content + check
+
+    head = struct.pack(">IIBBBBB", width, height, 16, 2, 0, 0, 0)
+    parts = chunk(b"IHDR", head), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")
+    return io.BytesIO(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
+def test_colours_of_16_bits_come_with_a_warning(tmp_path):
+    """Pillow keeps the upper 8; grey images keep all 16 and need no warning."""
+    deep = photo().astype(np.uint16) * 257
+    with pytest.warns(UserWarning, match="has 16 bits per channel and is read with 8"):
+        found = read_image(deep_png(deep), segmentation="grid", hide=0)
+    assert_array_equal(found.shown, photo())
+    Image.fromarray(deep[..., 0]).save(tmp_path / "grey.png")
+
+    grey = read_image(tmp_path / "grey.png", segmentation="grid", hide=0)
+
+    assert_array_equal(grey.shown, deep[..., 0])
+
+
+def test_files_that_are_no_photos_are_named(tmp_path):
+    """Missing ones stay missing; others cannot be read."""
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no image")
+
+    with pytest.raises(ValueError, match=r"broken.png' is not an image"):
+        read_image(broken, segmentation="grid", hide=0)
+    with pytest.raises(FileNotFoundError):
+        read_image(tmp_path / "missing.png", segmentation="grid", hide=0)
+
+
+class Scaling:
+    """A model that divides uint8 images by 255, as `TorchModel` and `OnnxModel` do."""
+
+    scales_uint8 = True
+
+    def __call__(self, batch):
+        """Mean of each image."""
+        return batch.mean(axis=(1, 2, 3))
+
+
+def test_floats_up_to_255_come_with_a_warning():
+    """For models that scale uint8 alone; a function may want them."""
+    floats = photo().astype(np.float32)
+    explainer = eblime.ImageExplainer(Scaling(), segmentation="grid", n_masks=60)
+    with pytest.warns(UserWarning, match=r"image of float32 has numbers from 0 to 255"):
+        explainer.explain(floats)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for fine in (photo(), floats / 255, (floats - 120) / 60):
+            explainer.explain(fine)
+        eblime.ImageExplainer(lambda b: b.mean((1, 2, 3)), segmentation="grid", n_masks=60).explain(
+            floats
+        )
+
+
+def test_networks_say_that_they_scale():
+    """The adapters have what the warning looks for."""
+    torch = pytest.importorskip("torch")
+
+    def graph(kind):
+        return SimpleNamespace(get_inputs=lambda: [SimpleNamespace(type=kind)])
+
+    assert eblime.TorchModel(torch.nn.Identity()).scales_uint8
+    assert eblime.OnnxModel(session=graph("tensor(float)")).scales_uint8
+    assert not eblime.OnnxModel(session=graph("tensor(uint8)")).scales_uint8

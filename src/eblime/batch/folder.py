@@ -23,6 +23,7 @@ from eblime.batch.seal import DamagedFileError, checked, sealed
 
 __all__ = [
     "COLUMNS",
+    "DETAILS",
     "SCHEMA",
     "check_manifest",
     "done_parts",
@@ -49,6 +50,17 @@ _OURS = (
     "explanations/*.eblime",
     "inputs/*",
 )
+DETAILS = {  # what an explanation says of its features; null where it is of another kind of input
+    "value": "string",
+    "bin": "string",
+    "centroid_row": "float64",
+    "centroid_column": "float64",
+    "top": "int64",
+    "left": "int64",
+    "bottom": "int64",
+    "right": "int64",
+    "area": "int64",
+}
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -65,6 +77,7 @@ COLUMNS = (
     ("r2", "float64"),
     ("ess", "float64"),
     ("n_masks", "int64"),
+    *DETAILS.items(),
     ("error", "string"),
 )
 

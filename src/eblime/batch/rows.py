@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eblime._text import printable
-from eblime.batch.folder import COLUMNS
+from eblime.batch.folder import COLUMNS, DETAILS
 from eblime.explanation import Explanation
 
 __all__ = ["Rows", "explained_rows", "failure_rows", "failures_in", "joined_rows"]
@@ -71,4 +71,7 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
     rows["mean"] = post.mean.tolist()
     for column in ("sd", "low", "high", "prob_positive"):
         rows[column] = spread[column].tolist() if spread else [None] * count
+    details = explanation.details()
+    for column in DETAILS:
+        rows[column] = list(details.get(column, [None] * count))
     return rows

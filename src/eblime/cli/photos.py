@@ -1,17 +1,14 @@
-"""Photos as the command line reads them: one file or a folder, cut to what the network takes."""
+"""Photos on the command line: which files, what size a model takes, and the image options."""
 
 from __future__ import annotations
 
 import ast
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from eblime.domains.photo import PHOTO_ENDINGS
 
-from eblime.domains.image import PHOTO_ENDINGS
-
-__all__ = ["find_photos", "parse_hide", "parse_segmentation", "photo_size", "read_photo"]
+__all__ = ["find_photos", "parse_hide", "parse_segmentation", "photo_size"]
 
 
 def find_photos(path: Path) -> list[Path]:
@@ -44,26 +41,6 @@ def photo_size(model: Any, size: int | None) -> tuple[int, int, int] | None:
     return None
 
 
-def read_photo(
-    source: Path | BinaryIO, size: tuple[int, int, int] | None, name: str | None = None
-) -> NDArray[np.uint8]:
-    """The photo upright, in colour or grey, its middle scaled to the size where one is given."""
-    from PIL import Image, ImageOps, UnidentifiedImageError
-
-    try:
-        with Image.open(source) as opened:
-            upright = ImageOps.exif_transpose(opened)
-            upright.load()
-    except UnidentifiedImageError as error:
-        raise ValueError(f"{name or str(source)!r} is not a picture that can be read.") from error
-    except (OSError, SyntaxError, Image.DecompressionBombError) as error:
-        raise ValueError(f"{name or str(source)!r} cannot be read: {error}.") from error
-    image = _eight_bits(upright).convert("L" if size is not None and size[2] == 1 else "RGB")
-    if size is not None:
-        image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BICUBIC)
-    return np.asarray(image)
-
-
 def _flat_size(shape: list[Any]) -> tuple[int, int, int] | None:
     """What a graph of grey pictures, (n, H, W), or of rows of pixels, (n, H x W), takes."""
     if len(shape) == 3 and all(isinstance(length, int) for length in shape[1:]):
@@ -74,23 +51,6 @@ def _flat_size(shape: list[Any]) -> tuple[int, int, int] | None:
             if channels * side * side == shape[1]:
                 return side, side, channels
     return None
-
-
-def _eight_bits(image: Any) -> Any:
-    """A picture of 8 bits a channel: deep ones scaled, transparent ones on white."""
-    from PIL import Image
-
-    if image.mode.startswith("I") or image.mode == "F":
-        deep = np.asarray(image).astype(np.float64)
-        low, high = (0.0, 65535.0) if image.mode.startswith("I") else (deep.min(), deep.max())
-        if deep.min() < low or deep.max() > high:
-            low, high = deep.min(), deep.max()
-        scaled = 255 * (deep - low) / max(high - low, 1e-300)
-        return Image.fromarray(np.round(scaled).astype(np.uint8))
-    if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-        clear = image.convert("RGBA")
-        return Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
-    return image
 
 
 def parse_segmentation(words: str) -> Any:

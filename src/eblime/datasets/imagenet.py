@@ -76,10 +76,11 @@ def photo_set(name: str) -> list[Photo]:
 
 def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
     """A photo as the network was trained: the middle of it, its shorter side at 256."""
-    from PIL import Image, ImageOps
+    from PIL import Image
 
-    with Image.open(path) as opened:
-        upright = ImageOps.exif_transpose(opened).convert("RGB")
+    from eblime.domains.photo import open_photo
+
+    upright = open_photo(path).convert("RGB")
     short = min(upright.size)
     scale = 256 * size // 224 / short
     wide = [max(size, round(side * scale)) for side in upright.size]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,70 +14,119 @@ from scipy import special
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
 from eblime.domains.frames import as_number, is_missing
+from eblime.domains.numerals import edge_text, exact_text, short_text
 
-__all__ = ["BINS", "Column", "cut_category", "cut_number", "short", "within_bins"]
+__all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
 
 BINS = ("quartile", "decile", "entropy")
 _PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
+
+_DAY = 86400e9  # nanoseconds
 
 BinSpec = str | Sequence[float] | Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """One column of the background, cut into bins; missing values have a bin of their own, -1."""
+    """One column of the background, cut into bins; missing values have a bin of their own, -1.
+
+    Numbers are cut at `edges`. Categories, and numbers that are the same in every row, have one bin
+    per value: `places`.
+    """
 
     name: str
     codes: IntArray  # (n,) bin of each row of the background
     numbers: FloatArray | None  # (n,) its numbers, None for categories
-    edges: FloatArray | None  # bins of numbers: up to and including each edge, as in lime
-    places: Mapping[Any, int] | None  # category -> bin
+    edges: FloatArray | None  # (k,) a bin goes up to its edge and includes it, as in lime
+    places: Mapping[Any, int] | None  # value -> bin
+    lowest: FloatArray  # (bins,) least number of each bin, NaN for an empty one
+    highest: FloatArray  # (bins,) and greatest
     times: bool = False  # numbers are nanoseconds
-    alone: Mapping[int, float] = field(default_factory=dict)  # bin -> the one number it holds
+    whole: bool = False  # numbers are whole numbers, or whole days
 
     def code(self, value: Any) -> int:
-        """The bin of another value; -2 for a category that the background does not have."""
+        """The bin of another value: -1 if it is missing, -2 if no bin has it."""
         if is_missing(value):
             return -1
         if self.edges is not None:
             return bisect_left(self.edges, as_number(value))
         assert self.places is not None
-        return self.places.get(_plain(value), -2)
+        return self.places.get(self._key(value), -2)
+
+    def same(self, values: Sequence[Any] | NDArray[Any], own: Any) -> NDArray[np.bool_]:
+        """Whether each of some values shares the bin of the row's own value, (n,)."""
+        place = self.code(own)
+        found = np.array([self.code(value) for value in values]) == place
+        if place == -2:  # not in the background: a level of its own
+            key = self._key(own)
+            found &= [not is_missing(value) and self._key(value) == key for value in values]
+        return np.asarray(found)
 
     def label(self, value: Any) -> str:
         """What people call the bin of a value, such as `30 < age <= 45` or `job = cook`."""
         if is_missing(value):
             return f"{self.name} is missing"
-        if self.edges is None:
+        if self.numbers is None:
             return f"{self.name} = {_plain(value)}"
-        place, own = self.code(value), as_number(value)
-        if self.alone.get(place) == own:
-            return f"{self.name} = {self._written(own)}"
-        low = self._written(self.edges[place - 1]) if place > 0 else None
-        high = self._written(self.edges[place]) if place < len(self.edges) else None
+        own, place = as_number(value), self.code(value)
+        if self.edges is None or self._is_alone(place, own):
+            return f"{self.name} = {self._value(own)}"
+        low = self._edge(place - 1, own) if place > 0 else None
+        high = self._edge(place, own) if place < len(self.edges) else None
         if low is None:
             return f"{self.name} <= {high}"
         return f"{self.name} > {low}" if high is None else f"{low} < {self.name} <= {high}"
 
-    def _written(self, number: float) -> str:
-        """A number or a day as people read it."""
-        if not self.times:
-            return short(number)
-        day, _, hour = str(np.datetime64(int(number), "ns"))[:16].partition("T")
-        return day if hour == "00:00" else f"{day} {hour}"
+    def _key(self, value: Any) -> Any:
+        """A value as `places` has it."""
+        return _plain(value) if self.numbers is None else as_number(value)
+
+    def _is_alone(self, place: int, own: float) -> bool:
+        """Whether a bin of the background holds this number and no other."""
+        return bool(self.lowest[place] == own == self.highest[place])
+
+    def _value(self, own: float) -> str:
+        """A number in digits that no other number of the background has."""
+        if self.times:
+            return exact_text(own, times=True)
+        text = short_text(own)
+        gaps = np.abs(np.concatenate([self.lowest, self.highest]) - own)
+        nearest = np.fmin.reduce(gaps[gaps > 0], initial=np.inf)
+        return text if abs(float(text) - own) < nearest / 2 else exact_text(own)
+
+    def _edge(self, place: int, own: float) -> str:
+        """An edge in digits that put the background's numbers and the row's own on their sides."""
+        assert self.edges is not None
+        edge = float(self.edges[place])
+        below = np.append(self.highest[: place + 1], own if own <= edge else np.nan)
+        above = np.append(self.lowest[place + 1 :], own if own > edge else np.nan)
+        low = np.fmax.reduce(below, initial=-np.inf)
+        high = np.fmin.reduce(above, initial=np.inf)
+        return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
 
 
 def cut_category(name: str, values: NDArray[Any]) -> Column:
     """A column of categories, numbered in the order they come."""
     places: dict[Any, int] = {}
-    try:
-        codes = [-1 if is_missing(v) else places.setdefault(_plain(v), len(places)) for v in values]
-    except TypeError as error:
-        raise TypeError(
-            f"Column {name!r} must hold numbers, strings or booleans; got {values[0]!r:.60}."
-        ) from error
+    codes = np.empty(len(values), dtype=np.intp)
+    for row, value in enumerate(values):
+        try:
+            missing = is_missing(value)
+            codes[row] = -1 if missing else places.setdefault(_plain(value), len(places))
+        except TypeError as error:
+            raise TypeError(
+                f"Column {name!r} must hold one number, string or boolean in each row; got "
+                f"{value!r:.60} in row {row}. Split it into columns of their own."
+            ) from error
+    none = np.empty(0)
     return Column(
-        name=name, codes=np.array(codes, dtype=np.intp), numbers=None, edges=None, places=places
+        name=name,
+        codes=codes,
+        numbers=None,
+        edges=None,
+        places=places,
+        lowest=none,
+        highest=none,
     )
 
 
@@ -89,35 +138,55 @@ def cut_number(
     *,
     times: bool = False,
 ) -> Column:
-    """A column of numbers, cut at percentiles, by a tree that separates the labels, or as told."""
+    """A column of numbers, cut at percentiles, by a tree that separates the labels, or as given.
+
+    A column that is the same in every row is not cut: a row has its number, or another.
+    """
     known = values[~np.isnan(values)]
-    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
-    if known.size == 0:
-        edges = np.empty(0)
-    elif isinstance(spec, str):
-        check_choice("bins", spec, BINS)
-        if spec == "entropy":
-            edges = _entropy_edges(known, _labels_of(values, labels))
-        else:
-            edges = np.percentile(known, _PERCENTILES[spec])
-            ends = known.min(), known.max()
-            if np.isin(known, ends).all():  # two values: a bin each, however rare one of them is
-                edges = np.array(ends[:1])
-    else:
-        edges = np.asarray(spec, dtype=np.float64)
-        if edges.ndim != 1 or not np.isfinite(edges).all():
-            raise ValueError(f"`bins` of {name!r} must be a list of finite edges; got {spec!r}.")
-    edges = np.unique(edges)
+    if known.size == 0 or (known[0] == known).all():
+        return Column(
+            name=name,
+            codes=np.where(np.isnan(values), -1, 0),
+            numbers=values,
+            edges=None,
+            places={float(number): 0 for number in known[:1]},
+            lowest=known[:1],
+            highest=known[:1],
+            times=times,
+        )
+    edges = np.unique(_edges(name, values, bins, labels))
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
+    unit = _DAY if times else 1.0
+    lowest, highest = _ends(values, codes, len(edges) + 1)
     return Column(
         name=name,
         codes=codes,
         numbers=values,
         edges=edges,
         places=None,
+        lowest=lowest,
+        highest=highest,
         times=times,
-        alone=_alone(values, codes),
+        whole=bool((known % unit == 0).all()),
     )
+
+
+def _edges(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | None) -> FloatArray:
+    """Where a column of numbers is cut."""
+    known = values[~np.isnan(values)]
+    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
+    if not isinstance(spec, str):
+        edges = np.asarray(spec, dtype=np.float64)
+        if edges.ndim != 1 or not np.isfinite(edges).all():
+            raise ValueError(f"`bins` of {name!r} must be a list of finite edges; got {spec!r}.")
+        return edges
+    check_choice("bins", spec, BINS)
+    if spec == "entropy":
+        return _entropy_edges(known, _labels_of(values, labels))
+    ends = known.min(), known.max()
+    if np.isin(known, ends).all():  # two values: a bin each, however rare one of them is
+        return np.array(ends[:1])
+    return np.asarray(np.percentile(known, _PERCENTILES[spec]))
 
 
 def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> FloatArray:
@@ -139,25 +208,13 @@ def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> Fl
     return np.where(codes < 0, np.nan, np.clip(drawn, low[codes], high[codes]))
 
 
-def short(value: Any) -> str:
-    """A number in the few digits people read."""
-    number = float(value)
-    if number == round(number) and abs(number) < 1e7:
-        return str(round(number))
-    return f"{number:.4g}"
-
-
-def _alone(values: FloatArray, codes: IntArray) -> dict[int, float]:
-    """Bins that hold one number only, and that number."""
-    order = np.argsort(codes, kind="stable")
-    places, starts = np.unique(codes[order], return_index=True)
-    low = np.minimum.reduceat(values[order], starts)
-    high = np.maximum.reduceat(values[order], starts)
-    return {
-        int(place): float(number)
-        for place, number, most in zip(places, low, high, strict=True)
-        if number == most
-    }
+def _ends(values: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """The least and the greatest number of each bin, NaN for an empty one."""
+    lowest, highest = np.full(count, np.nan), np.full(count, np.nan)
+    known = codes >= 0
+    np.fmin.at(lowest, codes[known], values[known])
+    np.fmax.at(highest, codes[known], values[known])
+    return lowest, highest
 
 
 def _labels_of(values: FloatArray, labels: NDArray[Any] | None) -> NDArray[Any]:

@@ -22,7 +22,8 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
     """The image, (H, W, C), with everything hidden: same shape and dtype.
 
     `hide` is "mean" (of each superpixel), "blur", a number or a colour (the paper: 0), a background
-    of the image's shape, or a function from the image to one.
+    of the image's shape, or a function from the image to one. Colours have the image's range: a
+    float image in [0, 1] needs 0.5, not 128.
     """
     if isinstance(hide, str):
         check_choice("hide", hide, HIDES)
@@ -91,4 +92,10 @@ def _like(image: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
         cast = np.asarray(values, dtype=image.dtype)
     if not np.isfinite(cast).all():
         raise ValueError(f"`hide` must fit an image of {image.dtype}; it has larger numbers.")
+    low, high = cast.min(), cast.max()
+    if (low < -1 or high > 2) and image.min() >= 0 and image.max() <= 1:
+        raise ValueError(
+            "`hide` must fit the image, whose numbers lie between 0 and 1; got "
+            f"{low:g} to {high:g}. Divide a colour of 0 to 255 by 255."
+        )
     return cast

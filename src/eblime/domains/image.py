@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from eblime._types import FloatArray
 from eblime.domains.hiding import Hide, hidden_version
+from eblime.domains.photo import is_photo, open_photo
 from eblime.domains.segmentation import Segmentation, segment
 from eblime.domains.stencil import Stencil, cut_stencil
 
-__all__ = ["PHOTO_ENDINGS", "ImageScene", "as_pixels", "read_image"]
-
-PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+__all__ = ["ImageScene", "as_pixels", "read_image", "warn_unscaled"]
 
 Channels = Literal["auto", "first", "last"]
 
@@ -39,6 +39,25 @@ class ImageScene:
     def features(self) -> list[str]:
         """`superpixel 0` and so on."""
         return [f"superpixel {j}" for j in range(self.n_features)]
+
+    def details(self) -> dict[str, list[Any]]:
+        """Centroid, bounding box and area of each superpixel, in pixels.
+
+        As in scikit-image, `bottom` and `right` are one beyond the last row and column.
+        """
+        flat, (height, width) = self.labels.ravel(), self.labels.shape
+        area = np.bincount(flat)
+        rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+        boxes = ndimage.find_objects(self.labels + 1)
+        return {
+            "centroid_row": (np.bincount(flat, weights=rows) / area).tolist(),
+            "centroid_column": (np.bincount(flat, weights=columns) / area).tolist(),
+            "top": [box[0].start for box in boxes],
+            "left": [box[1].start for box in boxes],
+            "bottom": [box[0].stop for box in boxes],
+            "right": [box[1].stop for box in boxes],
+            "area": area.tolist(),
+        }
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n images."""
@@ -103,21 +122,8 @@ def read_image(
 
 
 def as_pixels(image: Any) -> NDArray[Any]:
-    """The image as an array of numbers; files, by their path or open, and PIL images are read."""
-    if isinstance(image, (str, os.PathLike)) or hasattr(image, "read"):
-        from PIL import Image, ImageOps
-
-        with Image.open(image) as opened:
-            upright = ImageOps.exif_transpose(opened)
-            grey = upright.mode in ("L", "I", "I;16", "F", "1")
-            if "A" in upright.getbands() or "transparency" in upright.info:
-                upright = upright.convert("RGBA")
-                white = Image.new("RGBA", upright.size, "white")
-                upright = Image.alpha_composite(white, upright)
-            return np.asarray(upright if grey else upright.convert("RGB"))
-    if hasattr(image, "convert") and getattr(image, "mode", None) in ("P", "PA", "CMYK"):
-        image = image.convert("RGB")  # a PIL image whose numbers are no colours
-    pixels = np.asarray(image)
+    """The pixels of a path, an open file, a PIL image or an array, checked."""
+    pixels = np.asarray(open_photo(image) if is_photo(image) else image)
     if pixels.dtype == object or pixels.dtype.kind not in "buif":
         raise TypeError(
             "`image` must be an array of whole numbers or floats, a PIL image or a path; got "
@@ -134,6 +140,23 @@ def as_pixels(image: Any) -> NDArray[Any]:
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
         raise ValueError(f"`image` must be finite; got {pixels[bad]} at {bad}.")
     return pixels
+
+
+def warn_unscaled(pixels: NDArray[Any], model: str) -> None:
+    """Warn about pixels that look like 0 to 255 although `model` takes 0 to 1.
+
+    Models that divide uint8 images by 255 take all others as they are.
+    """
+    if pixels.dtype == np.uint8 or pixels.dtype == bool:
+        return
+    low, high = pixels.min(), pixels.max()
+    if low >= 0 and high > 2:  # standardised images have negative numbers
+        warnings.warn(
+            f"{model} divides uint8 images by 255 and takes others as they are; this image of "
+            f"{pixels.dtype} has numbers from {low:g} to {high:g}. If the network expects 0 to 1, "
+            "pass the image as uint8 or divide it by its greatest possible number.",
+            stacklevel=5,
+        )
 
 
 def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:

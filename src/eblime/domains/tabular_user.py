@@ -71,8 +71,7 @@ def draw_by_user(
         inside = np.ones(n + 1, dtype=bool)
         for c in feature.columns:
             column = background.columns[c]
-            codes = [column.code(value) for value in joined.column(c)[0][itself:]]
-            inside &= np.array(codes) == column.code(row[c])
+            inside &= column.same(joined.column(c)[0][itself:], row[c])
         masks[:, j] = inside
         if continuous and feature.scale is not None:
             mean, sd = feature.scale

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime._checks import check_choice, check_masks, check_scores, check_weights
-from eblime._types import RNGLike
+from eblime._types import FloatArray, RNGLike
 from eblime.core.posterior import Posterior
+from eblime.core.spectrum import effective_size
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
 from eblime.methods.lime import LIME
 from eblime.protocols import Method
 
-__all__ = ["METHODS", "as_method", "fit", "fit_targets"]
+__all__ = ["METHODS", "as_method", "fit", "fit_answers", "fit_targets"]
+
+_REPEATS = 5_000  # of the two masks that one feature has
 
 METHODS: dict[str, Method] = {
     "eblime": EBLIME(),
@@ -34,6 +39,31 @@ def as_method(method: str | Method) -> Method:
             f"`method` must be one of {known} or an object such as EBLIME(); got {method!r}."
         )
     return method
+
+
+def fit_answers(
+    rng: np.random.Generator,
+    method: Method,
+    masks: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    *,
+    exhaustive: bool,
+) -> tuple[Posterior, ...]:
+    """Fit every target, shape (N, T); `exhaustive` says that every mask was asked, each once.
+
+    Notes
+    -----
+    With one feature and both its masks, a line goes through both answers whatever their weights:
+    there is no sampling error and no lack of fit. Two rows leave no degree of freedom to see this,
+    and the prior would decide. So both are repeated, as often as lime draws them, at one weight.
+    """
+    if not exhaustive or masks.shape[1] > 1:
+        return method.fit(rng, masks, scores, weights)
+    often = np.tile(masks, (_REPEATS, 1)), np.tile(scores, (_REPEATS, 1))
+    fitted = method.fit(rng, *often, np.ones(len(masks) * _REPEATS))
+    n, ess = len(masks), effective_size(weights)
+    return tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
 
 
 def fit(

@@ -98,6 +98,11 @@ class OnnxModel:
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         return cls(session=onnxruntime.InferenceSession(path, options), **settings)
 
+    @property
+    def scales_uint8(self) -> bool:
+        """Images of uint8 are divided by 255, others are not; a graph that takes uint8 gets it."""
+        return bool(self.session.get_inputs()[0].type != "tensor(uint8)")
+
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         entry = self.session.get_inputs()[0]

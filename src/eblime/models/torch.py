@@ -64,6 +64,11 @@ class TorchModel:
             kind = type(self.module).__name__
             raise TypeError(f"`module` must be a torch.nn.Module; got {kind}.")
 
+    @property
+    def scales_uint8(self) -> bool:
+        """Images of uint8 are divided by 255, others are not."""
+        return True
+
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])

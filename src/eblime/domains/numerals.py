@@ -1,0 +1,102 @@
+"""Numbers and dates as people read them: as few digits as keep a statement true."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+__all__ = ["edge_text", "exact_text", "short_text"]
+
+_FEW = 4  # digits that a label has at least, if the number has as many
+_ALL = 17  # digits that tell any two floats apart
+_LONG = 12  # signs of a number that need not be rounded for people
+_LARGE, _SMALL = 1e15, 1e-4  # beyond these, exponents are easier to read
+_TIME_UNITS = ("m", "s", "ms", "us", "ns")
+
+
+def edge_text(
+    edge: float, low: float, high: float, *, whole: bool = False, times: bool = False
+) -> str:
+    """Write the edge of a bin, so that `low <= text < high` and the text is as short as possible.
+
+    Parameters
+    ----------
+    edge
+        The edge; a value `<= edge` lies below it.
+    low, high
+        The values nearest to the edge: `low <= edge < high`.
+    whole
+        All values are whole numbers (or, for times, whole days): so is the text, where possible.
+    times
+        The numbers are nanoseconds since 1970.
+
+    Examples
+    --------
+    >>> edge_text(1365.5, 1365, 1366), edge_text(1365.5, 1365, 1366, whole=True)
+    ('1365.5', '1365')
+    >>> edge_text(13.6775, 13.67, 13.68), edge_text(13.6775, 13.6, 13.7)
+    ('13.678', '13.68')
+    """
+    candidates = _dates(edge, whole) if times else _decimals(edge, whole)
+    for text, number in candidates:
+        if low <= number < high:
+            return text
+    return exact_text(edge, times=times)
+
+
+def exact_text(number: float, *, times: bool = False) -> str:
+    """Write a number with all its digits, without an exponent where it is of ordinary size."""
+    if times:
+        found = [text for text, stamp in _dates(number, True) if stamp == number]
+        return found[0] if found else str(np.datetime64(int(number), "ns"))
+    if number == 0 or _SMALL <= abs(number) < _LARGE:
+        return np.format_float_positional(number, trim="-")
+    return repr(float(number)).removesuffix(".0")
+
+
+def short_text(number: float) -> str:
+    """Write a number with all its digits, or with 6 where it has very many.
+
+    Examples
+    --------
+    >>> short_text(12345.67), short_text(-0.5773502691896258), short_text(34.0)
+    ('12345.67', '-0.57735', '34')
+    """
+    exact = exact_text(number)
+    return exact if len(exact) <= _LONG else _decimal(number, 6)
+
+
+def _decimals(number: float, whole: bool) -> Iterator[tuple[str, float]]:
+    """Ways to write a number, shorter ones first, and what each of them says."""
+    if whole and abs(number) < _LARGE:
+        yield str(math.floor(number)), float(math.floor(number))
+    for digits in range(_FEW, _ALL + 1):
+        text = _decimal(number, digits)
+        yield text, float(text)
+
+
+def _decimal(number: float, digits: int) -> str:
+    """A number with so many digits, all those before the point included."""
+    size = abs(number)
+    if size >= _LARGE or size < 1:
+        return f"{number:.{digits}g}"
+    text = f"{number:.{max(0, digits - len(str(int(size))))}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _dates(number: float, whole: bool) -> Iterator[tuple[str, float]]:
+    """Ways to write a time, shorter ones first, each of them rounded down."""
+    stamp = np.datetime64(int(number), "ns")
+    day = stamp.astype("datetime64[D]")
+    if whole or day == stamp:
+        yield str(day), _nanoseconds(day)
+    for unit in _TIME_UNITS:
+        rounded = stamp.astype(f"datetime64[{unit}]")
+        yield str(rounded).replace("T", " "), _nanoseconds(rounded)
+
+
+def _nanoseconds(stamp: np.datetime64) -> float:
+    """Nanoseconds since 1970."""
+    return float(stamp.astype("datetime64[ns]").astype(np.int64))

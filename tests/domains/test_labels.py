@@ -1,0 +1,105 @@
+"""Labels of bins: true of the row, true of the background, and short."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import eblime
+from eblime.domains.binning import cut_number
+
+NUMBER = r"-?[\d.]+(?:e[-+]\d+)?"
+
+
+def holds(label, values):
+    """Which values a label about `x` is true of, its numbers read as they are written."""
+    values = np.asarray(values, dtype=float)
+    if label.startswith("x = "):
+        gaps = np.abs(values - float(label[4:]))  # numbers of many digits are rounded to 6
+        return (gaps == gaps.min()) & (gaps <= 5e-6 * abs(float(label[4:])))
+    found = np.ones(len(values), dtype=bool)
+    low = re.match(rf"({NUMBER}) < x", label) or re.match(rf"x > ({NUMBER})$", label)
+    high = re.search(rf"x <= ({NUMBER})$", label)
+    assert low or high, label
+    if low:
+        found &= values > float(low[1])
+    if high:
+        found &= values <= float(high[1])
+    return found
+
+
+NUMBERS = st.one_of(
+    st.lists(st.integers(-100, 100), min_size=2, max_size=30),
+    st.lists(st.integers(10**6, 10**6 + 40), min_size=2, max_size=30),
+    st.lists(
+        st.floats(-1e12, 1e12, allow_nan=False).filter(lambda v: v == 0 or abs(v) > 1e-9),
+        min_size=2,
+        max_size=30,
+    ),
+    st.lists(st.integers(0, 50).map(lambda k: 12345 + k * 1e-4), min_size=2, max_size=30),
+)
+
+
+@given(values=NUMBERS, extra=st.floats(-1e6, 2e6), bins=st.sampled_from(["quartile", "decile"]))
+def test_labels_are_true(values, extra, bins):
+    """Of the row's value, whichever it is, and of exactly the background's values in its bin."""
+    background = np.array(values, dtype=float)
+    column = cut_number("x", background, bins)
+    for own in (*values[:5], extra):
+        label = column.label(own)
+        inside = column.same(background, own)
+
+        assert holds(label, [own])[0], (label, own)
+        assert (holds(label, background) == inside).all(), (label, own)
+
+
+@given(values=NUMBERS)
+def test_ordinary_numbers_have_no_exponent(values):
+    """Nor have whole numbers a point."""
+    column = cut_number("x", np.array(values, dtype=float), "quartile")
+    labels = [column.label(value) for value in values]
+
+    if all(value == 0 or abs(value) > 1e-3 for value in values):
+        assert not any("e" in label for label in labels)
+    if all(float(value).is_integer() for value in values):
+        assert not any("." in label for label in labels)
+
+
+@pytest.mark.parametrize(
+    ("values", "edges", "own", "label"),
+    [
+        ([1365, 1366, 1400, 2320, 2321], [1365.5, 2320], 1366, "1365 < x <= 2320"),
+        ([1365.2, 1366, 1400, 2320, 2321], [1365.5, 2320], 1366, "1365.5 < x <= 2320"),
+        ([12345.1, 12345.2, 12345.3], [12345.15], 12345.25, "x > 12345.1"),
+        ([12345.12, 12345.2, 12345.3], [12345.15, 12345.25], 12345.2, "x = 12345.2"),
+        ([999999, 1000001, 1000003], [1000000.5], 1000002, "x > 1000000"),
+        ([4.9, 5.1, 6.4], [5.1], 5.0, "x <= 5.1"),
+        ([1.3, 1.6, 4.3, 5.8, 5.9], [1.60000004, 5.1], 1.5, "x <= 1.6"),
+        ([1.3, 1.6, 1.7, 5.8], [1.65432], 1.6543, "x <= 1.6543"),
+        ([0, 0, 0, 1], "quartile", 1, "x = 1"),
+        ([3, 3, 3, 3], "quartile", 2, "x = 2"),
+        ([-0.5773502691896258, 1.7], "quartile", -0.5773502691896258, "x = -0.57735"),
+    ],
+)
+def test_labels_that_people_read(values, edges, own, label):
+    """As many digits as are needed, and no more."""
+    assert cut_number("x", np.array(values, dtype=float), edges).label(own) == label
+
+
+def test_times_are_written_as_exactly_as_needed():
+    """Days where all are days; minutes and seconds where they decide."""
+    days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"])
+    seconds = pd.to_datetime([f"2020-01-01 10:15:{s}" for s in ("01", "02", "30", "59")])
+
+    def label(times, place):
+        explainer = eblime.TabularExplainer(
+            lambda t: np.zeros(len(t)), pd.DataFrame({"x": times}), n_masks=20
+        )
+        return explainer.scene({"x": times[place]}).features[0]
+
+    assert label(days, 0) == "x = 2020-01-01"
+    assert label(days, 3) == "x = 2020-01-05"
+    assert label(seconds, 3) == "x = 2020-01-01 10:15:59"
