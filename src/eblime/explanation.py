@@ -77,8 +77,9 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence"; for images also "map", "uncertainty", "top_k" and "sign"; for
-        tables "values"; for texts "text". Settings go to the function of `eblime.plot`.
+        "lambda", "convergence"; for images also "map", "mean_map", "uncertainty", "top_k" and
+        "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
+        `eblime.plot` that draws. In a notebook the plot appears below the cell.
         """
         from eblime.plot.kinds import KINDS
 

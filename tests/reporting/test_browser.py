@@ -160,3 +160,16 @@ def test_it_prints_all_rows_without_controls(opened):
     assert not page.locator("#level").is_visible()
     assert page.locator("td.ends").first.is_visible()
     assert page.pdf()[:4] == b"%PDF"
+
+
+def test_colours_by_uncertainty_start_at_zero(opened):
+    """Opacities are proportional to the standard deviations."""
+    e = explained()
+    page = opened(e)
+    page.locator("input[value=sd]").check()
+    seen = [
+        float(page.locator(f"path[data-feature='{j}']").evaluate("e => e.style.fillOpacity"))
+        for j in range(9)
+    ]
+
+    assert seen == pytest.approx(max(seen) * e.posterior.sd / e.posterior.sd.max(), rel=1e-3)

@@ -117,8 +117,8 @@
     shade(place) {
       const d = this.data;
       if (measure === "sd" && this.sure) {
-        const low = Math.min(...d.sd), high = Math.max(...d.sd);
-        return ["#0072b2", 0.08 + 0.8 * (high > low ? (d.sd[place] - low) / (high - low) : 0)];
+        const most = Math.max(...d.sd) || 1; // from zero: equal sds get equal colours
+        return ["#0072b2", (0.8 * d.sd[place]) / most];
       }
       if (measure === "top" && this.sure) return ["#b0006d", 0.8 * d.top[place]];
       if (measure !== "mean") return ["#767676", 0];
