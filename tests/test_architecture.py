@@ -10,7 +10,17 @@ import pytest
 import eblime
 
 HOUSE = Path(eblime.__file__).parent
-BORDER = {"_types", "_checks", "_files", "_lazy", "_progress", "_text", "_version", "protocols"}
+BORDER = {
+    "_types",
+    "_checks",
+    "_files",
+    "_lazy",
+    "_repr",
+    "_progress",
+    "_text",
+    "_version",
+    "protocols",
+}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {
     "narwhals",
@@ -44,6 +54,7 @@ ALLOWED = {
     "_types": {"numpy"},
     "_files": set(),
     "_lazy": set(),
+    "_repr": set(),
     "_progress": {"tqdm"},
     "_text": set(),
     "_threads": {"scipy", "threadpoolctl"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from eblime._checks import check_choice
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, ImageScene, read_image
@@ -23,7 +24,7 @@ from eblime.query import Progress
 __all__ = ["ImageExplainer", "TabularExplainer", "TextExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImageExplainer:
     """Explains what a model says of an image, by superpixels.
 
@@ -115,6 +116,10 @@ class ImageExplainer:
     def _inquire(self, image: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(image), targets, rng)
 
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
+
     @property
     def inquiry(self) -> Inquiry:
         """What this explainer shares with the others."""
@@ -127,7 +132,7 @@ class ImageExplainer:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextExplainer:
     """Explains what a model says of a text, by its words, sentences or characters.
 
@@ -196,6 +201,10 @@ class TextExplainer:
 
     def _inquire(self, text: str, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(text), targets, rng)
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def inquiry(self) -> Inquiry:

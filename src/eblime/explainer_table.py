@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from eblime._checks import check_choice
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.domains.background import Background, TableSettings, prepare
 from eblime.domains.frames import as_frame
@@ -24,7 +25,7 @@ from eblime.query import Progress
 __all__ = ["TabularExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer:
     """Explains what a model says of a row of a table, by its columns.
 
@@ -150,6 +151,10 @@ class TabularExplainer:
 
     def _inquire(self, row: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(row), targets, rng)
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def inquiry(self) -> Inquiry:

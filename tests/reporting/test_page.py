@@ -201,3 +201,19 @@ def test_the_script_of_the_page_is_untouched_by_names():
     page = renamed(EXPLAINED, SCRIPT).to_html()
 
     assert page.count("</script>") == 2
+
+
+def test_a_text_in_a_notebook_has_its_colours():
+    """Words are tinted by inline styles: for and against differ, larger is stronger."""
+    scores = {"good": 1.0, "happy": 0.5, "awful": -1.0}
+    e = eblime.TextExplainer(
+        lambda texts: [sum(v for word, v in scores.items() if word in t) for t in texts]
+    ).explain("a good, happy, awful film")
+    found = e._repr_html_()
+    tint = {
+        word: re.search(rf"rgba\(([\d,]+),([\d.]+)\)[^>]*>{word}<", found).groups()
+        for word in scores
+    }
+
+    assert tint["good"][0] == tint["happy"][0] != tint["awful"][0]
+    assert float(tint["good"][1]) == pytest.approx(2 * float(tint["happy"][1]), abs=0.02)

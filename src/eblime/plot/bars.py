@@ -117,7 +117,7 @@ def compare(
     drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])
     drawn.set_xlabel("importance (bars: 95 %)")
     drawn.legend(frameon=False, loc="best", fontsize="small")
-    both = dict.fromkeys(caption(entry.label) for entry in (first, second))
-    drawn.set_title(" and ".join(both), fontsize="medium", loc="left")
+    both = dict.fromkeys(caption(entry.label, 30) for entry in (first, second))
+    drawn.set_title(" and\n".join(both), fontsize="medium", loc="left")
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

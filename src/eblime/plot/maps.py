@@ -56,7 +56,7 @@ def importance_map(
         drawing.outline(drawn, int(j), FAVOUR if mean[j] > 0 else AGAINST)
     _numbers(drawn, drawing, order, numbered, top)
     _importance_bar(drawn, most)
-    return _finish(drawn, drawing, f"{caption(explanation.label)}: top {min(top, len(order))}")
+    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: top {min(top, len(order))}")
 
 
 def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:
@@ -89,7 +89,7 @@ def uncertainty_map(
         variance = explanation.posterior.sd**2
         span = np.ptp(variance)
         stretched = (variance - variance.min()) / span if span > 0 else variance * 0
-        return _field(explanation, stretched, "posterior variance, min-max scaled", ax)
+        return _field(explanation, stretched, "variance, min-max scaled", ax)
     sd = explanation.posterior.sd
     most = float(sd[np.isfinite(sd)].max(initial=0.0)) or 1.0
     title = "posterior sd"
@@ -143,7 +143,7 @@ def _field(
     field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
     drawing.show(drawn, drawing.edges())
     drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
-    return _finish(drawn, drawing, f"{caption(explanation.label)}: {title}")
+    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: {title}")
 
 
 def _importance_bar(drawn: Any, most: float) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "axes",
     "caption",
     "clean",
+    "in_notebook",
     "log_ticks",
     "new_figure",
     "title",
@@ -35,26 +36,27 @@ def axes(ax: Axes | None, size: tuple[float, float]) -> Any:
 
 
 def new_figure(size: tuple[float, float], *, shown: bool = False) -> Any:
-    """A new figure of that size in inches.
+    """A new figure of that size in inches, unknown to pyplot: no window opens, none is left open.
 
-    Outside notebooks it belongs to nobody, so no window opens and nothing has to be closed. In a
-    notebook a function that returns Axes needs `shown`: pyplot then shows the figure at the end of
-    the cell. A function that returns the Figure leaves that to the notebook.
+    A notebook shows at the end of a cell the figures that pyplot knows, and the value of the last
+    line. With `shown` pyplot keeps the figure there, for functions that return Axes; without, the
+    figure can be displayed, for functions that return it.
     """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ImportError("Plots need matplotlib: pip install matplotlib.") from error
-    if not _in_notebook():
+    if not in_notebook():
         return Figure(figsize=size, layout="constrained")
-    from matplotlib import pyplot  # also makes the notebook display figures
+    from matplotlib import pyplot
 
-    if shown:
-        return pyplot.figure(figsize=size, layout="constrained")
-    return Figure(figsize=size, layout="constrained")
+    figure = pyplot.figure(figsize=size, layout="constrained")
+    if not shown:
+        pyplot.close(figure)
+    return figure
 
 
-def _in_notebook() -> bool:
+def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
@@ -72,8 +74,8 @@ def title(ax: Any, explanation: Explanation) -> None:
     """Write above the axes what was explained, and how well the surrogate fits."""
     post = explanation.posterior
     ax.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}    "
-        f"R² {post.r2:.2f}, {post.n_masks} masks, {caption(post.method)}",
+        f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
+        f"R² {post.r2:.2f}, {post.n_masks} masks, {caption(post.method, 16)}",
         fontsize="medium",
         loc="left",
     )
