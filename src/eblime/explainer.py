@@ -52,7 +52,8 @@ class ImageExplainer:
     batch_size
         Images a model call; None finds the fastest while asking.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     labels
         Names of the model's outputs, to print and to choose targets by: one for each, or a
         dictionary from column to name.
@@ -78,7 +79,7 @@ class ImageExplainer:
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     channels: Channels = "auto"
     _about: ClassVar = ("segmentation", "hide")
@@ -171,7 +172,7 @@ class TextExplainer:
     kernel: str | Kernel | None = "cosine"
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     _about: ClassVar = ("tokens", "bag", "hide")
 

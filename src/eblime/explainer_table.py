@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -90,7 +90,7 @@ class TabularExplainer:
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     _about: ClassVar = ("representation", "bins", "perturb")
     _settings: TableSettings = field(init=False, repr=False)
@@ -158,11 +158,8 @@ class TabularExplainer:
 
     @property
     def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others; smaller batches where progress is told."""
-        shared = inquiry_of(self)
-        if self.progress and self.batch_size is None:
-            return replace(shared, batch_size=512)
-        return shared
+        """What this explainer shares with the others."""
+        return inquiry_of(self)
 
     def scene(self, row: Any) -> TableSource:
         """A row, read and checked, ready to be perturbed."""

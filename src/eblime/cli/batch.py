@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -255,7 +254,7 @@ def report(
 
     opened = open_run(run)
     page = html or opened.place / "report.html"
-    overview(opened, str(page), pages=pages, progress=sys.stderr.isatty())
+    overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
     here = Path(str(page))
     if open_it and not (here.exists() and open_page(here)):
@@ -318,7 +317,7 @@ def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: 
             prob=told["prob"],
             keep=told["keep"],
             about=told,
-            progress=sys.stderr.isatty(),
+            progress=None,
             **ways,
         )
     except KeyboardInterrupt:

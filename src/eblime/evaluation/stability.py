@@ -28,7 +28,7 @@ def lambda_study(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """The ridge parameter over many inputs: the paper's Fig. 5, and its whole posterior.
 
@@ -50,7 +50,7 @@ def stability(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """What another run would say, and whether the posterior knew.
 
