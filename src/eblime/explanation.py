@@ -58,7 +58,11 @@ class Explanation:
         return self.posterior.table(list(self.features), prob, top)
 
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
-        """One row a feature: feature, mean, sd, low, high, prob_positive, top_k."""
+        """One row per feature: feature, mean, sd, low, high, prob_positive, top_k.
+
+        `top_k` is the probability that the feature is among the `k` most important to the linear
+        surrogate; it is about the fit, not the probability that an object or a defect is there.
+        """
         try:
             import pandas as pd
         except ImportError as error:

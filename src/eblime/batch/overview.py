@@ -162,7 +162,7 @@ def _classes(found: _Overall) -> str:
     )
     left = len(ordered) - min(len(ordered), _MOST)
     rest = f"<p>{left} more classes are in the run.</p>" if left else ""
-    heads = ("class", "images", "mean prediction", "mean R²", "superpixels with a sure sign")
+    heads = ("class", "images", "mean prediction", "mean R²", "superpixels whose sign is certain")
     return _table(heads, body) + rest
 
 

@@ -18,7 +18,8 @@ from eblime.reporting.outlines import outlines
 
 __all__ = ["scene_view", "text", "thumbnail"]
 
-_LONGEST = 640  # pixels of a photo's longer side in a page
+_LONGEST = 640  # along the longer side of the outlines
+_PHOTO = 960  # pixels of a photo's longer side in a page
 _SMALL = 112  # in a list of many
 _OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
 
@@ -48,15 +49,16 @@ def thumbnail(explanation: Explanation) -> str:
         return ""
     post = explanation.posterior
     sure = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
-    photo = scene.photo()
-    shown = np.where(sure[scene.labels][..., None], photo, 0.25 * photo + 0.55)
+    photo = scene.photo(2 * _SMALL)
+    labels = _thinned(scene.labels, *photo.shape[:2])
+    shown = np.where(sure[labels][..., None], photo, 0.25 * photo + 0.55)
     return f'<img alt="" src="{_data_uri(shown, _SMALL)}">'
 
 
 def _photo_view(explanation: Explanation) -> str:
     """The photo, and over it one outline a superpixel, tinted by its mean."""
     scene: Any = explanation.scene
-    photo, labels = scene.photo(), scene.labels
+    photo, labels = scene.photo(2 * _PHOTO), scene.labels
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / _LONGEST)
     while True:
@@ -133,7 +135,7 @@ def _thinned(labels: Any, rows: int, columns: int) -> Any:
     return labels[down][:, across]
 
 
-def _data_uri(photo: FloatArray, longest: int = _LONGEST) -> str:
+def _data_uri(photo: FloatArray, longest: int = _PHOTO) -> str:
     """A picture inside the page: JPEG for photos, PNG for small ones."""
     from PIL import Image
 
