@@ -10,7 +10,17 @@ import pytest
 import eblime
 
 HOUSE = Path(eblime.__file__).parent
-BORDER = {"_types", "_checks", "_files", "_progress", "_text", "_version", "protocols"}
+BORDER = {
+    "_types",
+    "_checks",
+    "_files",
+    "_lazy",
+    "_repr",
+    "_progress",
+    "_text",
+    "_version",
+    "protocols",
+}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {
     "narwhals",
@@ -38,9 +48,13 @@ PARTS = {
 
 # part -> what it may import: our own parts by name, packages by their top name. None: anything.
 ALLOWED = {
-    "__init__": PARTS | {"_version"} | {"plot", "reporting", "datasets", "evaluation", "batch"},
+    "__init__": PARTS
+    | {"_lazy", "_version"}
+    | {"plot", "reporting", "datasets", "evaluation", "batch"},
     "_types": {"numpy"},
     "_files": set(),
+    "_lazy": set(),
+    "_repr": set(),
     "_progress": {"tqdm"},
     "_text": set(),
     "_threads": {"scipy", "threadpoolctl"},

@@ -207,7 +207,7 @@ def count(model):
         ),
         ({"labels": "ab"}, TypeError, r"`labels` must be a list of names"),
         ({"labels": {"0": "for"}}, TypeError, r"from column number to name"),
-        ({"progress": "yes"}, TypeError, r"`progress` must be True, False or a function"),
+        ({"progress": "yes"}, TypeError, r"`progress` must be True, False, None or a"),
         ({"segmentation": None}, TypeError, r"`segmentation` must be a name"),
         ({"segmentation": ("grid", {"rows": 0})}, ValueError, r"`rows` must be >= 1; got 0"),
         ({"target": 0.5}, TypeError, r"`target` must be a whole number, a label or None; got 0.5"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from eblime._checks import check_choice
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, ImageScene, read_image, warn_unscaled
@@ -24,7 +25,7 @@ from eblime.targets import Labels, Target
 __all__ = ["ImageExplainer", "TabularExplainer", "TextExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImageExplainer:
     """Explains what a model says of an image, by superpixels.
 
@@ -52,7 +53,8 @@ class ImageExplainer:
     batch_size
         Images a model call; None finds the fastest while asking.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     labels
         Names of the model's outputs, to print and to choose targets by: one for each, or a
         dictionary from column to name. None takes them from the model if it has `classes_` or a
@@ -79,7 +81,7 @@ class ImageExplainer:
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     channels: Channels = "auto"
     _about: ClassVar = ("segmentation", "hide")
@@ -121,6 +123,10 @@ class ImageExplainer:
     def _inquire(self, image: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(image), targets, rng)
 
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
+
     @property
     def inquiry(self) -> Inquiry:
         """What this explainer shares with the others."""
@@ -136,7 +142,7 @@ class ImageExplainer:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextExplainer:
     """Explains what a model says of a text, by its words, sentences or characters.
 
@@ -176,7 +182,7 @@ class TextExplainer:
     kernel: str | Kernel | None = "cosine"
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     _about: ClassVar = ("tokens", "bag", "hide")
 
@@ -206,6 +212,10 @@ class TextExplainer:
 
     def _inquire(self, text: str, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(text), targets, rng)
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def inquiry(self) -> Inquiry:

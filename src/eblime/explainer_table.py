@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from eblime._checks import check_choice
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.domains.background import Background, TableSettings, prepare
 from eblime.domains.frames import as_frame
@@ -25,7 +26,7 @@ from eblime.targets import Labels, Target
 __all__ = ["TabularExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer:
     """Explains what a model says of a row of a table, by its columns.
 
@@ -90,7 +91,7 @@ class TabularExplainer:
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     _about: ClassVar = ("representation", "bins", "perturb")
     _settings: TableSettings = field(init=False, repr=False)
@@ -154,13 +155,14 @@ class TabularExplainer:
     def _inquire(self, row: Any, targets: Any, rng: RNGLike) -> dict[int, Explanation]:
         return self.inquiry.explain(self.scene(row), targets, rng)
 
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
+
     @property
     def inquiry(self) -> Inquiry:
-        """What this explainer shares with the others; smaller batches where progress is told."""
-        shared = inquiry_of(self)
-        if self.progress and self.batch_size is None:
-            return replace(shared, batch_size=512)
-        return shared
+        """What this explainer shares with the others."""
+        return inquiry_of(self)
 
     def scene(self, row: Any) -> TableSource:
         """A row, read and checked, ready to be perturbed."""

@@ -99,7 +99,11 @@ class Explanation:
         return self.posterior.table(list(self.features), prob, top)
 
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
-        """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`."""
+        """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`.
+
+        `top_k` is the probability that the feature is among the `k` most important to the linear
+        surrogate; it is about the fit, not the probability that an object or a defect is there.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -118,8 +122,9 @@ class Explanation:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence"; for images also "map", "uncertainty", "top_k" and "sign"; for
-        tables "values"; for texts "text". Settings go to the function of `eblime.plot`.
+        "lambda", "convergence"; for images also "map", "mean_map", "uncertainty", "top_k" and
+        "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
+        `eblime.plot` that draws. In a notebook the plot appears below the cell.
         """
         from eblime.plot.kinds import KINDS
 

@@ -12,6 +12,7 @@ import numpy as np
 import scipy
 
 from eblime._checks import check_count, check_masks, check_weights
+from eblime._progress import check_progress
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
@@ -55,8 +56,7 @@ class Inquiry:
         check_count("n_masks", self.n_masks)
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
-        if not (isinstance(self.progress, bool) or callable(self.progress)):
-            raise TypeError(f"`progress` must be True, False or a function; got {self.progress!r}.")
+        check_progress(self.progress)
         check_labels(self.labels)
         as_method(self.method)
         as_kernel(self.kernel)

@@ -31,7 +31,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     return Run(place=place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
     """What a run has found so far."""
 
@@ -139,6 +139,18 @@ class Run:
         found["high"] = found["mean_abs"] + tail * spread
         found.index.name = "feature"
         return found.sort_values("mean_abs", ascending=False).reset_index()
+
+    def __repr__(self) -> str:
+        """The folder, and how many of its inputs are done and failed."""
+        try:
+            settings = self.settings
+            count, size = int(settings["count"]), int(settings["part_size"])
+            parts = [int(name.split("-")[1].split(".")[0]) for name in part_names(self.place)]
+            done = sum(min(size, max(count - part * size, 0)) for part in parts)
+            failed = len(self.failures()) if parts else 0
+        except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+            return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"
+        return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
 
 
 def _totals(rows: Any) -> Any:

@@ -53,7 +53,7 @@ def explain_many(
     timeout: float | None = None,
     retry: bool = False,
     about: str | Mapping[str, Any] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Run:
     """Explain many inputs into a folder; called again, it does what is not done yet.
 
@@ -105,7 +105,8 @@ def explain_many(
     about
         What this run is, in your words, or a dictionary: resuming under another is refused.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     """
     check_explainer(explainer)
     check_choice("engine", engine, ENGINES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -283,7 +282,7 @@ def report(
 
     opened = open_run(run)
     page = html or opened.place / "report.html"
-    overview(opened, str(page), pages=pages, progress=sys.stderr.isatty())
+    overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
     here = Path(str(page))
     if open_it and not (here.exists() and open_page(here)):

@@ -7,7 +7,6 @@ a pickle runs code: that happens only if the user names the model again, or trus
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -123,7 +122,7 @@ def run_recipe(recipe: Recipe, folder: str, ways: dict[str, Any]) -> None:
             prob=told["prob"],
             keep=told["keep"],
             about=told,
-            progress=sys.stderr.isatty(),
+            progress=None,
             **ways,
         )
     except KeyboardInterrupt:

@@ -7,12 +7,13 @@ has none, and a method that estimates one cannot cover the other: every row says
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
+from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
 from eblime.evaluation.scores import judged
 from eblime.evaluation.study import Row, run_study, to_table
@@ -35,7 +36,7 @@ def coverage(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: Progress = None,
 ) -> Any:
     """Judge intervals on one row of the paper's table.
 

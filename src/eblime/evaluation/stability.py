@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count
+from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, item
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import METHODS, as_method
 
 __all__ = ["lambda_study", "stability"]
-
-Progress = bool | Callable[[int, int], object]
 
 
 def lambda_study(
@@ -28,7 +27,7 @@ def lambda_study(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """The ridge parameter over many inputs: the paper's Fig. 5, and its whole posterior.
 
@@ -50,7 +49,7 @@ def stability(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """What another run would say, and whether the posterior knew.
 

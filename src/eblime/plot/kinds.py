@@ -7,7 +7,7 @@ from typing import Any
 
 from eblime.plot.bars import intervals, means, valued
 from eblime.plot.curves import convergence, densities, ranks, ridge
-from eblime.plot.maps import importance_map, sign_map, top_k_map, uncertainty_map
+from eblime.plot.maps import importance_map, mean_map, sign_map, top_k_map, uncertainty_map
 from eblime.plot.words import highlighted
 
 __all__ = ["KINDS"]
@@ -20,6 +20,7 @@ KINDS: dict[str, Callable[..., Any]] = {
     "lambda": ridge,
     "convergence": convergence,
     "map": importance_map,
+    "mean_map": mean_map,
     "uncertainty": uncertainty_map,
     "top_k": top_k_map,
     "sign": sign_map,

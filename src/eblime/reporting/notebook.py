@@ -18,7 +18,9 @@ _NEUTRAL = "#888888"
 
 def fragment(explanation: Explanation) -> str:
     """The picture and the first features with their 95 % intervals, as a piece of a page."""
-    view = scene_view(explanation).replace("<image ", '<image style="filter:grayscale(1)" ', 1)
+    view = scene_view(explanation, inline=True).replace(
+        "<image ", '<image style="filter:grayscale(1)" ', 1
+    )
     picture = f'<div style="flex:1 1 16em;max-width:26em">{view}</div>' if view else ""
     notes = "".join(f"<p>{text(note)}</p>" for note in cautions(explanation))
     return (
