@@ -71,7 +71,10 @@ ALLOWED = {
     "targets": PURE,
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
     "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},
-    "storage": PURE | {"core", "domains", "explanation"},
+    "file_archive": {"numpy"},
+    "file_checks": {"numpy"},
+    "file_layouts": {"core", "domains", "explanation", "file_checks", "numpy"},
+    "storage": PURE | {"explanation", "file_archive", "file_checks", "file_layouts"},
     "export": PURE | {"core", "explanation", "arviz", "shap"},
     "plot": PURE | {"explanation", "methods", "matplotlib"},
     "datasets": PURE | HEAVY | {"domains", "models"},

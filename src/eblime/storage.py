@@ -2,7 +2,8 @@
 
 Layout, schema 1: `explanation.json` holds nested objects, `{"type": name, "fields": {...}}` for a
 result class, `{"array": k}` for the array in `k.npy`, `{"ref": k}` for an object that came before;
-everything else is plain JSON. Only the classes listed here are ever made.
+everything else is plain JSON. Only the classes listed here are ever made, and `file_layouts` says
+what their fields must be: an object that does not fit is refused.
 """
 
 from __future__ import annotations
@@ -20,44 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._files import write_whole
-from eblime.core.empirical import Empirical, PointMass
-from eblime.core.evidence import Evidence
-from eblime.core.lam import FixedLambda, GridLambda
-from eblime.core.mixture import Draws, Mixture
-from eblime.core.panels import PanelLambda
-from eblime.core.posterior import Posterior
-from eblime.core.scalar import Intercept, NoiseVariance
-from eblime.core.student import StudentMixture
-from eblime.domains.image import ImageScene
-from eblime.domains.tabular import TableScene
-from eblime.domains.text import TextScene
+from eblime._text import printable
 from eblime.explanation import Explanation
+from eblime.file_archive import check_members, parse_array, read_member, read_regular
+from eblime.file_checks import check_object
+from eblime.file_layouts import LAYOUTS
 
-__all__ = ["SCHEMA", "NewerSchemaError", "load", "packed", "save", "unpacked"]
+__all__ = ["MAX_BYTES", "SCHEMA", "NewerSchemaError", "load", "packed", "save", "unpacked"]
 
 SCHEMA = 1
 _NAME = "explanation.json"
-_CLASSES = {
-    kind.__name__: kind
-    for kind in (
-        Draws,
-        Empirical,
-        Evidence,
-        Explanation,
-        FixedLambda,
-        GridLambda,
-        ImageScene,
-        Intercept,
-        Mixture,
-        NoiseVariance,
-        PanelLambda,
-        PointMass,
-        Posterior,
-        StudentMixture,
-        TableScene,
-        TextScene,
-    )
-}
+_CLASSES: dict[str, Any] = {kind.__name__: kind for kind in LAYOUTS}
+MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
+_MOST_JSON = 1 << 26  # bytes of the part that is JSON
+_LONGEST_REASON = 300  # characters: an error may quote the file
 
 
 class NewerSchemaError(ValueError):
@@ -84,26 +61,39 @@ def packed(explanation: Explanation) -> bytes:
     return buffer.getvalue()
 
 
-def load(path: str | os.PathLike[str]) -> Explanation:
-    """Read an explanation that `Explanation.save` wrote."""
-    source = Path(path)
-    return unpacked(source.read_bytes(), source)
+def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Explanation:
+    """Read an explanation that `Explanation.save` wrote.
+
+    The file may come from anybody: no code in it is run, sizes are checked before anything is
+    unpacked, and an object whose fields do not fit together is refused.
+
+    Parameters
+    ----------
+    path
+        A regular file.
+    max_bytes
+        How large the file may be, also once it is unpacked; 1 GiB by default.
+    """
+    return unpacked(read_regular(path, max_bytes), Path(path), max_bytes=max_bytes)
 
 
-def unpacked(content: bytes, source: object) -> Explanation:
-    """The explanation of such content; errors speak of its source."""
+def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> Explanation:
+    """Read an explanation from the content of a file; error messages name the source."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            tree = json.loads(archive.read(_NAME))
+            check_members(archive, len(content), max_bytes)
+            tree = json.loads(read_member(archive, _NAME, _MOST_JSON))
             _check_schema(tree, source)
             count = sum(name.endswith(".npy") for name in archive.namelist())
-            arrays = [_read_array(archive.read(f"{k}.npy")) for k in range(count)]
+            arrays = [parse_array(read_member(archive, f"{k}.npy")) for k in range(count)]
         found = _Reader(arrays).decode(tree["explanation"])
     except NewerSchemaError:
         raise
-    except Exception as error:  # whatever damage makes of zip, JSON and arrays
+    except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
+        reason = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
         raise ValueError(
-            f"{source} is not a whole eblime explanation: it may be cut short or damaged ({error})."
+            f"{source} is not a whole eblime explanation: it may be cut short or damaged "
+            f"({reason})."
         ) from error
     if not isinstance(found, Explanation):
         raise ValueError(f"{source} holds a {type(found).__name__}, not an explanation.")
@@ -151,10 +141,10 @@ class _Writer:
 
 
 class _Reader:
-    """Turns JSON back into result objects."""
+    """Turns JSON back into result objects, each checked as soon as it is made."""
 
     def __init__(self, arrays: list[NDArray[Any]]) -> None:
-        self._arrays = arrays
+        self._arrays = dict(enumerate(arrays))
         self._made: dict[int, Any] = {}
 
     def decode(self, value: Any) -> Any:
@@ -169,17 +159,21 @@ class _Reader:
         if "ref" in value:
             return self._made[value["ref"]]
         fields = {name: self.decode(entry) for name, entry in value["fields"].items()}
-        made = _CLASSES[value["type"]](**fields)
+        kind = _CLASSES[value["type"]]
+        made = kind(**fields)
+        check_object(made, LAYOUTS[kind])
         self._made[value["number"]] = made
         return made
 
 
 def _check_schema(tree: Any, source: object) -> None:
-    """Refuse what a later eblime wrote."""
+    """Refuse a file that a later eblime wrote, and a schema that no eblime wrote."""
     schema = tree["schema"]
+    if type(schema) is not int or schema < 1:
+        raise ValueError(f"`schema` must be a whole number >= 1; got {schema!r:.40}")
     if schema > SCHEMA:
         raise NewerSchemaError(
-            f"{source} has schema {schema}; this eblime reads up to schema {SCHEMA}. "
+            f"{source} has schema {schema!r:.40}; this eblime reads up to schema {SCHEMA}. "
             "Update it: pip install -U eblime."
         )
 
@@ -189,8 +183,3 @@ def _array_bytes(array: NDArray[Any]) -> bytes:
     buffer = io.BytesIO()
     np.save(buffer, array, allow_pickle=False)
     return buffer.getvalue()
-
-
-def _read_array(data: bytes) -> NDArray[Any]:
-    """An array from NumPy's own format; pickled objects are refused."""
-    return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))

@@ -322,3 +322,35 @@ def test_a_text_in_a_notebook_has_its_colours():
 
     assert tint["good"][0] == tint["happy"][0] != tint["awful"][0]
     assert float(tint["good"][1]) == pytest.approx(2 * float(tint["happy"][1]), abs=0.02)
+
+
+@pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no emoji
+@pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")
+@pytest.mark.parametrize("name", [*NASTY, '<meta http-equiv="refresh" content="0;url=//x.org">'])
+def test_every_field_of_an_explanation_is_text(name):
+    """Whatever a crafted explanation holds, the page, the notebook and the terminal show it."""
+    posterior = dataclasses.replace(EXPLAINED.posterior, method=name, n_masks=name)
+    provenance = {
+        **dict.fromkeys(("method", "design", "kernel", "seed", "model_calls", "batch_size"), name),
+        "input": {name: name},
+        "versions": {name: name},
+        name: name,
+    }
+    crafted = dataclasses.replace(EXPLAINED, label=name, posterior=posterior, provenance=provenance)
+
+    assert Reader(crafted.to_html()).tags == PLAIN.tags
+    assert Reader(crafted._repr_html_()).tags == Reader(EXPLAINED._repr_html_()).tags
+    assert len(str(crafted).splitlines()) == len(str(EXPLAINED).splitlines())
+    assert "\x1b" not in str(crafted)
+    crafted.plot("intervals").figure.canvas.print_figure("/dev/null", format="png")
+
+
+def test_a_point_estimates_method_is_text():
+    """Its note names the method, on the terminal too."""
+    e = explained("lime")
+    crafted = dataclasses.replace(
+        e, posterior=dataclasses.replace(e.posterior, method="\x1b[2J\nevil")
+    )
+
+    assert "\x1b" not in str(crafted)
+    assert len(str(crafted).splitlines()) == len(str(e).splitlines())

@@ -104,7 +104,10 @@ def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -
     head = ["feature"]
     cells = [[printable(one.features[j]) for j in order]]
     for post, pair in zip(posts, ends, strict=True):
-        head += [post.method, *((f"{100 * prob:g}% low", "high") if post.has_spread else ())]
+        head += [
+            printable(post.method),
+            *((f"{100 * prob:g}% low", "high") if post.has_spread else ()),
+        ]
         columns = [column[order] for column in (post.mean, *(pair.T if post.has_spread else ()))]
         digits = decimals(columns)
         cells += [[written(value, digits) for value in column] for column in columns]

@@ -56,7 +56,7 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
     cells = [labels, *([written(v, digits) for v in column] for column in columns)]
     cells += [chance] if chance else []
     lines = [
-        f"{post.method}: {post.n_masks} masks, R2 {post.r2:.3f}, "
+        f"{printable(post.method)}: {printable(post.n_masks)} masks, R2 {post.r2:.3f}, "
         f"effective sample size {post.ess:.1f}",
         *align(head, cells),
     ]

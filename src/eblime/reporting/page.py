@@ -145,7 +145,7 @@ def _section(explanation: Explanation, place: int, k: int) -> str:
         f'<section class="explanation" id="explanation-{place}">'
         f"<h2><bdi>{text(explanation.label)}</bdi>: {explanation.prediction:.4g}</h2>"
         f"{_classes(explanation)}"
-        f'<p class="fit">{text(post.method)}, {post.n_masks} masks. '
+        f'<p class="fit">{text(post.method)}, {text(post.n_masks)} masks. '
         f"{text(fit_sentence(explanation))}</p>{notes}"
         f'<div class="look">{f"<figure>{view}{_LEGEND}</figure>" if view else f"<div>{rows}</div>"}'
         '<aside class="detail" aria-live="polite"><p>Point at a feature.</p></aside></div>'

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime._text import printable
 from eblime.explanation import Explanation
 from eblime.reporting.plain import input_words, kernel_words, object_words
 
@@ -58,7 +59,9 @@ def cautions(explanation: Explanation) -> list[str]:
             "The linear fit is only fair: the model does more here than add up its features."
         )
     if not post.has_spread:
-        found.append(f"{post.method} is a point estimate: it does not say how sure it is.")
+        found.append(
+            f"{printable(post.method)} is a point estimate: it does not say how sure it is."
+        )
     elif not explanation.exhaustive and post.ess < 2 * post.n_features:
         found.append(
             f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "

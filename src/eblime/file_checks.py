@@ -1,0 +1,223 @@
+"""Checks of objects read from a file, declared field by field.
+
+A `Check` says what one value must be. A `Layout` lists the checks of an object's fields and the
+rules between them. Neither knows how a file stores the values, so every file format can use them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "LARGEST",
+    "LONGEST_TEXT",
+    "Check",
+    "Layout",
+    "Rule",
+    "array_of",
+    "check_object",
+    "flag",
+    "floats",
+    "instance",
+    "list_of",
+    "number",
+    "one_of",
+    "optional",
+    "plain",
+    "text",
+    "whole",
+]
+
+LARGEST = 1e150  # squares stay finite
+LONGEST_TEXT = 1 << 20  # characters
+_DEEPEST = 8  # nesting of plain values
+_MOST_BITS = 4096  # of a plain whole number, such as a seed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What a value must be, and a function that says whether it is."""
+
+    must: str  # completes "must be ..."
+    holds: Callable[[Any], bool]
+    axes: tuple[str, ...] = ()  # names of its lengths; equal names in an object are equal lengths
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """A condition between the fields of an object."""
+
+    must: str  # completes "must have ..."
+    holds: Callable[[Any], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The checks of a class: one for each field, and the rules between fields."""
+
+    fields: Mapping[str, Check]
+    rules: Sequence[Rule] = ()
+
+
+def check_object(value: Any, layout: Layout) -> None:
+    """Refuse an object whose fields do not pass their checks, naming the first that does not."""
+    kind, lengths = type(value).__name__, dict[str, int]()
+    for name, check in layout.fields.items():
+        found = getattr(value, name)
+        if not check.holds(found):
+            raise ValueError(f"`{kind}.{name}` must be {check.must}; got {_brief(found)}.")
+        for axis, length in zip(check.axes, _lengths(check, found), strict=True):
+            if lengths.setdefault(axis, length) != length:
+                raise ValueError(
+                    f"`{kind}.{name}` must have length {lengths[axis]} to match the other fields; "
+                    f"got {length}."
+                )
+    for rule in layout.rules:
+        if not rule.holds(value):
+            raise ValueError(f"`{kind}` must have {rule.must}.")
+
+
+def _lengths(check: Check, value: Any) -> tuple[int, ...]:
+    """Lengths of the named axes of a value that passed the check."""
+    if not check.axes:
+        return ()
+    return value.shape if isinstance(value, np.ndarray) else (len(value),)
+
+
+def number(low: float = -LARGEST, high: float = LARGEST, *, nan: bool = False) -> Check:
+    """A real number from `low` to `high`; `nan` allows NaN as well."""
+
+    def holds(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return low <= value <= high or (nan and value != value)
+
+    return Check(must=f"a number from {low:g} to {high:g}", holds=holds)
+
+
+def whole(low: int, high: int) -> Check:
+    """A whole number from `low` to `high`."""
+    return Check(
+        must=f"a whole number from {low} to {high}",
+        holds=lambda value: type(value) is int and low <= value <= high,
+    )
+
+
+def flag() -> Check:
+    """True or False."""
+    return Check(must="True or False", holds=lambda value: isinstance(value, bool))
+
+
+def text(longest: int = LONGEST_TEXT) -> Check:
+    """A string of at most `longest` characters."""
+    return Check(
+        must=f"a string of at most {longest} characters",
+        holds=lambda value: isinstance(value, str) and len(value) <= longest,
+    )
+
+
+def one_of(*values: Any) -> Check:
+    """One of the given values, of the same type."""
+    return Check(
+        must=f"one of {values}",
+        holds=lambda value: any(type(value) is type(known) and value == known for known in values),
+    )
+
+
+def optional(check: Check) -> Check:
+    """None, or what the check asks for."""
+    return Check(must=f"None or {check.must}", holds=lambda v: v is None or check.holds(v))
+
+
+def instance(*kinds: type) -> Check:
+    """An object of one of these classes."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+    return Check(must=f"a {names}", holds=lambda value: isinstance(value, kinds))
+
+
+def list_of(check: Check, axis: str, *, most: int) -> Check:
+    """A list of at most `most` values that all pass a check."""
+    return Check(
+        must=f"a list of at most {most} values, each {check.must}",
+        holds=lambda v: isinstance(v, list) and len(v) <= most and all(map(check.holds, v)),
+        axes=(axis,),
+    )
+
+
+def floats(
+    *axes: str, low: float = -LARGEST, high: float = LARGEST, above: float | None = None
+) -> Check:
+    """A float64 array with the named axes, every entry from `low` to `high` and over `above`."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, np.ndarray) or value.dtype != np.float64:
+            return False
+        if value.ndim != len(axes):
+            return False
+        if not value.size:
+            return True
+        least, greatest = value.min(), value.max()  # NaN if any entry is
+        return bool(low <= least and greatest <= high and (above is None or least > above))
+
+    bounds = f"> {above:g} and <= {high:g}" if above is not None else f"from {low:g} to {high:g}"
+    return Check(
+        must=f"a float64 array of {len(axes)} axes with entries {bounds}", holds=holds, axes=axes
+    )
+
+
+def array_of(kinds: str, *dimensions: int) -> Check:
+    """A non-empty array of NumPy's dtype kinds and one of these numbers of dimensions."""
+
+    def holds(value: Any) -> bool:
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in kinds:
+            return False
+        if value.ndim not in dimensions or not value.size:
+            return False
+        return bool(value.dtype.kind != "f" or float(np.abs(value).max()) <= LARGEST)
+
+    return Check(
+        must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes", holds=holds
+    )
+
+
+def plain() -> Check:
+    """A dictionary of plain values that JSON has: text, finite numbers, lists and dictionaries."""
+    return Check(
+        must=f"a dictionary of plain finite values, nested at most {_DEEPEST} deep",
+        holds=lambda value: isinstance(value, dict) and _is_plain(value, _DEEPEST),
+    )
+
+
+def _is_plain(value: Any, deepest: int) -> bool:
+    if isinstance(value, (dict, list)) and not deepest:
+        return False
+    if isinstance(value, dict):
+        return all(_is_key(k) and _is_plain(v, deepest - 1) for k, v in value.items())
+    if isinstance(value, list):
+        return all(_is_plain(entry, deepest - 1) for entry in value)
+    if isinstance(value, str):
+        return len(value) <= LONGEST_TEXT
+    if isinstance(value, float):
+        return abs(value) < np.inf
+    return value is None or (isinstance(value, int) and value.bit_length() <= _MOST_BITS)
+
+
+def _is_key(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TEXT
+
+
+def _brief(value: Any) -> str:
+    """A value in a few characters, whatever it is."""
+    if isinstance(value, np.ndarray):
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    if value is None or isinstance(value, (bool, float)):
+        return repr(value)
+    if isinstance(value, str):
+        return repr(value[:40])
+    if isinstance(value, int) and value.bit_length() <= 64:
+        return str(value)
+    return f"a {type(value).__name__}"

@@ -1,0 +1,166 @@
+"""Small saved explanations, and random damage to them that keeps the archive readable."""
+
+import copy
+import functools
+import io
+import json
+import zipfile
+
+import numpy as np
+
+import eblime
+from eblime.storage import packed
+
+SCRIPT = "</script><script>window.hacked = 1</script>"
+REFRESH = '<meta http-equiv="refresh" content="0;url=http://example.org/">'
+VALUES = (
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2,
+    7,
+    10**6,
+    10**30,
+    10**400,
+    -0.0,
+    0.5,
+    1e-320,
+    1e-12,
+    1e149,
+    1e308,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    "",
+    "a",
+    "x" * 5000,
+    SCRIPT,
+    REFRESH,
+    "\x1b[2J\u2028\ud800",
+    [],
+    {},
+    {"list": []},
+    {"mapping": []},
+    {"array": 0},
+    {"ref": 0},
+)
+NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.nan, np.inf, -np.inf)
+
+
+@functools.cache
+def samples():
+    """One small file for each kind of input and law, as its JSON tree and arrays."""
+    grid = ("grid", {"rows": 2, "columns": 2})
+    pixels = np.random.default_rng(0).integers(1, 256, (6, 8, 3), dtype=np.uint8)
+    bright = lambda batch: batch.reshape(len(batch), -1)[:, ::7].mean(axis=1) / 255  # noqa: E731
+    image = {"segmentation": grid, "hide": 0, "n_masks": 14, "design": "bernoulli"}
+    paper = eblime.EBLIME.paper(n_lambdas=12, draws=15)
+    table = np.random.default_rng(1).normal(size=(30, 3))
+    explanations = [
+        eblime.ImageExplainer(bright, **image).explain(pixels),
+        eblime.ImageExplainer(bright, **image, method=paper).explain(pixels / 255),
+        eblime.ImageExplainer(bright, **image, method="bayeslime").explain(pixels[..., 0]),
+        eblime.TextExplainer(lambda texts: [len(t) / 9 for t in texts], n_masks=12).explain(
+            "one two, two four"
+        ),
+        eblime.TabularExplainer(
+            lambda rows: rows[:, 0] - rows[:, 1], table, n_masks=12, method="lime"
+        ).explain(table[0]),
+    ]
+    return [parts(packed(explanation)) for explanation in explanations]
+
+
+def parts(content):
+    """The JSON tree and the bytes of each array."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        tree = json.loads(archive.read("explanation.json"))
+        count = len(archive.namelist()) - 1
+        return tree, [archive.read(f"{k}.npy") for k in range(count)]
+
+
+def zipped(tree, arrays, method=zipfile.ZIP_DEFLATED):
+    """A file of a tree and arrays, with checksums that are right."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("explanation.json", json.dumps(tree))
+        for k, data in enumerate(arrays):
+            archive.writestr(f"{k}.npy", data)
+    return buffer.getvalue()
+
+
+def npy(array):
+    """An array in NumPy's format."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    return buffer.getvalue()
+
+
+def mutated(rng):
+    """The content of a file with one to three changes somewhere."""
+    tree, arrays = samples()[rng.integers(len(samples()))]
+    tree, arrays = copy.deepcopy(tree), list(arrays)
+    if rng.random() < 0.05:
+        content = bytearray(zipped(tree, arrays))
+        content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
+        return bytes(content)
+    for _ in range(rng.integers(1, 4)):
+        if rng.random() < 0.6:
+            _change_tree(rng, tree)
+        else:
+            k = int(rng.integers(len(arrays)))
+            arrays[k] = _changed_array(rng, arrays[k])
+    return zipped(tree, arrays)
+
+
+def _places(node, found):
+    """Every (container, key) of a tree."""
+    keys = list(node) if isinstance(node, dict) else range(len(node))
+    for key in keys:
+        found.append((node, key))
+        if isinstance(node[key], (dict, list)):
+            _places(node[key], found)
+    return found
+
+
+def _change_tree(rng, tree):
+    """Replace, remove, repeat or exchange one node."""
+    places = _places(tree, [])
+    node, key = places[rng.integers(len(places))]
+    way = rng.random()
+    if way < 0.6:
+        node[key] = copy.deepcopy(VALUES[rng.integers(len(VALUES))])
+    elif way < 0.75:
+        del node[key]
+    elif way < 0.85 and isinstance(node, list):
+        node.insert(key, copy.deepcopy(node[key]))
+    else:
+        other, place = places[rng.integers(len(places))]
+        node[key] = copy.deepcopy(other[place])
+
+
+def _changed_array(rng, data):
+    """Another entry, a flipped byte, another shape, another type, or another array."""
+    way = rng.random()
+    if way < 0.2:
+        changed = bytearray(data)
+        changed[rng.integers(len(changed))] ^= int(rng.integers(1, 256))
+        return bytes(changed)
+    try:
+        array = np.load(io.BytesIO(data))
+    except Exception:  # a change before this one broke its header
+        return data
+    if way < 0.7 and array.size:
+        value = NUMBERS[rng.integers(len(NUMBERS))]
+        with np.errstate(all="ignore"):
+            array = array.copy()
+            array.flat[rng.integers(array.size)] = np.array(value).astype(array.dtype)
+    elif way < 0.8:
+        array = array[: len(array) // 2] if rng.random() < 0.5 else np.concatenate([array, array])
+    elif way < 0.9:
+        with np.errstate(all="ignore"):
+            array = array.astype(("f4", ">f8", "i4", "u1", "?", "c16")[rng.integers(6)])
+    else:
+        array = array.T if rng.random() < 0.5 else array * 0
+    return npy(array)

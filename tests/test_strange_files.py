@@ -1,0 +1,201 @@
+"""Files from strangers: refused with a clear error, or usable in every way."""
+
+import copy
+import dataclasses
+import io
+import json
+import os
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from mutations import REFRESH, mutated, npy, samples, zipped
+
+import eblime
+from eblime.file_layouts import LAYOUTS, MOST_FEATURES
+from eblime.storage import unpacked
+
+MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
+SHARES = 4  # tests among which the mutations are divided, so that they run in parallel
+
+
+def loaded(content):
+    """The explanation, or None where the file is refused with a message that names it."""
+    try:
+        return unpacked(content, "strange.eblime")
+    except ValueError as error:
+        message = str(error)
+    assert "strange.eblime" in message
+    assert len(message) < 2000
+    return None
+
+
+def use(explanation):
+    """Everything that shows an explanation."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for words in (str(explanation), repr(explanation)):
+            assert "\x1b" not in words
+        page = explanation.to_html()
+        assert REFRESH not in page
+        page.encode("utf8")
+        explanation._repr_html_()
+        json.loads(explanation.to_json())
+        explanation.to_frame()
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_a_mutated_file_is_refused_or_usable(share):
+    """No mutation leads to a file that loads and then fails where it is shown."""
+    accepted = 0
+    for k in range(share, MUTATIONS, SHARES):
+        content = mutated(np.random.default_rng([k, 2024]))
+        explanation = loaded(content)
+        if explanation is not None:
+            accepted += 1
+            try:
+                use(explanation)
+            except Exception as error:
+                raise AssertionError(f"mutation {k} loads but cannot be shown") from error
+
+    assert 0.02 < accepted * SHARES / MUTATIONS < 0.6  # the mutations test both outcomes
+
+
+@pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no such characters
+def test_a_mutated_file_can_be_drawn():
+    """The default picture, and those of its kind of input."""
+    kinds = {"ImageScene": ["map", "uncertainty"], "TextScene": ["text"], "TableScene": ["values"]}
+    drawn = 0
+    for k in range(MUTATIONS, MUTATIONS + max(60, MUTATIONS // 20)):
+        explanation = loaded(mutated(np.random.default_rng([k, 2024])))
+        if explanation is None:
+            continue
+        scene = type(explanation.scene).__name__
+        wanted = kinds[scene] if explanation.posterior.has_spread else [None]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for kind in [None, *wanted]:
+                explanation.plot(kind).figure.canvas.print_figure("/dev/null", format="png")
+                drawn += 1
+
+    assert drawn
+
+
+def test_every_field_has_a_check():
+    """A class whose fields change must change its layout too."""
+    for kind, layout in LAYOUTS.items():
+        assert [field.name for field in dataclasses.fields(kind)] == list(layout.fields)
+
+
+@pytest.mark.parametrize("which", range(5))
+def test_the_samples_themselves_load(which):
+    """What is mutated below is valid before it is."""
+    use(unpacked(zipped(*samples()[which]), "sample"))
+
+
+@pytest.mark.parametrize("schema", [float("nan"), -5, 0, 1.0, True, "1", None, [], 10**30])
+def test_a_schema_is_a_whole_number(schema):
+    """Anything else is refused, and a large one is a later eblime's."""
+    tree, arrays = samples()[0]
+
+    with pytest.raises(ValueError, match="schema"):
+        unpacked(zipped({**tree, "schema": schema}, arrays), "file")
+
+
+def changed(which=0, **fields):
+    """A sample whose explanation has other fields."""
+    tree, arrays = samples()[which]
+    tree = copy.deepcopy(tree)
+    tree["explanation"]["fields"] |= fields
+    return zipped(tree, arrays)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"target": -1}, r"`Explanation.target` must be a whole number"),
+        ({"target": 1.5}, r"`Explanation.target`"),
+        ({"target": True}, r"`Explanation.target`"),
+        ({"label": 3}, r"`Explanation.label` must be a string"),
+        ({"label": "x" * (1 << 21)}, r"`Explanation.label` must be a string of at most"),
+        ({"prediction": float("nan")}, r"`Explanation.prediction` must be a number"),
+        ({"exhaustive": 1}, r"`Explanation.exhaustive` must be True or False"),
+        ({"provenance": {"mapping": [["seconds", "<b>"]]}}, "seconds"),
+        ({"provenance": {"mapping": [["seed", float("nan")]]}}, "finite"),
+        ({"provenance": {"mapping": [[7, 1]]}}, r"`Explanation.provenance`"),
+        ({"scores": {"array": 0}}, r"`Explanation.scores`"),
+        ({"masks": {"array": -1}}, "is not a whole"),
+    ],
+)
+def test_wrong_fields_are_refused_by_name(fields, words):
+    """Types, signs and sizes."""
+    with pytest.raises(ValueError, match=words):
+        unpacked(changed(**fields), "file")
+
+
+def test_the_parts_must_agree():
+    """A scene of other features than the posterior's is refused."""
+    scene = samples()[3][0]["explanation"]["fields"]["scene"]
+
+    with pytest.raises(ValueError, match="one number of features"):
+        unpacked(changed(which=0, scene=scene | {"number": 99}), "file")
+
+
+def test_labels_of_superpixels_are_bounded():
+    """One pixel with a huge label would name as many features."""
+    tree, arrays = samples()[0]
+    place = tree["explanation"]["fields"]["scene"]["fields"]["labels"]["array"]
+    labels = np.load(io.BytesIO(arrays[place]))
+    for value in (MOST_FEATURES * 1000, -1, labels.max() + 2):
+        bad = labels.copy()
+        bad[0, 0] = value
+        with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
+            unpacked(zipped(tree, [*arrays[:place], npy(bad), *arrays[place + 1 :]]), "file")
+
+
+def test_a_file_that_unpacks_to_too_much_is_refused_unread(tmp_path):
+    """By the sizes that the archive states; `max_bytes` sets another limit."""
+    tree, arrays = samples()[0]
+    path = tmp_path / "bomb.eblime"
+    path.write_bytes(zipped(tree, [*arrays, npy(np.zeros(1 << 20))]))
+    assert path.stat().st_size < 1 << 15
+
+    with pytest.raises(ValueError, match=r"at most 1000000 bytes, but needs .*max_bytes="):
+        eblime.load(path, max_bytes=1_000_000)
+    with pytest.raises(ValueError, match="must have at most 100 bytes"):
+        eblime.load(path, max_bytes=100)
+
+
+def test_an_array_is_as_large_as_it_says():
+    """A header that asks for terabytes allocates nothing."""
+    tree, arrays = samples()[0]
+    header = npy(np.zeros(3)).replace(b"(3,), ", b"(3" + b"0" * 12 + b",), ")
+
+    with pytest.raises(ValueError, match="has another size"):
+        unpacked(zipped(tree, [header, *arrays[1:]]), "file")
+
+
+def test_dense_compression_is_refused():
+    """A few bytes of bzip2 can be gigabytes; eblime never writes it."""
+    with pytest.raises(ValueError, match="stored or deflated"):
+        unpacked(zipped(*samples()[0], method=zipfile.ZIP_BZIP2), "file")
+
+
+def test_parts_that_share_their_bytes_are_refused():
+    """As in archives of which each part holds the next."""
+    content = bytearray(zipped(*samples()[0]))
+    first = content.index(b"PK\x01\x02")
+    content[first + 20 : first + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
+
+    with pytest.raises(ValueError, match="must not overlap"):
+        unpacked(bytes(content), "file")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
+def test_only_regular_files_are_read(tmp_path):
+    """A pipe must not hang, and a device must not be read for ever."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
+        with pytest.raises(ValueError, match="must be a regular file"):
+            eblime.load(path)
