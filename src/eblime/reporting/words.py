@@ -35,7 +35,12 @@ def fit_sentence(explanation: Explanation) -> str:
 def cautions(explanation: Explanation) -> list[str]:
     """What a reader must know before believing the numbers; empty where all is well."""
     post, found = explanation.posterior, []
-    if not post.r2 >= POOR:
+    if np.ptp(explanation.scores) == 0:
+        found.append(
+            "The model returned the same score for every mask: no feature has an effect here, and "
+            "R² says nothing. If that is a surprise, check the inputs that the model receives."
+        )
+    elif not post.r2 >= POOR:
         found.append(
             "The linear fit is poor: the importances are a rough sketch of the model here, however "
             "narrow their intervals. Coarser or other features, or a narrower kernel, may describe "
