@@ -67,7 +67,7 @@ ALLOWED = {
     "methods": PURE | {"core"},
     "domains": PURE | HEAVY,
     "models": PURE | HEAVY | {"xgboost"},
-    "query": PURE | {"tqdm"},
+    "query": PURE | {"models", "tqdm"},
     "targets": PURE,
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
     "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},
@@ -105,6 +105,7 @@ ALLOWED = {
         "explainer",
         "explanation",
         "inquiry",
+        "models",
         "query",
         "reporting",
         "storage",

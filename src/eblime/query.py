@@ -13,6 +13,7 @@ import numpy as np
 
 from eblime._progress import Progress, telling
 from eblime._types import FloatArray, IntArray
+from eblime.models.answers import as_scores
 from eblime.protocols import Composite, Made, Model, Rendered, RenderingModel, Scene, Scorer
 
 __all__ = ["Asked", "ModelError", "Progress", "ask", "scorer_of"]
@@ -161,7 +162,7 @@ class _BatchScorer:
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
-        return np.array(self._model(batch))  # a copy: the answer may be a view of the batch
+        return as_scores(self._model(batch)).copy()  # the answer may be a view of the batch
 
     def fetch(self, launched: Any) -> Any:
         """The answer is there already."""
@@ -180,7 +181,7 @@ class _PlainScorer:
 
     def launch(self, masks: FloatArray, way: int = 0) -> Any:
         """Make the inputs and ask."""
-        return np.asarray(self._model(self._scene.inputs(masks)))
+        return as_scores(self._model(self._scene.inputs(masks)))
 
     def fetch(self, launched: Any) -> Any:
         """The answer is there already."""

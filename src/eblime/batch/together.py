@@ -11,6 +11,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.explanation import Explanation
 from eblime.inquiry import Inquiry, Plan
+from eblime.models.answers import as_scores
 from eblime.protocols import Scene
 from eblime.query import Asked, ModelError
 
@@ -67,7 +68,7 @@ def _answers(inquiry: Inquiry, plans: Sequence[Plan]) -> list[FloatArray]:
         batches.append(asked.inputs(np.concatenate([itself, plan.requests])))
     sizes = [len(plan.requests) + 1 for plan in plans]
     try:
-        raw = np.asarray(inquiry.model(_stacked(batches)), dtype=np.float64)
+        raw = np.asarray(as_scores(inquiry.model(_stacked(batches))), dtype=np.float64)
     except Exception as error:
         raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
     scores = raw[:, None] if raw.ndim == 1 else raw

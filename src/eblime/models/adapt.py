@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime.models.answers import is_async
 from eblime.models.keras import KerasModel
 from eblime.protocols import Model
 
@@ -64,6 +65,11 @@ def as_model(model: Any) -> Model:
             predict=model.predict,
             classes=named or None,  # CatBoost's regressors have no entries
             regressor=_is_regressor(model),
+        )
+    if is_async(model):
+        raise TypeError(
+            "`model` must return scores, but it is an async function. Wrap it in a function that "
+            "waits for them: lambda batch: asyncio.run(model(batch))."
         )
     if callable(model):
         return model  # type: ignore[no-any-return]
