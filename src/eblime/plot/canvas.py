@@ -74,10 +74,14 @@ class Canvas:
         if not inside.any():  # smaller than a pixel of the canvas
             row, column = np.argwhere(self.full == j)[0]
             return float(column), float(row)
-        depth = ndimage.distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
+        box = ndimage.find_objects(inside.astype(np.int8))[0]
+        depth = ndimage.distance_transform_edt(np.pad(inside[box], 1))[1:-1, 1:-1]
         row, column = np.unravel_index(depth.argmax(), depth.shape)
         down, across = self.steps
-        return across * (column + 0.5) - 0.5, down * (row + 0.5) - 0.5
+        return (
+            float(across * (box[1].start + column + 0.5) - 0.5),
+            float(down * (box[0].start + row + 0.5) - 0.5),
+        )
 
 
 def canvas(explanation: Explanation) -> Canvas:

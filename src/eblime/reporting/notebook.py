@@ -43,7 +43,7 @@ def _table(explanation: Explanation) -> str:
     rows = "".join(
         f'<tr><td style="text-align:left">{text(explanation.features[j])}</td>'
         f"<td>{_bar((a, m, b), (start, end))}</td><td>{m:.3g}</td>"
-        + (f"<td>{a:.3g} to {b:.3g}</td></tr>" if certain else "</tr>")
+        + (f'<td style="white-space:nowrap">{a:.3g} to {b:.3g}</td></tr>' if certain else "</tr>")
         for j, a, m, b in zip(order, low, mean, high, strict=True)
     )
     left = post.n_features - len(order)
