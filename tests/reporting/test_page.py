@@ -202,6 +202,7 @@ def test_settings_are_told_in_words():
         (None, "None"),
         (17, "17"),
     ],
+    ids=["cosine", "theta", "hamming", "uniform", "function", "not Python", "none", "number"],
 )
 def test_kernels_in_words(stored, words):
     """Ours by what they do, functions by their name, and anything else as it is."""
