@@ -123,3 +123,36 @@ def conditional(
     """(3) with sigma^2 of (4) integrated out: location, scale matrix and degrees of the t law."""
     df = 2 * a + len(Y)
     return beta_hat(Z, Y, w, lam), v_matrix(Z, w, lam) * q(Z, Y, w, lam, b) / df, df
+
+
+def precise_spectrum(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, *, digits: int = 80
+) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Right singular vectors, d, k and residual of the centred problem, in many digits.
+
+    With a flat intercept: `W^1/2 (Z - 1 z_bar')` and `W^1/2 (Y - y_bar)`, decomposed by the N x N
+    matrix of inner products. Directions below the square root of the precision are exact zeros.
+    """
+    import mpmath
+
+    with mpmath.workdps(digits):
+        n, p = Z.shape
+        weights = [mpmath.mpf(float(v)) for v in w]
+        total = mpmath.fsum(weights)
+        columns = [[mpmath.mpf(float(v)) for v in column] for column in (*Z.T, Y)]
+        means = [mpmath.fdot(weights, column) / total for column in columns]
+        root = [mpmath.sqrt(v) for v in weights]
+        rows = [[root[i] * (columns[j][i] - means[j]) for j in range(p + 1)] for i in range(n)]
+        A, y = mpmath.matrix([row[:p] for row in rows]), mpmath.matrix([row[p] for row in rows])
+        values, left = mpmath.eigsy(A * A.T)
+        floor = max(values) * mpmath.mpf(10) ** (-digits // 2)
+        kept = [j for j in reversed(range(n)) if values[j] > floor]
+        k = [mpmath.fdot(left[:, j], y) for j in kept]
+        basis = [A.T * left[:, j] / mpmath.sqrt(values[j]) for j in kept]
+        residual = mpmath.fdot(y, y) - mpmath.fsum(v**2 for v in k)
+        return (
+            np.array([[float(v) for v in vector] for vector in basis]).reshape(-1, p).T,
+            np.array([float(values[j]) for j in kept]),
+            np.array([float(v) for v in k]),
+            float(max(residual, 0)),
+        )

@@ -10,7 +10,17 @@ import pytest
 import eblime
 
 HOUSE = Path(eblime.__file__).parent
-BORDER = {"_types", "_checks", "_files", "_progress", "_text", "_version", "protocols"}
+BORDER = {
+    "_types",
+    "_checks",
+    "_files",
+    "_lazy",
+    "_repr",
+    "_progress",
+    "_text",
+    "_version",
+    "protocols",
+}
 PURE = BORDER | {"numpy", "scipy"}
 HEAVY = {
     "narwhals",
@@ -38,9 +48,13 @@ PARTS = {
 
 # part -> what it may import: our own parts by name, packages by their top name. None: anything.
 ALLOWED = {
-    "__init__": PARTS | {"_version"} | {"plot", "reporting", "datasets", "evaluation", "batch"},
+    "__init__": PARTS
+    | {"_lazy", "_version"}
+    | {"plot", "reporting", "datasets", "evaluation", "batch"},
     "_types": {"numpy"},
     "_files": set(),
+    "_lazy": set(),
+    "_repr": set(),
     "_progress": {"tqdm"},
     "_text": set(),
     "_threads": {"scipy", "threadpoolctl"},
@@ -53,7 +67,8 @@ ALLOWED = {
     "methods": PURE | {"core"},
     "domains": PURE | HEAVY,
     "models": PURE | HEAVY | {"xgboost"},
-    "query": PURE | {"tqdm"},
+    "query": PURE | {"models", "tqdm"},
+    "targets": PURE,
     # its methods `plot`, `save` and `to_...` are shortcuts, imported when called
     "explanation": PURE | {"core", "methods", "pandas", "plot", "reporting", "storage", "export"},
     "file_archive": {"numpy"},
@@ -79,9 +94,10 @@ ALLOWED = {
     "cli": None,
     "__main__": {"cli"},
     "inquiry": PURE
-    | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"},
+    | {"_threads", "core", "designs", "explanation", "kernels", "methods", "models", "query"}
+    | {"targets"},
     "explainer_table": PURE
-    | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query"},
+    | {"domains", "explanation", "inquiry", "kernels", "methods", "models", "query", "targets"},
     "batch": PURE
     | {
         "_threads",
@@ -89,13 +105,14 @@ ALLOWED = {
         "explainer",
         "explanation",
         "inquiry",
+        "models",
         "query",
         "reporting",
         "storage",
     }
     | {"PIL", "fsspec", "narwhals", "pandas", "pyarrow", "ray"},
     "explainer": PURE
-    | {"inquiry", "explainer_table"}
+    | {"inquiry", "explainer_table", "targets"}
     | {"core", "designs", "domains", "explanation", "kernels", "methods", "models", "query"},
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from eblime._lazy import lazy_modules
 from eblime._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -63,11 +64,13 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
+_module = lazy_modules("eblime", ("datasets", "evaluation", "plot"))
+
 
 def __getattr__(name: str) -> object:
-    """Import a public name from its home."""
+    """Import a public name, or one of the packages that the documentation names."""
     if name not in _HOMES:
-        raise AttributeError(f"module 'eblime' has no attribute {name!r}")
+        return _module(name)
     value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

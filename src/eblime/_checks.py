@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _HUGE = 1e100  # squares and products of what is larger would overflow
+_TINY = 1e-100  # and those of what is smaller vanish
 
 
 def as_floats(name: str, values: ArrayLike) -> FloatArray:
@@ -54,6 +55,7 @@ def check_masks(masks: ArrayLike) -> FloatArray:
             f"`masks` must have at least one row and one column; got shape {array.shape}."
         )
     _refuse_non_finite("masks", array)
+    _refuse_vanishing("masks", array)
     return array
 
 
@@ -96,6 +98,7 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
             f"`weights` must not all be zero; got {n_masks} zeros. "
             "A wider kernel keeps some masks in sight."
         )
+    _refuse_vanishing("weights", array)
     return array
 
 
@@ -140,6 +143,16 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
         words = ", ".join(repr(word) for word in known)
         raise ValueError(f"`{name}` must be one of {words}; got {value!r}.")
+
+
+def _refuse_vanishing(name: str, array: FloatArray) -> None:
+    """Refuse numbers so small, all of them, that their squares would vanish; zeros are fine."""
+    largest = max(array.max(), -array.min())
+    if 0 < largest < _TINY:
+        raise ValueError(
+            f"`{name}` must have an entry of at least {_TINY:g} in size; the largest is {largest}. "
+            "Multiply them by a constant."
+        )
 
 
 def _refuse_non_finite(name: str, array: FloatArray) -> None:

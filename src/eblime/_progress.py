@@ -1,24 +1,37 @@
-"""How long work is told of: a bar, the user's own function, or silence."""
+"""Progress reporting: a bar, a function of the user, or nothing."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "telling"]
+__all__ = ["Progress", "check_progress", "telling"]
 
-Progress = bool | Callable[[int, int], object]
+Progress = bool | Callable[[int, int], object] | None
+_DELAY = 1.0  # seconds before a bar that nobody asked for appears
+
+
+def check_progress(progress: object) -> None:
+    """Refuse a setting that does not say how to report progress."""
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise TypeError(f"`progress` must be True, False, None or a function; got {progress!r}.")
 
 
 @contextmanager
 def telling(
     progress: Progress, total: int, *, unit: str, what: str | None = None
 ) -> Iterator[Callable[..., object]]:
-    """A function that is told how many of `total` are done, and how many of them failed."""
-    if progress is True:
+    """Yield a function that takes how many of `total` are done, and how many of them failed.
+
+    None draws a bar where standard error is a terminal and the work takes longer than a second.
+    """
+    if progress is True or (progress is None and _on_terminal()):
         from tqdm import tqdm
 
-        with tqdm(total=total, unit=unit, desc=what) as bar:
+        asked = progress is True
+        delay = 0.0 if asked else _DELAY
+        with tqdm(total=total, unit=unit, desc=what, delay=delay, leave=asked) as bar:
 
             def tell(done: int, failed: int = 0) -> None:
                 if failed:
@@ -30,3 +43,8 @@ def telling(
         yield lambda done, failed=0: progress(done, total)
     else:
         yield lambda done, failed=0: None
+
+
+def _on_terminal() -> bool:
+    """Whether somebody looks at standard error."""
+    return sys.stderr is not None and sys.stderr.isatty()

@@ -15,8 +15,8 @@ __all__ = ["available_cores", "few_threads", "limit_threads"]
 _SMALL = 2e8  # multiplications below which one thread is as fast
 
 
-_LOCK = threading.Lock()
-_INSIDE: list[Any] = []  # one entry for each thread of ours that asked for one thread of BLAS
+_LOCK = threading.RLock()
+_INSIDE: dict[object, Any] = {}  # the limit that is set, for each of our threads that asked for it
 
 
 @contextmanager
@@ -25,20 +25,44 @@ def few_threads(work: float) -> Iterator[None]:
 
     After a call OpenBLAS's idle threads spin for a while, and take the cores from the next call of
     a model that brings threads of its own: on two cores a booster answered half as fast. The limit
-    is the whole process's: the first who asks sets it, and the last who leaves takes it back.
+    holds for the whole process: the first thread that asks sets it, the last that leaves lifts it.
     """
     if work > _SMALL:
         yield
         return
+    token = object()
     with _LOCK:
-        _INSIDE.append(_INSIDE[0] if _INSIDE else _controller().limit(limits=1, user_api="blas"))
+        limit = next(iter(_INSIDE.values()), None)
+        if limit is None:
+            limit = _controller().limit(limits=1, user_api="blas")
+        _INSIDE[token] = limit
     try:
         yield
     finally:
         with _LOCK:
-            limit = _INSIDE.pop()
-            if not _INSIDE:
+            # absent in a child process that was forked in the meantime, which has no limit any more
+            limit = _INSIDE.pop(token, None)
+            if limit is not None and not _INSIDE:
                 limit.restore_original_limits()
+
+
+def _begin_child() -> None:
+    """In a forked child the other threads are gone: lift their limit, and take a free lock."""
+    global _LOCK
+    _LOCK = threading.RLock()
+    limit = next(iter(_INSIDE.values()), None)
+    _INSIDE.clear()
+    if limit is not None:
+        limit.restore_original_limits()
+
+
+if hasattr(os, "register_at_fork"):
+    # nobody sets or lifts a limit while a process forks
+    os.register_at_fork(
+        before=lambda: _LOCK.acquire(),
+        after_in_parent=lambda: _LOCK.release(),
+        after_in_child=_begin_child,
+    )
 
 
 def available_cores() -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 
 __all__ = ["Answers"]
 
@@ -51,6 +51,12 @@ class Answers:
             masks=_below(self.masks, masks),
             scores=_below(self.scores, scores),
             weights=_below(self.weights, weights),
+        )
+
+    def take(self, rows: IntArray) -> Answers:
+        """Some of these answers, by number."""
+        return replace(
+            self, masks=self.masks[rows], scores=self.scores[rows], weights=self.weights[rows]
         )
 
     @staticmethod

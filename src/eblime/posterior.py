@@ -169,7 +169,9 @@ class Posterior:
     ) -> FloatArray:
         """P(feature j is among the k largest), shape (p,), by `|beta|` ("abs") or beta ("value").
 
-        From i.i.d. draws: the standard error is at most `0.5 / sqrt(n_draws)`, .005 by default.
+        It is about the fit of the linear surrogate: not the probability that an object or a defect
+        is there. From i.i.d. draws: the standard error is at most `0.5 / sqrt(n_draws)`, .005 by
+        default.
         """
         check_count("k", k, maximum=self.n_features)
         return np.asarray((self._ranks(by, n_draws, rng) <= k).mean(axis=0))

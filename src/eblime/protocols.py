@@ -25,6 +25,7 @@ __all__ = [
     "ALL_HIDDEN",
     "INPUT_ITSELF",
     "Composite",
+    "Described",
     "Design",
     "Kernel",
     "Law",
@@ -120,6 +121,15 @@ class Neighbourhood(Protocol):
 
     def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
         """Whether a perturbed input is the input itself, whose score is known already."""
+        ...
+
+
+@runtime_checkable
+class Described(Scene, Protocol):
+    """A scene that knows more about its features than their names."""
+
+    def details(self) -> Mapping[str, Sequence[Any]]:
+        """Columns of a table with one entry per feature: where it is, or the value it has."""
         ...
 
 

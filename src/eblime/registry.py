@@ -57,6 +57,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "intervals": "eblime.plot.bars:intervals",
         "lambda": "eblime.plot.curves:ridge",
         "map": "eblime.plot.maps:importance_map",
+        "mean_map": "eblime.plot.maps:mean_map",
         "means": "eblime.plot.bars:means",
         "ranks": "eblime.plot.curves:ranks",
         "sign": "eblime.plot.maps:sign_map",

@@ -1,6 +1,8 @@
 """Inputs, a model and a driver for the tests of runs, to be found by other processes."""
 
+import json
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -53,9 +55,64 @@ def make_deadly():
     return eblime.TabularExplainer(deadly, ROWS, n_masks=60)
 
 
+ACTS = {
+    "segfault": lambda: os.kill(os.getpid(), signal.SIGSEGV),
+    "sys.exit": lambda: sys.exit(3),
+    "os._exit": lambda: os._exit(3),
+    "hang": lambda: time.sleep(1000),
+    "raise": lambda: (_ for _ in ()).throw(ZeroDivisionError("none")),
+}
+
+
+def poisoned(rows):
+    """A model that crashes, exits, hangs or raises on some inputs, as the environment says."""
+    for number, act in json.loads(os.environ["EBLIME_TEST_POISON"]).items():
+        if (rows == ROWS[int(number)]).all(axis=1).any():
+            ACTS[act]()
+    return rows[:, 0] * rows[:, 1]
+
+
+def make_poisoned():
+    """An explainer of it."""
+    return eblime.TabularExplainer(poisoned, ROWS, n_masks=60)
+
+
+def make_unpicklable():
+    """An explainer that no other process can have."""
+    return eblime.TabularExplainer(lambda rows: poisoned(rows), ROWS, n_masks=60)
+
+
+def growing(rows, kept=[]):  # noqa: B006
+    """A model that keeps 8 MB of every call."""
+    kept.append(np.ones(1 << 20))
+    Path(os.environ["EBLIME_TEST_FLAG"], str(os.getpid())).touch()
+    return rows[:, 0] * rows[:, 1]
+
+
+def make_growing():
+    """An explainer of it."""
+    return eblime.TabularExplainer(growing, ROWS, n_masks=60)
+
+
+def make_killed_while_writing():
+    """An explainer whose first process is killed in the middle of writing its first part."""
+    flag = Path(os.environ["EBLIME_TEST_FLAG"])
+    real = os.fsync
+
+    def fsync(handle):
+        if not flag.exists():
+            flag.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        real(handle)
+
+    os.fsync = fsync
+    return make()
+
+
 if __name__ == "__main__":
+    maker = globals()[sys.argv[4]] if len(sys.argv) > 4 else make
     eblime.explain_many(
-        make,
+        maker() if maker is make_unpicklable else maker,
         ROWS,
         sys.argv[1],
         part_size=4,

@@ -1,5 +1,6 @@
 """Inputs of every kind give one and the same run, and are refused where they are others."""
 
+import io
 import json
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from many import ROWS
 
 import eblime
+from eblime._text import csv_text
 from eblime.batch import inputs as inputs_module
 from eblime.batch import spool as spool_module
 from eblime.batch.inputs import Stream, as_inputs
@@ -100,7 +102,7 @@ def test_other_inputs_are_refused(tmp_path, explainer, kind):
         patch.setitem(globals(), "ROWS", changed.to_numpy())
         (tmp_path / "new").mkdir()
         given = kind(tmp_path / "new")
-        with pytest.raises(ValueError, match=r"other inputs|another 'inputs'"):
+        with pytest.raises(ValueError, match=r"other inputs|created with inputs="):
             eblime.explain_many(explainer, given, tmp_path / "r")
 
 
@@ -160,7 +162,7 @@ def test_what_is_laid_down_comes_back(tmp_path, rng):
         assert found.name(1) == "1"
     with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
         Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
-    with pytest.raises(ValueError, match="nothing came"):
+    with pytest.raises(ValueError, match="the iterator was empty"):
         Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
 
 
@@ -299,3 +301,40 @@ def test_what_an_input_holds_is_the_same_in_every_process():
     }
 
     assert len(said) == 1
+
+
+def test_links_that_lead_in_circles_do_not_stop_a_run(tmp_path):
+    """A link to itself, to nothing, and to the folder above; other links are followed."""
+    folder, beside = tmp_path / "texts", tmp_path / "beside"
+    (folder / "deep").mkdir(parents=True)
+    beside.mkdir()
+    (folder / "a.txt").write_text("a good day")
+    (beside / "b.txt").write_text("another good day")
+    (folder / "loop.txt").symlink_to(folder / "loop.txt")
+    (folder / "gone.txt").symlink_to(folder / "nothing.txt")
+    (folder / "deep" / "up").symlink_to(folder)
+    (folder / "here").symlink_to(".")
+    (folder / "linked").symlink_to(beside)
+    (beside / "back").symlink_to(folder)
+    explainer = eblime.TextExplainer(lambda texts: ["good" in text for text in texts])
+    run = eblime.explain_many(explainer, folder, tmp_path / "r")
+
+    assert run.frame()["name"].unique().tolist() == ["a.txt", "linked/b.txt"]
+
+
+def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
+    """File names and messages come from strangers; numbers stay numbers."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name in ("=1+1.txt", "+a.txt", "-b.txt", "@c.txt", "plain=d.txt"):
+        (folder / name).write_bytes(b"\xff")
+    explainer = eblime.TextExplainer(lambda texts: [0.5 for text in texts])
+    run = eblime.explain_many(explainer, folder, tmp_path / "r")
+    table = pd.read_csv(tmp_path / "r" / "failures.csv")
+
+    assert run.failures()["name"].tolist() == sorted(path.name for path in folder.iterdir())
+    assert table["name"].tolist() == ["'+a.txt", "'-b.txt", "'=1+1.txt", "'@c.txt", "plain=d.txt"]
+    mixed = pd.DataFrame({"x": ["\tcmd", "\rcmd", "a", None], "y": [-1.5, 2, 3, 4]})
+    found = pd.read_csv(io.StringIO(csv_text(mixed)), keep_default_na=False)
+    assert found["x"].tolist() == ["'\tcmd", "'\rcmd", "a", ""]
+    assert found["y"].tolist() == [-1.5, 2, 3, 4]

@@ -35,6 +35,25 @@ def test_an_input_is_explained_as_by_itself(wanted):
     assert rows["feature"].tolist() == list(alone.scene.columns)
 
 
+def test_runs_hold_what_is_known_of_features(tmp_path, wanted, rng):
+    """The row's value and its bin; where a superpixel is; null for other kinds of inputs."""
+    alone = make().explain(ROWS[7]).to_frame()
+    rows = wanted[wanted["input"] == 7]
+    assert rows["value"].tolist() == alone["value"].tolist()
+    assert rows["bin"].tolist() == alone["bin"].tolist()
+    assert rows["area"].isna().all()
+
+    images = rng.random((2, 8, 10))
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch.mean(axis=(1, 2)), segmentation="grid", hide=0.0, n_masks=100
+    )
+    run = eblime.explain_many(explainer, images, tmp_path / "r", workers=1).frame()
+    frame = explainer.explain(images[1]).to_frame()
+    names = ["centroid_row", "centroid_column", "top", "left", "bottom", "right", "area"]
+    np.testing.assert_array_equal(run.loc[run["input"] == 1, names], frame[names])
+    assert run["value"].isna().all()
+
+
 def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
     """Each is recorded with its error; too many stop the run."""
     rows = [list(row) for row in ROWS[:10]]
@@ -53,9 +72,9 @@ def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
 def test_other_settings_or_inputs_are_refused(tmp_path):
     """With the difference named."""
     eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4)
-    with pytest.raises(ValueError, match="another 'seed': 0 there, 1 now"):
+    with pytest.raises(ValueError, match="created with seed=0; this call has seed=1"):
         eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4, seed=1)
-    with pytest.raises(ValueError, match="another 'inputs'"):
+    with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make, ROWS[1:9], tmp_path / "r", part_size=4)
 
 
@@ -85,10 +104,10 @@ def test_what_would_change_the_numbers_is_refused(tmp_path):
     rows = ROWS[:8].copy()
     eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     other = eblime.TabularExplainer(make().model, ROWS, n_masks=61)
-    with pytest.raises(ValueError, match="another 'n_masks': '60' there, '61' now"):
+    with pytest.raises(ValueError, match="created with n_masks='60'; this call has n_masks='61'"):
         eblime.explain_many(other, rows, tmp_path / "r", part_size=4)
     rows[4] += 1
-    with pytest.raises(ValueError, match="another 'inputs'"):
+    with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     with (
         Place.of(tmp_path / "r").locked(),
@@ -135,7 +154,7 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for words, code in (
         ("batch text lines.jsonl --model mood:score --out run", 0),
-        ("batch --resume run", 0),
+        ("batch --resume run --model mood:score", 0),
         ("report run", 0),
         ("batch --resume run --masks 9", 2),
         ("batch text", 2),
@@ -278,3 +297,75 @@ def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch)
     assert run.failures().empty
     assert max(sizes) <= most
     assert (max(sizes) > 301) == (most == 32_768)
+
+
+def test_a_finished_run_refuses_another_model(tmp_path):
+    """Its results are those of the model that made them, and of no other."""
+    first = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=50)
+    calls = []
+
+    def other(rows):
+        calls.append(len(rows))
+        return rows[:, 1]
+
+    out = tmp_path / "run_of_first"
+    wanted = eblime.explain_many(first, ROWS[:8], out, part_size=4).frame()
+    with pytest.raises(ValueError, match="created with another model: its stored prediction for"):
+        eblime.explain_many(eblime.TabularExplainer(other, ROWS, n_masks=50), ROWS[:8], out)
+    assert max(calls) < 50  # a few predictions, no explanation
+    again = eblime.explain_many(first, ROWS[:8], out).frame()
+    pd.testing.assert_frame_equal(again, wanted, check_exact=True)
+
+
+def test_a_finished_run_refuses_a_model_that_fails_or_has_fewer_outputs(tmp_path):
+    """Neither can be the model of the run, as far as anyone can see."""
+
+    def two(rows):
+        return rows[:, :2]
+
+    def fails(rows):
+        raise OSError("the server is down")
+
+    def explainer(model):
+        return eblime.TabularExplainer(model, ROWS, n_masks=50)
+
+    given = ROWS[:4], tmp_path / "r"
+    eblime.explain_many(explainer(two), *given, targets=[1])
+    with pytest.raises(RuntimeError, match="failed on all 4 inputs"):
+        eblime.explain_many(explainer(fails), *given, targets=[1])
+    with pytest.raises(ValueError, match="the model now returns no such output"):
+        eblime.explain_many(explainer(lambda rows: rows[:, 0]), *given, targets=[1])
+
+
+@pytest.mark.parametrize("finished", [True, False])
+@pytest.mark.parametrize("made", [True, False])
+def test_other_labels_are_refused(tmp_path, finished, made):
+    """Part of the rows would bear other names; the same labels in a tuple are the same."""
+
+    def explainer(labels):
+        found = eblime.TabularExplainer(lambda r: r[:, :2], ROWS, n_masks=50, labels=labels)
+        return (lambda: found) if made else found
+
+    given = ROWS[:8], tmp_path / "r"
+    eblime.explain_many(explainer(["no", "yes"]), *given, part_size=4)
+    if not finished:
+        (tmp_path / "r" / "part-000001.parquet").unlink()
+    with pytest.raises(ValueError, match="created with labels="):
+        eblime.explain_many(explainer(["ham", "spam"]), *given, part_size=4)
+    run = eblime.explain_many(explainer(("no", "yes")), *given, part_size=4)
+    assert run.frame()["input"].nunique() == 8
+
+
+def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
+    """A link in a run's folder to a file of the user's leaves that file as it is."""
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "soft").mkdir()
+    (tmp_path / "soft" / ".lock").symlink_to(victim)
+    (tmp_path / "hard").mkdir()
+    (tmp_path / "hard" / ".lock").hardlink_to(victim)
+    with pytest.raises(PermissionError, match="it is a symbolic link"):
+        eblime.explain_many(make, ROWS[:4], tmp_path / "soft")
+    eblime.explain_many(make, ROWS[:4], tmp_path / "hard")
+
+    assert victim.read_text() == "precious"

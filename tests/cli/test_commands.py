@@ -174,7 +174,7 @@ def test_compare_sets_two_side_by_side(folder, capsys):
         ),
         (
             ("explain", "image", "photos/a.png", "--model", "shades:green", "--target", "blue"),
-            "`target` must be a number",
+            "--target must be a column number",
         ),
         (("show", "names.txt"), "not a whole eblime explanation"),
         (("show", "gone.eblime"), "gone.eblime"),

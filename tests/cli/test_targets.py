@@ -1,5 +1,6 @@
 """Which output of the model the commands explain."""
 
+import json
 import sys
 
 import numpy as np
@@ -76,3 +77,54 @@ def test_an_output_of_an_onnx_graph_is_chosen_by_name(folder, capsys):
     assert "'mean', 'minus'" in complaint
     assert (code, err) == (0, "")
     assert eblime.load(folder / "eblime-out" / "photo.eblime").prediction < 0
+
+
+def test_several_targets_have_files_of_their_own(folder, capsys):
+    """The highest outputs from one set of masks, named by their labels."""
+    code, out, err = explain(capsys, "--targets", "2", "--labels", "names.txt", "--json")
+    made = sorted(path.name for path in (folder / "eblime-out").iterdir())
+    blue = eblime.load(folder / "eblime-out" / "photo-blue.eblime")
+    green = eblime.load(folder / "eblime-out" / "photo-green.eblime")
+
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["label"] for line in out.splitlines()] == ["blue", "green"]
+    assert made == [
+        f"photo-{label}{suffix}"
+        for label in ("blue", "green")
+        for suffix in (".eblime", ".html", ".json", ".png")
+    ]
+    np.testing.assert_array_equal(blue.masks, green.masks)
+    assert [label for label, _ in blue.provenance["top_classes"]] == ["blue", "green", "red light"]
+
+
+def test_a_name_comes_before_a_number(folder, capsys):
+    """Of a classifier with the classes 1, 2 and 3, `--target 1` is class 1, not column 1."""
+    code, _, err = explain(capsys, "--target", "1", model="colours:numbered")
+    first = eblime.load(folder / "eblime-out" / "photo.eblime")
+    explain(capsys, "--target", "0", model="colours:numbered")
+    second = eblime.load(folder / "eblime-out" / "photo.eblime")
+
+    assert (code, err) == (0, "")
+    assert (first.target, first.label) == (0, "1")
+    assert (second.target, second.label) == (0, "1")  # no class is called 0: a column
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--target", "7"), "--target must be < 3"),
+        (("--target", "purple"), "must be a column number if the outputs have no --labels"),
+        (
+            ("--target", "purple", "--labels", "names.txt"),
+            "--target must be among --labels, 'red light', 'green', 'blue'; got 'purple'",
+        ),
+        (("--target", "1", "--targets", "2"), "--target and --targets cannot be used together"),
+        (("--method", "magic"), "--method must be one of"),
+    ],
+)
+def test_errors_name_the_option(folder, capsys, words, complaint):
+    """And not the parameter of the Python function."""
+    code, _, err = explain(capsys, *words)
+
+    assert code == 2
+    assert complaint in err

@@ -1,9 +1,14 @@
 import numpy as np
+import paper
 import pytest
 from numpy.testing import assert_allclose
 from problems import problem
 
+from eblime.core.evidence import Evidence
+from eblime.core.lambda_quadrature import half_line_lambda
+from eblime.core.mixture import Mixture
 from eblime.core.spectrum import decompose, respond
+from eblime.methods.eblime import EBLIME
 
 
 @pytest.mark.parametrize(("n", "p"), [(30, 5), (4, 9), (7, 7)])
@@ -77,3 +82,65 @@ def test_constant_scores_have_no_unit(rng, level):
 
     assert response.unit == 0.0
     assert not response.k.any()
+
+
+def unequal(rng):
+    """A small problem with a flat intercept, its weights up to 24 decades apart."""
+    n, p = rng.integers(3, 12), rng.integers(2, 14)
+    masks = rng.integers(0, 2, (n, p)).astype(float)
+    return masks, rng.normal(size=n), 10.0 ** -rng.uniform(0, rng.uniform(0, 24), n)
+
+
+def rounded():
+    """Seven masks of which the plain centring kept a seventh direction, made of rounding."""
+    rng = np.random.default_rng(809)
+    masks, weights = rng.integers(0, 2, (7, 9)).astype(float), 10.0 ** -rng.uniform(0, 14, 7)
+    return masks, rng.normal(size=7), weights
+
+
+def test_unequal_weights_keep_the_rank_and_the_digits(rng):
+    """As in 80 digits: the same directions, d and k, and a rank of at most n - 1."""
+    for _ in range(40):
+        masks, scores, weights = unequal(rng)
+        spectrum = decompose(masks, weights, flat=True)
+        response = respond(spectrum, scores, standardize=False)
+        basis, d, k, residual = paper.precise_spectrum(masks, scores, weights)
+
+        assert len(spectrum.d) == len(d) <= len(masks) - 1
+        largest = np.sqrt(d.max(initial=0.0))
+        assert_allclose(np.sqrt(spectrum.d), np.sqrt(d), rtol=1e-10, atol=1e-14 * largest)
+        assert_allclose(spectrum.basis @ spectrum.basis.T, basis @ basis.T, atol=1e-4)
+        assert_allclose(np.abs(response.k[:1]), np.abs(k[:1]), rtol=1e-8, atol=1e-12)
+        assert_allclose(response.residual, residual, rtol=1e-8, atol=1e-12 * (k @ k))
+
+
+def test_unequal_weights_do_not_move_the_posterior(rng):
+    """Means and intervals agree with those of the precise spectrum to 1e-5 of a width.
+
+    What is compared is the decomposition: the law of lambda and the mixture are the same code.
+    """
+    problems = [rounded(), *(unequal(rng) for _ in range(40))]
+    for masks, scores, weights in problems:
+        post = EBLIME().fit(rng, masks, scores[:, None], weights)[0]
+        precise = precise_posterior(masks, scores, weights)
+        low, high = precise.quantile(np.array([0.025, 0.975]))
+
+        gap = np.abs(post.interval().T - [low, high]) / (high - low)
+        assert np.max(np.abs(post.mean - precise.mean) / (high - low)) < 1e-5
+        assert np.max(gap) < 1e-5
+
+
+def precise_posterior(masks, scores, weights):
+    """The law of beta by `EBLIME()`, from a spectrum computed in 80 digits."""
+    mean = np.average(scores, weights=weights)
+    unit = np.sqrt(np.average((scores - mean) ** 2, weights=weights))
+    basis, d, k, residual = paper.precise_spectrum(masks, scores, weights)
+    method = EBLIME()
+    evidence = Evidence(
+        d=d,
+        k=k / unit,
+        floor=2 * method.b * weights.mean() + residual / unit**2,
+        df=2 * method.a + len(scores) - 1,
+    )
+    lam = half_line_lambda(evidence, null=len(d) < masks.shape[1])
+    return Mixture(basis=basis, evidence=evidence, lam=lam, unit=unit)

@@ -126,11 +126,11 @@ def test_rows_come_in_many_forms():
 @pytest.mark.parametrize(
     ("change", "error", "words"),
     [
-        ({"job": "baker"}, ValueError, "'job' must have a category of the background"),
+        ({"job": ["cook"]}, TypeError, "'job' must be one number, string or boolean"),
         ({"age": "old"}, TypeError, "'age' must be a number"),
         ({"age": np.inf}, ValueError, "'age' must be finite"),
-        ({"age": np.nan}, ValueError, "'age' is missing in the row, and never is"),
-        ({"town": "C"}, ValueError, "'town' must have a category"),
+        ({"since": 3}, TypeError, "'since' must be a date"),
+        ({"planet": np.ones(2)}, TypeError, "'planet' must be one number, string or boolean"),
     ],
 )
 def test_rows_that_cannot_be_explained_are_refused(change, error, words):
@@ -141,6 +141,115 @@ def test_rows_that_cannot_be_explained_are_refused(change, error, words):
         explainer.explain({**frame.iloc[3], **change})
 
     assert spy.seen == []
+
+
+OWN_LEVELS = {
+    "a new word": {"job": "baker"},
+    "no word": {"job": None, "town": np.nan},
+    "no number": {"age": np.nan, "rooms": None},
+    "no truth": {"single": None},
+    "no date": {"since": None},
+    "a category that no row has": {"town": "C"},
+    "a new category": {"town": "D"},
+    "a constant that differs": {"planet": "mars"},
+}
+
+
+@pytest.mark.parametrize("kind", OWN_LEVELS)
+@pytest.mark.parametrize("settings", [{}, {"design": "bernoulli"}, {"perturb": "rows"}])
+def test_what_the_background_does_not_have_is_a_level_of_its_own(kind, settings):
+    """The row's own value is shown about half the time, and what it does is found."""
+    change, frame = OWN_LEVELS[kind], people().drop(index=range(0, 400, 13)).reset_index(drop=True)
+    frame["rooms"] = frame["rooms"].fillna(3)
+    name = next(iter(change))
+    row = {**frame.iloc[3], **change}
+    asked = []
+
+    def own(table):
+        asked.append(table)
+        value = row[name]
+        return (table[name].isna() if pd.isna(value) else table[name] == value).astype(float)
+
+    e = quiet(own, frame, **settings).explain(row)
+    place = list(e.scene.columns).index(name)
+    others = np.delete(e.posterior.mean, place)
+
+    assert e.prediction == 1
+    assert e.posterior.mean[place] == pytest.approx(1, abs=1e-3)
+    assert np.abs(others).max() < 1e-3
+    assert 0.4 < e.masks[:, place].mean() < 0.6
+    wanted = f"{name} is missing" if pd.isna(row[name]) else f"{name} = {row[name]}"
+    assert e.features[place] == wanted
+    untouched = [c for c in frame.columns if c not in change]
+    assert (asked[0][untouched].dtypes == frame[untouched].dtypes).all()
+
+
+def test_missing_numbers_in_arrays_are_a_level_of_their_own(rng):
+    """Whole numbers become floats; `None` is missing, too."""
+    data = rng.integers(0, 9, size=(50, 3))
+    explainer = eblime.TabularExplainer(lambda rows: np.isnan(rows[:, 1]).astype(float), data)
+    e = explainer.explain([3, None, 4])
+
+    assert e.features[1] == "column 1 is missing"
+    assert e.posterior.mean == pytest.approx([0, 1, 0], abs=1e-3)
+
+
+def test_polars_rows_may_have_levels_of_their_own():
+    """Strings and missing values; an Enum holds its own values alone."""
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"job": ["cook", "clerk"] * 20, "age": list(range(40))})
+    explainer = eblime.TabularExplainer(lambda t: (t["job"] == "smith").to_numpy() * 1.0, frame)
+    e = explainer.explain({"job": "smith", "age": None})
+    assert e.features == ["job = smith", "age is missing"]
+    assert e.posterior.mean == pytest.approx([1, 0], abs=1e-3)
+
+    enum = frame.with_columns(pl.col("job").cast(pl.Enum(["cook", "clerk"])))
+    explainer = eblime.TabularExplainer(lambda t: np.zeros(len(t)), enum)
+    with pytest.raises(ValueError, match="'job' must have a value that its dtype"):
+        explainer.explain({"job": "smith", "age": 3})
+
+
+@pytest.mark.parametrize("representation", ["binary", "continuous"])
+@pytest.mark.parametrize("perturb", ["bins", "rows", "normal"])
+def test_one_row_is_a_reference(representation, perturb):
+    """Every feature has the row's value or the reference's; equal ones are left out."""
+    frame = people()
+    reference, row = frame.iloc[[2]], {**frame.iloc[3], "single": frame["single"].iloc[2]}
+    spy = Spy()
+    explainer = eblime.TabularExplainer(
+        spy, reference, representation=representation, perturb=perturb
+    )
+    e = explainer.explain(row)
+    table = pd.concat(spy.seen, ignore_index=True)
+    names = list(e.scene.columns)
+
+    assert "single" not in names
+    assert "planet" not in names
+    for j, name in enumerate(names):
+        kept = (table[name] == row[name]) | (table[name].isna() & pd.isna(row[name]))
+        other = reference[name].iloc[0]
+        assert ((table[name] == other) | kept | (table[name].isna() & pd.isna(other))).all()
+        assert_array_equal(e.masks[1:, j], kept.iloc[2:])  # the row itself was asked twice
+    with pytest.raises(ValueError, match="`row` must differ from the background"):
+        explainer.explain(reference)
+
+
+def test_a_reference_gives_the_differences_of_an_additive_model(rng):
+    """The importance of a feature is what its change from the reference adds."""
+    reference, row = np.array([[1.0, 5, 2, 7]]), np.array([4.0, 5, 1, 7.5])
+    factors = np.array([1.0, 2, 3, 4])
+    e = eblime.TabularExplainer(lambda rows: rows @ factors, reference).explain(row)
+
+    assert list(e.features) == ["column 0 = 4", "column 2 = 1", "column 3 = 7.5"]
+    assert_allclose(e.posterior.mean, [3, -3, 2], atol=1e-3)
+
+
+@pytest.mark.parametrize("cell", [[1, 2], (1.0, [2]), {"a": 1}, np.ones(2)])
+def test_columns_of_lists_are_refused(cell):
+    """With the column, the row and what to do."""
+    frame = pd.DataFrame({"age": [1, 2, 3], "path": [cell] * 3})
+    with pytest.raises(TypeError, match=r"'path' must hold one number.* in row 0. Split it"):
+        eblime.TabularExplainer(Spy(), frame)
 
 
 def test_a_missing_column_is_named():
@@ -562,16 +671,17 @@ def test_point_estimates_have_frames_and_pictures():
     assert e.plot() is not None
 
 
-def test_progress_is_reported_batch_by_batch():
-    """Up to the total; the numbers are the same without it."""
-    told, data = [], WINE.data.to_numpy()
-    loud = eblime.TabularExplainer(
-        lambda rows: rows[:, 0], data, n_masks=20_000, progress=lambda done, total: told.append(done)
-    )
-    quietly = eblime.TabularExplainer(lambda rows: rows[:, 0], data, n_masks=20_000)
+@pytest.mark.parametrize("progress", [True, None, lambda done, total: None])
+def test_progress_changes_no_number(progress, capsys):
+    """The model is asked with the same batches, whoever is told of them."""
+    data, sizes = WINE.data.to_numpy(), {}
+    for setting in (False, progress):
+        asked = sizes.setdefault(setting, [])
 
-    assert_array_equal(
-        loud.explain(data[0]).posterior.mean, quietly.explain(data[0]).posterior.mean
-    )
-    assert len(told) >= 3
-    assert told[-1] == 20_000
+        def score(rows, asked=asked):
+            asked.append(len(rows))
+            return rows[:, 0] + 1e-3 * len(rows)  # a model that notices
+
+        eblime.TabularExplainer(score, data, n_masks=2000, progress=setting).explain(data[0])
+
+    assert sizes[False] == sizes[progress]

@@ -207,3 +207,58 @@ def test_settings_that_cannot_work_are_refused(settings, words):
     """When the explainer is made."""
     with pytest.raises(TypeError, match=words):
         eblime.TextExplainer(model(), **settings)
+
+
+@pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
+@pytest.mark.parametrize(("text", "wanted"), [("good", [1]), ("good film", [1, 0])])
+def test_very_short_texts_are_explained_exactly(method, text, wanted):
+    """All masks are asked and a sum explains them: what a word adds is known."""
+    e = eblime.TextExplainer(
+        lambda texts: [float(t.count("good")) for t in texts], method=method
+    ).explain(text)
+
+    assert e.exhaustive
+    assert e.provenance["model_calls"] == 2 ** len(wanted)
+    assert e.posterior.n_masks == 2 ** len(wanted)
+    np.testing.assert_allclose(e.posterior.mean, wanted, atol=0.02)
+    np.testing.assert_allclose(e.refit(method).posterior.mean, e.posterior.mean, atol=1e-9)
+
+
+def test_all_masks_weigh_as_much_as_the_draws_they_stand_for():
+    """`n_masks` over 2^p times the kernel, so that lime's ridge hardly shrinks; fewer never."""
+    text, kernel = "a good film", eblime.ExponentialKernel(distance="cosine")
+
+    def count(texts):
+        return [float(t.count("good")) for t in texts]
+
+    e = eblime.TextExplainer(count, n_masks=1000, method="lime").explain(text)
+    np.testing.assert_allclose(e.weights, kernel(e.masks) * 1000 / 8)
+    assert e.posterior.mean[1] == pytest.approx(1, abs=0.02)
+    once = eblime.TextExplainer(count, n_masks=2, design="exhaustive").explain(text)
+    np.testing.assert_allclose(once.weights, kernel(once.masks))
+
+
+def test_long_texts_without_full_stops_are_cut_into_chunks():
+    """5,000 words, no sentence: runs of about 20, which are the text together."""
+    text = " ".join(f"word{k}" for k in range(5000))
+    with pytest.warns(UserWarning, match=r"its 250 chunks of about 20 words are explained instead"):
+        scene = read_text(text)
+    assert scene.n_features == 250
+    assert scene.text == text
+    assert {len(piece.split()) for piece in scene.pieces if piece.strip()} == {20}
+
+    with pytest.warns(UserWarning, match=r"its 30 chunks of about 167 words"):
+        assert read_text(text, most=30).n_features == 30
+    many = " ".join(f"a{k} b{k}." for k in range(1000))
+    with pytest.warns(UserWarning, match=r"its 100 chunks"):
+        assert read_text(many).n_features == 100
+
+
+def test_scripts_without_spaces_come_with_a_warning():
+    """Thai as one word is no explanation; a function that knows its words is."""
+    thai = "ฉันรักภาพยนตร์เรื่องนี้"
+    with pytest.warns(UserWarning, match="script without spaces"):
+        assert read_text(thai).n_features == 1
+    assert read_text(thai, tokens=lambda text: ["ฉัน", "รัก"]).n_features == 2
+    assert read_text("ฉัน รัก เธอ").n_features == 3
+    assert read_text(thai, tokens="char").n_features > 5

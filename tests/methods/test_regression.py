@@ -107,3 +107,28 @@ def test_large_values_work_and_huge_ones_are_refused():
     assert np.isfinite(post.sample(5, rng=0)).all()
     with pytest.raises(ValueError, match=r"at most 1e\+100 in size; got 1e\+200 at row 1"):
         eblime.fit(np.eye(3), [0, 1e200, 0])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-101])
+@pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
+def test_numbers_that_vanish_are_refused(rng, method, size):
+    """Weights or masks whose squares underflow say so, rather than give NaN."""
+    masks, scores, _ = problem(rng, 20, 3)
+
+    with pytest.raises(ValueError, match=r"`weights` must have an entry of at least 1e-100"):
+        eblime.fit(masks, scores, np.full(20, size), method=method)
+    with pytest.raises(ValueError, match=r"`masks` must have an entry of at least 1e-100"):
+        eblime.fit(size * masks, scores, method=method)
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e-50])
+def test_numbers_that_do_not_vanish_are_fitted(rng, size):
+    """Every number is finite at the ends of what is accepted."""
+    masks, scores, _ = problem(rng, 20, 3)
+    for post in (
+        eblime.fit(masks, scores, np.full(20, size)),
+        eblime.fit(size * masks, scores),
+        eblime.fit(size * masks, scores, np.full(20, size)),
+    ):
+        assert np.isfinite(post.mean).all()
+        assert np.isfinite(post.interval()).all()

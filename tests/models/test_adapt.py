@@ -168,6 +168,82 @@ def test_hugging_face_pipelines_are_known_by_their_task():
         model(batch / 255)
 
 
+def test_async_functions_are_refused_at_once():
+    """Functions and objects alike; the error says how to wrap them."""
+
+    async def model(rows):
+        return rows
+
+    class Service:
+        async def __call__(self, rows):
+            return rows
+
+    for bad in (model, Service()):
+        with pytest.raises(TypeError, match=r"`model` must return scores, but it is an async"):
+            eblime.TabularExplainer(bad, np.eye(3))
+
+
+async def _later(rows):
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("model", "complaint"),
+    [
+        (lambda rows: _later(rows), r"it returned a coroutine\. .*asyncio\.run"),
+        (lambda rows: {"scores": rows[:, 0]}, r"a dict with the keys 'scores'\. Return one of its"),
+        (
+            lambda rows: [{"label": "a", "score": 0.5} for _ in rows],
+            r"a list of dict, such as \{'label': 'a', 'score': 0\.5\}\. Return an array of shape",
+        ),
+        (lambda rows: [object() for _ in rows], r"a list of object, such as <object"),
+        (lambda rows: np.array([None for _ in rows]), r"a ndarray of NoneType, such as None"),
+        (lambda rows: [[1.0] * (1 + k) for k in range(len(rows))], r"a list of list, such as"),
+        (lambda rows: ["high" for _ in rows], r"a list of str, such as 'high'"),
+        (lambda rows: None, r"it returned a NoneType"),
+    ],
+)
+def test_answers_that_are_not_scores_are_refused(model, complaint):
+    """After the first call: the error says what came and what to return."""
+    calls = []
+
+    def counted(rows):
+        calls.append(len(rows))
+        return model(rows)
+
+    table = eblime.TabularExplainer(counted, np.random.default_rng(0).random((30, 3)), n_masks=50)
+    image = eblime.ImageExplainer(counted, segmentation=("grid", {"rows": 2, "columns": 2}), hide=0)
+
+    with pytest.raises(eblime.ModelError, match=complaint):
+        table.explain([0.5, 0.5, 0.5])
+    with pytest.raises(eblime.ModelError, match=complaint):
+        image.explain(np.ones((4, 4)))
+    assert len(calls) == 2
+
+
+def test_numbers_of_any_kind_are_scores():
+    """Python's own, booleans, and decimal numbers in a list."""
+    from decimal import Decimal
+
+    for kind in (float, bool, Decimal):
+        model = lambda rows, kind=kind: [kind(int(row[0] > 0.5)) for row in rows]  # noqa: E731
+        rows = np.random.default_rng(0).random((30, 3))
+        e = eblime.TabularExplainer(model, rows).explain([1, 1, 1])
+
+        assert e.prediction == 1
+
+
+def test_a_constant_model_gets_a_note():
+    """Zeros and an R2 of 1 would look like a perfect explanation."""
+    rows = np.random.default_rng(0).random((30, 3))
+    e = eblime.TabularExplainer(lambda batch: np.full(len(batch), 0.7), rows).explain(rows[0])
+    varied = eblime.TabularExplainer(lambda batch: batch[:, 0], rows).explain(rows[0])
+
+    assert "Note: The model returned the same score for every mask" in str(e)
+    assert "returned the same score for every mask" in e.to_html()
+    assert "the same score" not in str(varied)
+
+
 def test_what_cannot_be_a_model_is_refused(tmp_path):
     """Classes, numbers, and files that are not there."""
     with pytest.raises(TypeError, match=r"must be an object, not the class LogisticRegression"):

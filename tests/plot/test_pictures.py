@@ -1,10 +1,12 @@
+import dataclasses
+
 import numpy as np
 import pytest
+from eblime.plot.kinds import KINDS
 from skimage import data
 
 import eblime
 from eblime.plot.bars import compare
-from eblime.plot.kinds import KINDS
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -78,3 +80,154 @@ def test_unknown_kinds_are_refused(explanation):
     """By name, with the list."""
     with pytest.raises(ValueError, match=r"`kind` must be one of 'intervals', 'means'"):
         explanation.plot("pie")
+
+
+class Fixed:
+    """A posterior with some of its summaries set."""
+
+    def __init__(self, posterior, **summaries):
+        self._posterior = posterior
+        self.__dict__.update(summaries)
+
+    def __getattr__(self, name):
+        return getattr(self._posterior, name)
+
+
+def fixed(explanation, **summaries):
+    """The same explanation with other means or standard deviations."""
+    return dataclasses.replace(explanation, posterior=Fixed(explanation.posterior, **summaries))
+
+
+def test_uncertainty_starts_at_zero(explanation):
+    """Standard deviations that differ by 5 % get nearly the same colour, and the bar has a name."""
+    sd = np.linspace(0.1, 0.105, explanation.scene.n_features)
+    drawn = fixed(explanation, sd=sd).plot("uncertainty")
+    field = drawn.get_images()[1]
+
+    assert field.get_clim() == (0, pytest.approx(0.105))
+    assert np.ptp(field.norm(sd)) < 0.05
+    assert "sd of the importance" in [panel.get_ylabel() for panel in drawn.figure.axes]
+
+
+def test_uncertainty_stretched_on_request(explanation):
+    """The paper's min-max scale is an option."""
+    field = explanation.plot("uncertainty", scaled=True).get_images()[1].get_array()
+
+    assert (field.min(), field.max()) == (0, 1)
+
+
+def test_overlays_are_stronger_where_importances_are_larger(explanation):
+    """On a uniform photo an importance of half the size changes the colour half as much."""
+    flat = dataclasses.replace(explanation.scene, shown=np.full_like(explanation.scene.shown, 128))
+    mean = np.zeros(explanation.scene.n_features)
+    mean[:2] = 0.2, 0.1
+    e = dataclasses.replace(fixed(explanation, mean=mean), scene=flat)
+    shown = e.plot("map", top=2).get_images()[0].get_array()
+    strength = [np.abs(shown[flat.labels == j][0] - 128 / 255).max() for j in (0, 1)]
+
+    assert strength[1] == pytest.approx(strength[0] / 2)
+
+
+def test_the_mean_map_is_centred_at_zero(explanation):
+    """All superpixels have their mean, whichever sign prevails."""
+    field = explanation.plot("mean_map").get_images()[1]
+    mean = explanation.posterior.mean
+
+    assert field.get_clim() == (-np.abs(mean).max(), np.abs(mean).max())
+    np.testing.assert_array_equal(field.get_array(), mean[explanation.scene.labels])
+
+
+def test_means_and_their_uncertainty_side_by_side(explanation):
+    """One figure of two maps, each with its colour bar."""
+    figure = eblime.plot.maps.posterior_maps(explanation)
+
+    assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
+        "output: posterior mean",
+        "output: posterior sd",
+    ]
+    assert len(figure.axes) == 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_title_names_the_class(explanation, others, kind):
+    """Whatever the kind, the title says which output was explained."""
+    named = dataclasses.replace(others.get(kind, explanation), label="red kite")
+
+    assert "red kite" in named.plot(kind).get_title(loc="left")
+
+
+def numbers_on(ax):
+    """The numbers written on a map."""
+    return [text.get_text() for text in ax.texts]
+
+
+def test_every_superpixel_of_the_intervals_is_on_the_map(explanation):
+    """The poster numbers those that it lists, and so do the two plots by default."""
+    for left, right in (
+        (explanation.plot("map"), explanation.plot("intervals")),
+        (explanation.plot("mean_map"), explanation.plot("intervals")),
+        eblime.plot.poster.poster(explanation).axes[0:3:2],
+    ):
+        listed = [tick.get_text() for tick in right.get_yticklabels()]
+
+        assert {f"superpixel {number}" for number in numbers_on(left)} == set(listed)
+
+
+def test_numbers_are_inside_their_superpixel(explanation):
+    """In the coordinates of the image."""
+    labels = explanation.scene.labels
+    for text in explanation.plot("map").texts:
+        column, row = (round(value) for value in text.get_position())
+
+        assert labels[row, column] == int(text.get_text())
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A photo of 3,001 x 2,003 pixels in stripes of superpixels, and one of a single pixel."""
+    shape = (2003, 3001)
+    labels = np.broadcast_to(np.arange(shape[1]) // 601, shape).copy()
+    labels[1, 1] = 5
+    pixels = np.random.default_rng(0).integers(0, 255, (*shape, 3), dtype=np.uint8)
+    explainer = eblime.ImageExplainer(
+        lambda batch: batch[:, 0, ::601, 0] @ np.arange(5.0) + 0.0 * batch[:, 1, 1, 0],
+        segmentation=labels,
+        hide=0,
+        n_masks=40,
+        batch_size=4,
+    )
+    return explainer.explain(pixels)
+
+
+@pytest.mark.parametrize("kind", ["map", "mean_map", "uncertainty", "top_k", "sign"])
+def test_large_photos_are_drawn_at_screen_resolution(large, kind):
+    """No array has more than 1,000 pixels a side; the axes still have the image's coordinates."""
+    drawn = large.plot(kind)
+
+    assert all(max(image.get_array().shape[:2]) <= 1001 for image in drawn.get_images())
+    assert drawn.get_xlim() == (-0.5, 3000.5)
+    assert drawn.get_ylim() == (2002.5, -0.5)
+    for text in drawn.texts:
+        column, row = (round(value) for value in text.get_position())
+        assert large.scene.labels[row, column] == int(text.get_text())
+
+
+def test_a_reduced_photo_is_the_mean_of_its_blocks():
+    """Colours, values beyond [0, 1] and thin images, against a plain loop."""
+    from eblime.domains.image import ImageScene
+
+    rng = np.random.default_rng(0)
+    for shown, axis in (
+        (rng.integers(0, 255, (23, 40, 3), dtype=np.uint8), 2),
+        (rng.normal(size=(3, 23, 40)), 0),
+        (rng.random((1, 40)), None),
+    ):
+        scene = ImageScene(shown=shown, hidden=shown, labels=None, channel_axis=axis)
+        whole, small = scene.photo(), scene.photo(10)
+        down, across = whole.shape[0] // small.shape[0], 4
+
+        assert small.shape[1] == 10
+        for row in range(small.shape[0]):
+            for column in range(10):
+                block = whole[row * down :, column * across :][:down, :across]
+                np.testing.assert_allclose(small[row, column], block.mean(axis=(0, 1)))

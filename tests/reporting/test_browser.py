@@ -1,13 +1,18 @@
 """The page in a real browser: Debian's chromium, driven by playwright."""
 
+import csv
+import dataclasses
 import os
 import shutil
 
+import numpy as np
 import pytest
 from hostile import SCRIPT, renamed
-from test_storage import explained
+from PIL import Image
+from test_storage import GRID, IMAGE, explained
 
 import eblime
+from eblime.batch.overview import overview
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
@@ -160,3 +165,172 @@ def test_it_prints_all_rows_without_controls(opened):
     assert not page.locator("#level").is_visible()
     assert page.locator("td.ends").first.is_visible()
     assert page.pdf()[:4] == b"%PDF"
+
+
+def test_colours_by_uncertainty_start_at_zero(opened):
+    """Opacities are proportional to the standard deviations."""
+    e = explained()
+    page = opened(e)
+    page.locator("input[value=sd]").check()
+    seen = [
+        float(page.locator(f"path[data-feature='{j}']").evaluate("e => e.style.fillOpacity"))
+        for j in range(9)
+    ]
+
+    assert seen == pytest.approx(max(seen) * e.posterior.sd / e.posterior.sd.max(), rel=1e-3)
+
+
+@pytest.mark.parametrize("width", [340, 390])
+def test_the_page_of_a_run_fits_a_phone(browser, tmp_path, width):
+    """Classes with long names and five columns: nothing sticks out."""
+    pytest.importorskip("pyarrow")
+    labels = ["Cypripedium_calceolus_and_more", "a rather long name of a class"]
+    explainer = eblime.ImageExplainer(
+        lambda batch: np.stack(
+            [batch[:, :6].mean(axis=(1, 2, 3)), batch[:, 6:].mean((1, 2, 3))], 1
+        ),
+        segmentation=GRID,
+        hide=0,
+        n_masks=40,
+        labels=labels,
+    )
+    run = eblime.explain_many(explainer, [IMAGE, IMAGE[::-1]], tmp_path / "run", keep=True)
+    overview(run, tmp_path / "run.html")
+    page = browser.new_context(viewport={"width": width, "height": 900}).new_page()
+    page.goto((tmp_path / "run.html").as_uri())
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [340, 390])
+def test_the_page_of_an_explanation_fits_a_phone(opened, width):
+    """With long names, large numbers, all rows and all settings unfolded."""
+    rows = 1e6 * np.random.default_rng(0).random((60, 14))
+    names = [f"price_per_square_metre_of_the_living_area_{k}" for k in range(14)]
+    e = eblime.TabularExplainer(lambda table: table[:, 0], rows, names=names, n_masks=200)
+    page = opened([e.explain(rows[0]), explained()], width=width)
+    page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+    page.locator(".all").first.click()
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def opacity(page, feature):
+    """How strongly a superpixel is coloured."""
+    mark = page.locator(f"path[data-feature='{feature}']")
+    return float(mark.evaluate("e => e.style.fillOpacity"))
+
+
+def test_the_overlay_can_be_made_weaker(opened):
+    """The slider scales all colours; at zero the photo is alone."""
+    e = explained()
+    page = opened(e)
+    strongest = int(abs(e.posterior.mean).argmax())
+    before = opacity(page, strongest)
+    page.locator("#strength").fill("25")
+    weaker = opacity(page, strongest)
+    page.locator("#strength").fill("0")
+
+    assert (before, weaker, opacity(page, strongest)) == pytest.approx((0.75, 0.25, 0))
+
+
+def test_the_legend_says_what_colours_mean(opened):
+    """Its ends are the numbers that have the full colour."""
+    e = explained()
+    page = opened(e)
+    legend = page.locator(".legend")
+
+    assert "Importance" in legend.inner_text()
+    ends = legend.locator(".ends-of-scale span").all_inner_texts()
+    most = abs(e.posterior.mean).max()
+    assert [float(end.replace("\u2212", "-")) for end in ends] == pytest.approx(
+        [-most, 0, most], abs=1e-3
+    )
+    page.locator("input[value=sd]").check()
+    ends = legend.locator(".ends-of-scale span").all_inner_texts()
+    assert float(ends[0]) == 0
+    assert float(ends[1]) == pytest.approx(e.posterior.sd.max(), abs=1e-3)
+    page.locator("input[value=top]").check()
+    assert "about the fit" in legend.inner_text()
+
+
+def test_the_photo_can_be_zoomed_and_moved(opened):
+    """Buttons, keys, a double click and dragging change the part that is shown."""
+    page = opened(explained())
+    photo = page.locator(".photo")
+
+    def shown():
+        return [float(word) for word in photo.get_attribute("viewBox").split()]
+
+    whole = shown()
+    page.locator("[aria-label='Zoom in']").click()
+    assert shown()[2] == pytest.approx(whole[2] / 1.5)
+    before = shown()
+    box = photo.bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 200)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 150, box["y"] + 180)
+    page.mouse.up()
+    assert shown()[0] > before[0]
+    page.locator("[aria-label='Whole photo']").click()
+    assert shown() == whole
+    photo.dblclick(position={"x": 5, "y": 5})
+    assert shown()[2] == pytest.approx(whole[2] / 2)
+    photo.press("0")
+    assert shown() == whole
+    page.locator("[aria-label='Zoom out']").click()
+    assert shown() == whole
+
+
+def test_the_table_is_saved_as_csv(opened):
+    """At the level chosen; names that look like formulas are harmless in a spreadsheet."""
+    e = renamed(explained(), "=cmd|' /C calc'!A0")
+    page = opened(e)
+    page.locator("#level").fill("0")
+    with page.expect_download() as found:
+        page.locator(".csv").click()
+    rows = list(csv.reader(found.value.path().read_text(encoding="utf8").splitlines()))
+    order = (-abs(e.posterior.mean)).argsort(kind="stable")
+
+    assert rows[0] == ["feature", "mean", "sd", "low_50", "high_50", "prob_positive", "prob_top_5"]
+    assert {row[0][:2] for row in rows[1:]} == {"'="}
+    numbers = np.array([row[1:5] for row in rows[1:]], dtype=float)
+    post = e.posterior
+    truth = np.column_stack([post.mean, post.sd, post.interval(0.5)])[order]
+    np.testing.assert_allclose(numbers, truth, rtol=2e-3, atol=1e-6)
+
+
+def test_the_photo_is_saved_as_png(opened, tmp_path):
+    """With the colours of the page: the most important superpixel is tinted, the photo is grey."""
+    e = explained()
+    page = opened(e)
+    with page.expect_download() as found:
+        page.locator(".png").click()
+    with Image.open(found.value.path()) as opened_:
+        pixels = np.asarray(opened_.convert("RGB")).astype(float)
+    scale = 640 / 15
+    strongest, weakest = abs(e.posterior.mean).argmax(), abs(e.posterior.mean).argmin()
+
+    def tint(j):
+        rows, columns = np.nonzero(e.scene.labels == j)
+        row, column = (int(scale * (place.mean() + 0.5)) for place in (rows, columns))
+        return np.ptp(pixels[row, column])
+
+    assert pixels.shape[:2] == (round(scale * 12) + 96, 640)
+    assert tint(strongest) > 40
+    assert tint(weakest) < tint(strongest)
+
+
+def test_the_most_likely_classes_are_listed(opened):
+    """With their probabilities, as text whatever their names; nothing where none are stored."""
+    e = explained()
+    stored = [[SCRIPT, 0.75], ["cup", 0.125], ["nonsense"], ["cup", "much"], 7]
+    named = dataclasses.replace(e, provenance={**e.provenance, "top_classes": stored})
+    page = opened(named)
+
+    assert page.locator(".classes li").all_inner_texts() == [f"{SCRIPT} 0.75", "cup 0.125"]
+    assert page.evaluate("window.hacked") is None
+    assert opened(e).locator(".classes").count() == 0
+    for damaged in ("espresso", 3, {"a": 1}, None):
+        odd = dataclasses.replace(e, provenance={**e.provenance, "top_classes": damaged})
+        assert 'class="classes"' not in odd.to_html()

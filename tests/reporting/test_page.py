@@ -1,7 +1,11 @@
 """The page as text: safe whatever the names, small, and true."""
 
+import base64
 import dataclasses
+import errno
+import io
 import json
+import os
 import re
 from html.parser import HTMLParser
 
@@ -9,11 +13,15 @@ import numpy as np
 import pytest
 from hostile import NASTY, SCRIPT, names, renamed
 from hypothesis import given, settings
+from PIL import Image
 from test_storage import explained
 
 import eblime
 from eblime._text import printable
+from eblime.domains.image import ImageScene
+from eblime.kernels import ExponentialKernel, uniform
 from eblime.reporting.outlines import outlines
+from eblime.reporting.plain import input_words, kernel_words, object_words
 from eblime.reporting.words import cautions
 
 EXPLAINED = explained()
@@ -166,11 +174,89 @@ def test_a_poor_fit_is_said():
 
 
 def test_settings_are_told_in_words():
-    """The seed, the number of calls, the method and the versions are on the page."""
+    """The seed, the number of calls, the method and the versions, without any Python."""
     page = EXPLAINED.to_html()
+    made = page[page.index("How this was made") : page.index("</details>")]
 
-    for words in ("Model calls", "ExponentialKernel", "Seed", "effective sample size"):
-        assert words in page
+    for words in (
+        "Model calls",
+        "superpixels of a grid (rows 3, columns 3)",
+        "exponential kernel on the Euclidean distance, width 2.25",
+        "free intercept",
+        "Seed",
+        "effective sample size",
+    ):
+        assert words in made
+    assert not re.search(r"None|True|False|=|\(\)|&#x27;", made.replace('class="', ""))
+
+
+@pytest.mark.parametrize(
+    ("stored", "words"),
+    [
+        (repr(ExponentialKernel(distance="cosine")), "cosine distance, width 0.25"),
+        (repr(ExponentialKernel(theta=3.0)), "Euclidean distance, theta 3"),
+        (repr(ExponentialKernel(distance="hamming", width=2.0)), "hidden features, width 2"),
+        (repr(uniform), "all masks count the same"),
+        ("<function mine at 0x7f>", "mine"),
+        ("(" * 300, "((("),
+        (None, "None"),
+        (17, "17"),
+    ],
+    ids=["cosine", "theta", "hamming", "uniform", "function", "not Python", "none", "number"],
+)
+def test_kernels_in_words(stored, words):
+    """Ours by what they do, functions by their name, and anything else as it is."""
+    assert words in kernel_words(stored, 9)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (eblime.EBLIME(), "standardised scores, all ridge parameters integrated"),
+        (eblime.EBLIME.paper(), "number of ridge parameters 2e+04"),
+        (eblime.BayesLIME(), "penalised intercept"),
+        (eblime.LIME(alpha=2.0), "ridge parameter 2, free intercept"),
+    ],
+)
+def test_methods_in_words(method, words):
+    """No keyword, no None, no quotation mark."""
+    found = object_words(repr(method))
+
+    assert words in found
+    assert not re.search(r"None|True|False|=|'", found)
+
+
+@pytest.mark.parametrize(
+    ("about", "words"),
+    [
+        ({"segmentation": "slic", "hide": "blur"}, "superpixels by SLIC, hidden ones are blurred"),
+        ({"segmentation": "array([[0, 1]])", "hide": "0"}, "as given in an array, hide 0"),
+        ({"tokens": "word", "bag": "True", "hide": ""}, "words, all occurrences together"),
+        ({"perturb": "<function draw at 0x1>"}, "perturb by draw"),
+        ("nothing", ""),
+    ],
+)
+def test_inputs_in_words(about, words):
+    """How the input was read, phrase by phrase."""
+    assert words in input_words(about)
+
+
+@pytest.mark.parametrize("shape", [(3000, 4000), (60, 80)])
+def test_photos_are_embedded_at_the_size_of_a_screen(shape):
+    """However large they are: the longer side has at most 960 pixels."""
+    photo = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
+    labels = np.repeat(np.arange(4), shape[1] // 4)[None].repeat(shape[0], axis=0)
+    scene = ImageScene(shown=photo, hidden=photo * 0, labels=labels, channel_axis=None)
+    post = eblime.fit(np.eye(4), np.arange(4.0))
+    page = dataclasses.replace(EXPLAINED, posterior=post, scene=scene).to_html()
+    data = re.search(r'href="data:image/\w+;base64,([^"]+)"', page)[1]
+    with Image.open(io.BytesIO(base64.b64decode(data))) as embedded:
+        assert max(embedded.size) == min(960, shape[1])
+
+
+def test_the_page_says_what_top_k_is_about():
+    """The probability is about the fit, and the page says so."""
+    assert "not the probability that the object or the defect is there" in EXPLAINED.to_html()
 
 
 def covered(path, shape):
@@ -201,6 +287,42 @@ def test_the_script_of_the_page_is_untouched_by_names():
     page = renamed(EXPLAINED, SCRIPT).to_html()
 
     assert page.count("</script>") == 2
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A disk that is full leaves the page that was there; a link is written through."""
+    path, link = tmp_path / "page.html", tmp_path / "link.html"
+    path.write_text("the last one")
+    link.symlink_to(path)
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        EXPLAINED.to_html(link)
+    monkeypatch.undo()
+    assert path.read_text() == "the last one"
+    assert {entry.name for entry in tmp_path.iterdir()} == {"page.html", "link.html"}
+    page = EXPLAINED.to_html(link)
+    assert link.is_symlink()
+    assert path.read_text(encoding="utf8") == page
+
+
+def test_a_text_in_a_notebook_has_its_colours():
+    """Words are tinted by inline styles: for and against differ, larger is stronger."""
+    scores = {"good": 1.0, "happy": 0.5, "awful": -1.0}
+    e = eblime.TextExplainer(
+        lambda texts: [sum(v for word, v in scores.items() if word in t) for t in texts]
+    ).explain("a good, happy, awful film")
+    found = e._repr_html_()
+    tint = {
+        word: re.search(rf"rgba\(([\d,]+),([\d.]+)\)[^>]*>{word}<", found).groups()
+        for word in scores
+    }
+
+    assert tint["good"][0] == tint["happy"][0] != tint["awful"][0]
+    assert float(tint["good"][1]) == pytest.approx(2 * float(tint["happy"][1]), abs=0.02)
 
 
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no emoji

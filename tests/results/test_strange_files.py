@@ -10,10 +10,10 @@ import zipfile
 
 import numpy as np
 import pytest
+from eblime.file_layouts import LAYOUTS, MOST_FEATURES
 from mutations import REFRESH, mutated, npy, samples, zipped
 
 import eblime
-from eblime.file_layouts import LAYOUTS, MOST_FEATURES
 from eblime.results.storage import unpacked
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))

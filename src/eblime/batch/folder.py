@@ -1,8 +1,9 @@
-"""A run is a folder: what is asked for, and one Parquet file for each part that is done.
+"""A run is a folder: its settings, and one Parquet file for each part that is done.
 
-`manifest.json` says everything that decides a number. A part is written under another name, synced
-and renamed: it is there whole, or not at all. What a crash leaves under other names is swept away
-when the run goes on.
+`manifest.json` has everything that decides a number. A part is written under another name, synced
+and renamed: it is there whole, or not at all. What a crash leaves under other names is removed at
+the end of a call, or at the beginning of the next. Every part has a checksum, which is verified
+whenever the part is read.
 """
 
 from __future__ import annotations
@@ -10,29 +11,56 @@ from __future__ import annotations
 import json
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
-from typing import Any
+from typing import Any, TypeVar
 
 from eblime._version import __version__
 from eblime.batch.place import Place, arrow
+from eblime.batch.seal import DamagedFileError, checked, sealed
 
 __all__ = [
     "COLUMNS",
+    "DETAILS",
     "SCHEMA",
     "check_manifest",
     "done_parts",
     "forget_parts",
+    "map_parts",
     "missing_parts",
     "part_names",
     "read_manifest",
     "read_part",
+    "read_table",
+    "remove_temporary",
     "write_part",
 ]
 
-SCHEMA = 1
+SCHEMA = 2  # since 2 every part has a checksum
+Result = TypeVar("Result")
+_READERS = 8  # parts read at a time
 _ABOUT = b"eblime.explainer"
-_OURS = ("manifest.json", "failures.csv", "part-*.parquet", "explanations/*.eblime", "inputs/*")
+_OURS = (
+    "manifest.json",
+    "in-progress.json",
+    "failures.csv",
+    "part-*.parquet",
+    "explanations/*.eblime",
+    "inputs/*",
+)
+DETAILS = {  # what an explanation says of its features; null where it is of another kind of input
+    "value": "string",
+    "bin": "string",
+    "centroid_row": "float64",
+    "centroid_column": "float64",
+    "top": "int64",
+    "left": "int64",
+    "bottom": "int64",
+    "right": "int64",
+    "area": "int64",
+}
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -49,6 +77,7 @@ COLUMNS = (
     ("r2", "float64"),
     ("ess", "float64"),
     ("n_masks", "int64"),
+    *DETAILS.items(),
     ("error", "string"),
 )
 
@@ -59,7 +88,7 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
     A run of which no part is done yet may become another; `new_inputs` may be others, as many.
     """
     wanted = json.loads(json.dumps(dict(settings)))
-    folder.sweep(_OURS)
+    remove_temporary(folder)
     begun = part_names(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
@@ -82,9 +111,14 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
         if known.get(name) != wanted.get(name):
             what, there, now = _difference(name, known.get(name), wanted.get(name))
             raise ValueError(
-                f"{folder} is a run with another {what!r}: {there!r} there, {now!r} now. Take "
-                "another folder, or the settings it has."
+                f"{folder} was created with {what}={there!r}; this call has {what}={now!r}. Use "
+                "another folder, or the settings of the run."
             )
+
+
+def remove_temporary(folder: Place) -> None:
+    """Remove temporary files that processes left when they were killed while writing."""
+    folder.sweep(_OURS)
 
 
 def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:
@@ -111,14 +145,34 @@ def read_manifest(folder: Place) -> dict[str, Any]:
         raise ValueError(
             f"{folder} has schema {found['schema']}; this eblime reads up to {SCHEMA}. Update it."
         )
+    if found.get("schema", 0) < SCHEMA:
+        raise ValueError(
+            f"{folder} was made by an earlier eblime, whose parts have no checksums. Make the run "
+            "again, or read its part-*.parquet files with pandas."
+        )
     return dict(found)
 
 
 def read_part(folder: Place, name: str) -> tuple[Any, dict[str, str]]:
-    """The rows of a part, and by what explainer they were made."""
-    pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader((folder / name).read()))
+    """The rows of a part as a frame, and the description of the explainer that made them."""
+    table = read_table(folder, name)
     return table.to_pandas(), dict(json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}")))
+
+
+def read_table(folder: Place, name: str) -> Any:
+    """The rows of a part as an Arrow table; a damaged file is refused."""
+    pa, pq = arrow()
+    table = pq.read_table(pa.BufferReader(checked(folder / name)))
+    wanted = [(column, getattr(pa, kind)()) for column, kind in COLUMNS]
+    if [(field.name, field.type) for field in table.schema] != wanted:
+        raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
+    return table
+
+
+def map_parts(function: Callable[[str], Result], names: Sequence[str]) -> Iterator[Result]:
+    """The results of a function for the file of each part, several at a time, in order."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(function, names)
 
 
 def part_names(folder: Place) -> list[str]:
@@ -135,29 +189,33 @@ def write_part(
     schema = pa.schema(columns, metadata={_ABOUT: json.dumps(dict(about))})
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(dict(rows), schema=schema), sink)
-    (folder / _name(part)).write(sink.getvalue().to_pybytes())
+    (folder / _name(part)).write(sealed(sink.getvalue().to_pybytes()))
 
 
-def done_parts(folder: Place, parts: Sequence[int]) -> set[int]:
-    """Parts that are there and whole; one that is cut short is taken away and done again.
+def done_parts(folder: Place, parts: Sequence[int]) -> dict[int, int]:
+    """Finished parts, and how many inputs failed in each; a damaged part is removed.
 
-    A store shows what is whole, and a store that does not answer is no damage: nothing is looked
-    into there.
+    Every file is read and compared with its checksum.
     """
-    _, pq = arrow()
     there = set(part_names(folder))
-    done = {part for part in parts if _name(part) in there}
-    if folder.folder is None:
-        return done
-    for part in sorted(done):
-        try:
-            pq.read_metadata(folder.folder / _name(part))
-        except (OSError, ValueError) as error:  # pyarrow's own errors are of these kinds
-            if getattr(error, "errno", None) is not None:  # the disk's word, not damage
-                raise
+    wanted = [part for part in parts if _name(part) in there]
+    counts = map_parts(partial(_count_failed, folder), [_name(part) for part in wanted])
+    done = {}
+    for part, failed in zip(wanted, counts, strict=True):
+        if failed is None:
             (folder / _name(part)).remove()
-            done.remove(part)
+        else:
+            done[part] = failed
     return done
+
+
+def _count_failed(folder: Place, name: str) -> int | None:
+    """How many inputs failed in a part; None if its file is damaged."""
+    try:
+        error = read_table(folder, name).column("error")
+    except DamagedFileError:
+        return None
+    return len(error) - int(error.null_count)
 
 
 def missing_parts(folder: Place, parts: Sequence[int]) -> list[int]:

@@ -1,86 +1,62 @@
-"""The local engine: processes that hold the explainer, and are replaced where one is killed."""
+"""The local engine: this process, or worker processes that are replaced where they fail."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
-import signal
 import sys
-import tempfile
-import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
-from eblime._threads import available_cores, limit_threads
-from eblime.batch.work import Job, Worker, on_gpu
+from eblime._threads import available_cores
+from eblime.batch.here import read_marker, run_here
+from eblime.batch.pool import Pool, WorkerStartError
+from eblime.batch.work import Job, on_gpu
 
-__all__ = ["TRIES", "Workers", "check_travels", "run_local"]
+__all__ = ["Workers", "check_travels", "run_local"]
 
 Workers = int | Literal["auto"]
 
-TRIES = 3  # of a part that ends its process
 _MEMORY = 1 << 30  # bytes that a process with a model of its own is taken to need
 _WAY_OUT = "give a function of a module that makes it"
-_HELD: dict[str, Any] = {}  # in a worker process: the worker, or why there is none
 
 
 def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Iterator[tuple[int, int]]:
-    """Do parts, and tell of each (part, inputs that failed) as it is done."""
+    """Do parts; yields (part, number of failed inputs) as each is done."""
     if not parts:
         return
     if workers == "auto":
         workers = _sensible(job.explainer, len(parts))
-    if workers == 1:
-        worker = Worker.begin(job)
-        for part in parts:
-            yield part, worker.do(part)
-        return
-    check_travels(job.explainer)
-    with tempfile.TemporaryDirectory() as place:
-        # in a file: what is sent through a pipe holds the driver up until its reader has started
-        sent = Path(place) / "sent"
-        sent.write_bytes(_packed(job))
-        yield from _by_processes(str(sent), parts, workers)
+    if workers == 1 and job.timeout is None:
+        yield from _in_driver(job, parts)
+    else:
+        yield from _in_workers(job, parts, workers)
 
 
-def _by_processes(sent: str, parts: Sequence[int], workers: int) -> Iterator[tuple[int, int]]:
-    """Do parts in processes, and in new ones where these are killed."""
+def _in_workers(job: Job, parts: Sequence[int], workers: int) -> Iterator[tuple[int, int]]:
+    """Do parts in worker processes."""
+    packed = _packed(job)
     threads = max(1, available_cores() // workers)
-    todo, tries = list(parts), dict.fromkeys(parts, 0)
-    while todo:
-        context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(
-            min(workers, len(todo)),
-            mp_context=context,
-            initializer=_hold,
-            initargs=(sent, threads),
-        )
-        waiting: dict[Future[int], int] = {}
-        try:
-            # few are handed over at a time: a pool that breaks loses what it holds
-            while todo or waiting:
-                while todo and len(waiting) < 2 * workers:
-                    future = pool.submit(_do, todo[0])  # which may raise: the part stays
-                    waiting[future] = todo.pop(0)
-                for done in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    failed = done.result()
-                    yield waiting.pop(done), failed
-        except BrokenProcessPool as error:
-            for part in waiting.values():
-                tries[part] += 1
-                if tries[part] >= TRIES:
-                    raise RuntimeError(
-                        f"Part {part}, or one beside it, ended its process {TRIES} times. Is the "
-                        'call of a script under `if __name__ == "__main__":`? Does the model run '
-                        "out of memory, or crash? The run can be resumed."
-                    ) from error
-            todo = sorted([*waiting.values(), *todo])
-        finally:
-            _end(pool)
+    with closing(Pool(packed, job.rules, workers, threads)) as pool:
+        yield from pool.run(parts)
+
+
+def _in_driver(job: Job, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Do parts in this process, but for one that it died on before: that is for a worker.
+
+    Where no worker can have the explainer, that part is done here too, input by input.
+    """
+    left = read_marker(job.folder)
+    if left is None or left.part not in parts:
+        yield from run_here(job, parts)
+        return
+    try:
+        yield from _in_workers(job, [left.part], 1)
+    except (TypeError, WorkerStartError):
+        yield from run_here(job, parts, left)
+    else:
+        yield from run_here(job, [part for part in parts if part != left.part])
 
 
 def _sensible(explainer: Any, parts: int) -> int:
@@ -97,49 +73,15 @@ def check_travels(explainer: Any) -> None:
 
 
 def _packed(job: Job) -> bytes:
-    """A run as it is sent to other processes; what cannot be is refused with a way out."""
+    """A run as it is sent to worker processes."""
+    check_travels(job.explainer)
     try:
         return pickle.dumps(job)
     except Exception as error:
         raise TypeError(
-            "`explainer` must be picklable where there are several workers; "
+            "`explainer` must be picklable where there are several workers or a timeout; "
             f"{_WAY_OUT} ({type(error).__name__}: {error})."
         ) from error
-
-
-def _hold(sent: str, threads: int) -> None:
-    """Begin a worker: its share of threads, the explainer made once, no life after the driver."""
-    threading.Thread(target=_follow, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the driver's affair
-    limit_threads(threads)
-    try:
-        _HELD["worker"] = Worker.begin(pickle.loads(Path(sent).read_bytes()))
-    except Exception as error:  # told by the first part: here it would only break the pool
-        _HELD["error"] = error
-    limit_threads(threads)  # what came with the model, too
-
-
-def _follow() -> None:
-    """End with the driver, also where that was killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _do(part: int) -> int:
-    """Do a part in a worker."""
-    if "error" in _HELD:
-        raise RuntimeError(f"The explainer cannot be made in a worker: {_HELD['error']}")
-    worker: Worker = _HELD["worker"]
-    return worker.do(part)
-
-
-def _end(pool: ProcessPoolExecutor) -> None:
-    """End the workers at once, whatever they do: a part that is half done is no part."""
-    for process in list((getattr(pool, "_processes", None) or {}).values()):
-        process.kill()
-    pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _gpu_here(explainer: Any) -> bool:

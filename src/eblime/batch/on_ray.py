@@ -1,12 +1,13 @@
-"""The Ray engine: parts stream through a pool of actors, each holding its own explainer.
+"""The Ray engine: parts stream through a pool of actors, each with a worker process of its own.
 
-Ray Data schedules and retries; what is written is what the local engine writes, by the same
-function, so that either engine can go on with the other's run. The folder must be one that every
-node sees: a shared file system, or an object store.
+Ray Data schedules and replaces actors; each actor supervises its worker as the local engine does,
+and the same functions write the parts, so that either engine can go on with the other's run. The
+folder must be one that every node sees: a shared file system, or an object store.
 """
 
 from __future__ import annotations
 
+import atexit
 import inspect
 import logging
 import os
@@ -16,41 +17,33 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from eblime._threads import limit_threads
-from eblime.batch.local import TRIES, Workers, check_travels
-from eblime.batch.work import Job, Worker
+from eblime.batch.local import Workers, check_travels
+from eblime.batch.pool import TRIES, Pool
+from eblime.batch.work import Job, Rules, check_finished
 
-__all__ = ["run_on_ray"]
+__all__ = ["check_on_ray", "run_on_ray"]
 
 _ROOM = 0.8  # of the cores: a pool that claims them all leaves none to read with, and hangs
 
 
 class _Actor:
-    """Makes the explainer once, and does parts."""
+    """Does parts in a worker process of its own, so that a crash or a hang is not the actor's."""
 
-    def __init__(self, sent: Any, path: list[str], threads: int) -> None:
+    def __init__(self, sent: Any, rules: Rules, path: list[str], threads: int) -> None:
         import ray
 
         sys.path += [entry for entry in path if entry not in sys.path]
-        limit_threads(threads)
-        self._worker: Worker | None = None
-        self._error: Exception | None = None
-        try:
-            self._worker = Worker.begin(pickle.loads(ray.get(sent)))
-        except Exception as error:  # told by the first part: here the actor would be made again
-            self._error = error
-        limit_threads(threads)
+        self._pool = Pool(ray.get(sent), rules, 1, threads)
+        atexit.register(self._pool.close)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Do a part, and tell how many inputs failed in it, or why it could not be done."""
+        """Do a part; returns how many of its inputs failed, or why it could not be done."""
         part = int(batch["part"][0])
-        if self._worker is None:
-            told = f"The explainer cannot be made in a worker: {self._error}"
-            return {"part": [part], "failed": [0], "error": [told]}
         try:
-            return {"part": [part], "failed": [self._worker.do(part)], "error": [""]}
+            [(_, failed)] = self._pool.run([part])
         except Exception as error:
             return {"part": [part], "failed": [0], "error": [f"{type(error).__name__}: {error}"]}
+        return {"part": [part], "failed": [failed], "error": [""]}
 
 
 def run_on_ray(
@@ -66,14 +59,14 @@ def run_on_ray(
     check_travels(job.explainer)
     ray = _ray()
     count, share = _room(ray, len(parts), workers, cpus, gpus)
-    # modules beside the user's script are found once an actor knows the path, so not before
+    # as bytes: modules beside the user's script are found only once an actor knows the path
     sent = ray.put(ray.cloudpickle.dumps(job))
     given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of names that later versions do not take
         done = given.map_batches(
             _Actor,
-            fn_constructor_args=(sent, list(sys.path), max(1, round(share))),
+            fn_constructor_args=(sent, job.rules, list(sys.path), max(1, round(share))),
             batch_size=1,
             compute=ray.data.ActorPoolStrategy(size=count),
             num_cpus=share,
@@ -90,9 +83,9 @@ def run_on_ray(
 
 
 def _retries(dataset: Any, parts: int) -> dict[str, int]:
-    """An actor that is killed is replaced; a part that kills is tried a few times, no more.
+    """An actor that is killed is replaced, and its part is tried a few times.
 
-    Versions of Ray that cannot be told so try for ever.
+    Versions of Ray without such options try for ever.
     """
     takes = inspect.signature(dataset.map_batches).parameters
     wanted = {"max_restarts": TRIES * parts, "max_task_retries": TRIES}
@@ -139,3 +132,26 @@ def _ray() -> Any:
                 raise
             ray.init(include_dashboard=False, **quiet)
     return ray
+
+
+def check_on_ray(job: Job, cpus: float | None = None, gpus: float | None = None) -> None:
+    """Do what `check_finished` does on the cluster, whose nodes can load the model."""
+    check_travels(job.explainer)
+    ray = _ray()
+    sent = ray.put(ray.cloudpickle.dumps(job))
+    task = ray.remote(num_cpus=0 if cpus is None else cpus, num_gpus=gpus or 0)(_checked)
+    problem = ray.get(task.remote([sent], list(sys.path)))
+    if problem:
+        raise ValueError(problem)
+
+
+def _checked(sent: Sequence[Any], path: list[str]) -> str:
+    """Why an explainer is not the one of a finished run, or nothing."""
+    import ray
+
+    sys.path += [entry for entry in path if entry not in sys.path]
+    try:
+        check_finished(pickle.loads(ray.get(sent[0])))
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return ""

@@ -28,7 +28,7 @@ def overview(
     *,
     prob: float = 0.95,
     pages: int = 60,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> str:
     """A page about a run; written to `path` where given.
 
@@ -44,7 +44,8 @@ def overview(
         Where the run kept its explanations: how many get a page of their own beside `path`, in
         `pages/`, the worst fits first.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     """
     found = _Overall()
     for rows in run.pieces():
@@ -161,7 +162,7 @@ def _classes(found: _Overall) -> str:
     )
     left = len(ordered) - min(len(ordered), _MOST)
     rest = f"<p>{left} more classes are in the run.</p>" if left else ""
-    heads = ("class", "images", "mean prediction", "mean R²", "superpixels with a sure sign")
+    heads = ("class", "images", "mean prediction", "mean R²", "superpixels whose sign is certain")
     return _table(heads, body) + rest
 
 

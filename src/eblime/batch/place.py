@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -174,9 +175,9 @@ class Place:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One driver a folder; the lock goes with its process, however that ends.
+        """One driver per folder; the lock ends with its process, however that ends.
 
-        Stores and some file systems have no locks: there one driver is the user's own care.
+        Stores, Windows and some file systems have no such locks: there the user must see to it.
         """
         try:
             import fcntl
@@ -186,14 +187,29 @@ class Place:
         if self.folder is None:
             yield
             return
-        with (self.folder / ".lock").open("w") as file:
+        handle = _open_lock(self.folder / ".lock")
+        try:
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise RuntimeError(f"{self} is being written by another process.") from error
             except OSError:  # a file system without locks
                 pass
             yield
+        finally:
+            os.close(handle)
+
+
+def _open_lock(path: Path) -> int:
+    """Open a lock file, made if it is missing; what it holds is left, and no link is followed."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if path.is_symlink():
+            raise PermissionError(
+                f"{path} must be a plain file; it is a symbolic link. Remove it."
+            ) from error
+        raise
 
 
 def _walked(folder: Path, above: str, recursive: bool) -> Iterator[tuple[str, int]]:
@@ -211,12 +227,17 @@ def _walked(folder: Path, above: str, recursive: bool) -> Iterator[tuple[str, in
 
 
 def arrow() -> tuple[Any, Any]:
-    """pyarrow, or a word on where to get it."""
+    """The modules of pyarrow; versions that run code from the files they read are refused."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
         raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
+    if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
+        raise ImportError(
+            f"Runs need pyarrow 14.0.1 or later, and this is {pa.__version__}: "
+            "pip install 'eblime[batch]'."
+        )
     return pa, pq
 
 

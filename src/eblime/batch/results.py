@@ -12,8 +12,9 @@ import numpy as np
 from scipy import special, stats
 
 from eblime._checks import check_level
-from eblime.batch.folder import part_names, read_manifest
-from eblime.batch.place import Place
+from eblime.batch.folder import map_parts, part_names, read_manifest, read_part, read_table
+from eblime.batch.place import Place, arrow
+from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpacked
 
@@ -21,13 +22,16 @@ __all__ = ["Run", "open_run"]
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """A run that was made before, finished or not."""
+    """A run that was made before, finished or not.
+
+    Reading a damaged file raises `DamagedFileError`, a `ValueError`; explaining again redoes it.
+    """
     place = Place.of(path)
     read_manifest(place)
     return Run(place=place)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
     """What a run has found so far."""
 
@@ -43,18 +47,33 @@ class Run:
         """The settings of the run."""
         return dict(read_manifest(self.place)["settings"])
 
-    def scan(self) -> Any:
-        """All rows, lazily: a pyarrow dataset, which pandas, polars and DuckDB read in pieces."""
+    def scan(self, *, verify: bool = True) -> Any:
+        """All rows, lazily: a pyarrow dataset, which pandas, polars and DuckDB read in pieces.
+
+        Parameters
+        ----------
+        verify
+            Compare every file with its checksum first, which reads the whole run once.
+        """
         from pyarrow import dataset
 
+        names = self._parts()
+        if verify:
+            for _ in map_parts(lambda name: len(checked(self.place / name)), names):
+                pass
         system, path = self.place.open()
-        paths = [f"{path}/{name}" for name in part_names(self.place)]
-        if not paths:
-            raise FileNotFoundError(f"{self.place} has no finished part yet.")
+        paths = [f"{path}/{name}" for name in names]
         return dataset.dataset(paths, format="parquet", filesystem=system)
 
+    def _parts(self) -> list[str]:
+        """The files of the finished parts, at least one."""
+        names = part_names(self.place)
+        if not names:
+            raise FileNotFoundError(f"{self.place} has no finished part yet.")
+        return names
+
     def frame(self) -> Any:
-        """One row an input, target and feature, as a pandas frame; failures are left out.
+        """One row per input, target and feature, as a pandas frame; failures are left out.
 
         The whole run is read into memory; `pieces` reads one part after another.
         """
@@ -66,18 +85,21 @@ class Run:
     def pieces(self) -> Iterator[Any]:
         """What `frame` has, a part at a time; an input is in one part with all its rows."""
         whole = {name: "int64" for name in ("input", "target", "place", "n_masks")}
-        for part in self.scan().get_fragments():
-            rows = part.to_table().to_pandas()
+        for name in self._parts():
+            rows, _ = read_part(self.place, name)
             good = rows[rows["error"].isna()].drop(columns="error")
             yield good.astype(whole)  # rows of failures had none of them
 
     def failures(self) -> Any:
-        """Inputs that failed, and what their error said."""
-        from pyarrow import compute
+        """Inputs that failed, and the message of their error."""
+        pa, _ = arrow()
+        rows = pa.concat_tables(map_parts(self._failed, self._parts()))
+        return rows.to_pandas().sort_values("input", ignore_index=True)
 
-        failed = ~compute.field("error").is_null()
-        table = self.scan().to_table(columns=["input", "name", "error"], filter=failed)
-        return table.to_pandas().sort_values("input", ignore_index=True)
+    def _failed(self, name: str) -> Any:
+        """The inputs of a part that failed."""
+        table = read_table(self.place, name).select(["input", "name", "error"])
+        return table.filter(table.column("error").is_valid())
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation, where the run kept them; of its first output if none is named."""
@@ -117,6 +139,18 @@ class Run:
         found["high"] = found["mean_abs"] + tail * spread
         found.index.name = "feature"
         return found.sort_values("mean_abs", ascending=False).reset_index()
+
+    def __repr__(self) -> str:
+        """The folder, and how many of its inputs are done and failed."""
+        try:
+            settings = self.settings
+            count, size = int(settings["count"]), int(settings["part_size"])
+            parts = [int(name.split("-")[1].split(".")[0]) for name in part_names(self.place)]
+            done = sum(min(size, max(count - part * size, 0)) for part in parts)
+            failed = len(self.failures()) if parts else 0
+        except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
+            return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"
+        return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
 
 
 def _totals(rows: Any) -> Any:

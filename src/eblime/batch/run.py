@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -18,13 +18,16 @@ from eblime.batch.folder import (
     missing_parts,
     part_names,
     read_manifest,
+    remove_temporary,
 )
+from eblime.batch.here import remove_marker
 from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.local import Workers, run_local
 from eblime.batch.place import Place
 from eblime.batch.recognise import description
 from eblime.batch.results import Run
-from eblime.batch.work import Explainer, Job, check_explainer
+from eblime.batch.work import Job, check_explainer, check_finished
+from eblime.explainers.base import BaseExplainer
 
 __all__ = ["explain_many"]
 
@@ -48,11 +51,15 @@ def explain_many(
     keep: bool = False,
     together: bool = True,
     max_failures: int | None = None,
+    timeout: float | None = None,
     retry: bool = False,
     about: str | Mapping[str, Any] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Run:
     """Explain many inputs into a folder; called again, it does what is not done yet.
+
+    Other settings, inputs or labels, or a model with other predictions, are refused, also if the
+    run is finished.
 
     Parameters
     ----------
@@ -89,23 +96,30 @@ def explain_many(
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures
         Stop when more inputs than that have failed, also in earlier calls; None goes on.
+    timeout
+        Seconds for one input; one that takes longer is recorded as failed. Inputs that share model
+        calls get that time together; where it is too short they are done one by one. Needs worker
+        processes: with a timeout, `workers=1` is one beside this process. None waits for ever.
     retry
         Do parts with failures again, where what made them fail may have gone; files that were
         broken may be others then.
     about
         What this run is, in your words, or a dictionary: resuming under another is refused.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     """
     check_explainer(explainer)
     check_choice("engine", engine, ENGINES)
-    do_parts = _engine(engine, cpus_per_worker, gpus_per_worker)
+    do_parts, check = _engine(engine, cpus_per_worker, gpus_per_worker)
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
     if workers != "auto":
         check_count("workers", workers)
     if part_size is not None:
         check_count("part_size", part_size)
+    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < np.inf):
+        raise ValueError(f"`timeout` must be a number of seconds > 0, or None; got {timeout!r}.")
     settings = {
         "explainer": _described(explainer),
         "targets": _plain_targets(targets),
@@ -125,8 +139,8 @@ def explain_many(
         check_manifest(folder, settings, new_inputs=retry)
         run = Run(place=folder)
         if retry:
-            done_parts(folder, range(-(-len(listed) // size)))  # damaged ones go first
-            forget_parts(folder, {number // size for number in _failed(run)})
+            done = done_parts(folder, range(-(-len(listed) // size)))
+            forget_parts(folder, [part for part, failures in done.items() if failures])
         failed = 0
         job = Job(
             explainer=explainer,
@@ -134,12 +148,13 @@ def explain_many(
             settings=settings,
             folder=folder,
             resumed=bool(part_names(folder)),
+            timeout=timeout,
         )
         with (
-            closing(_work(do_parts, job, workers)) as done,
+            closing(_work(do_parts, check, job, workers)) as work,
             telling(progress, len(listed), unit="input") as tell,
         ):
-            for finished, failed in done:
+            for finished, failed in work:
                 tell(finished, failed)
                 if max_failures is not None and failed > max_failures:
                     raise RuntimeError(
@@ -155,28 +170,34 @@ def explain_many(
     return run
 
 
-def _work(engine: Any, job: Job, workers: Workers) -> Generator[tuple[int, int]]:
-    """Do the parts that are not done, and tell how many inputs are, and how many failed."""
+def _work(
+    engine: Any, check: Callable[[Job], None], job: Job, workers: Workers
+) -> Generator[tuple[int, int]]:
+    """Do the parts that are missing; yields how many inputs are done, and how many failed.
+
+    If none is missing, `check` refuses a model that is not the one of the run.
+    """
     count, size = job.settings["count"], job.settings["part_size"]
     parts = range(-(-count // size))
     done = done_parts(job.folder, parts)
-    failed = len(_failed(Run(place=job.folder)))
+    failed = sum(done.values())
     finished = sum(min(size, count - part * size) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
-    with closing(engine(job, todo, workers)) as told:
-        for part, lost in told:
-            failed += lost
-            finished += min(size, count - part * size)
-            yield finished, failed
+    if not todo:
+        check(job)
+    try:
+        with closing(engine(job, todo, workers)) as told:
+            for part, lost in told:
+                failed += lost
+                finished += min(size, count - part * size)
+                yield finished, failed
+    finally:  # a worker that was killed may have left a file
+        remove_temporary(job.folder)
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-
-
-def _failed(run: Run) -> list[int]:
-    """Inputs that failed so far; none where no part is done."""
-    return list(run.failures()["input"]) if part_names(run.place) else []
+    remove_marker(job.folder)
 
 
 def _part_size(folder: Place, inputs: Inputs) -> int:
@@ -197,7 +218,7 @@ def _described(explainer: Any) -> dict[str, str]:
 
     What a function makes is known where it is made: parts say it, and whoever goes on compares.
     """
-    if isinstance(explainer, Explainer):
+    if isinstance(explainer, BaseExplainer):
         return description(explainer)
     return {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)}
 
@@ -213,14 +234,17 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
 
 
-def _engine(name: str, cpus: float | None, gpus: float | None) -> Any:
-    """The function that does parts."""
+def _engine(name: str, cpus: float | None, gpus: float | None) -> tuple[Any, Callable[[Job], None]]:
+    """The functions that do parts, and that check the model of a finished run."""
     if name == "local":
         if cpus is not None or gpus is not None:
             raise ValueError("`cpus_per_worker` and `gpus_per_worker` are for engine='ray'.")
-        return run_local
+        return run_local, check_finished
     from functools import partial
 
-    from eblime.batch.on_ray import run_on_ray
+    from eblime.batch.on_ray import check_on_ray, run_on_ray
 
-    return partial(run_on_ray, cpus=cpus, gpus=gpus)
+    return (
+        partial(run_on_ray, cpus=cpus, gpus=gpus),
+        partial(check_on_ray, cpus=cpus, gpus=gpus),
+    )

@@ -10,6 +10,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.engine.loop import LoopSettings, Question, Talk, converse
 from eblime.engine.query import ModelError, reply_to, rows_to_ask
+from eblime.models.answers import as_scores
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 
@@ -89,7 +90,7 @@ def _scores(settings: LoopSettings, questions: Sequence[Question]) -> list[Float
     ]
     sizes = [len(some) for some in rows]
     try:
-        raw = np.asarray(settings.model(_stacked(batches)), dtype=np.float64)
+        raw = np.asarray(as_scores(settings.model(_stacked(batches))), dtype=np.float64)
     except Exception as error:
         raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
     scores = raw[:, None] if raw.ndim == 1 else raw

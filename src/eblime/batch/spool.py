@@ -1,8 +1,9 @@
-"""Inputs that come one after another are laid down in the folder of the run, a chunk at a time.
+"""Inputs that come one after another are stored in the folder of the run, a chunk at a time.
 
 From there every worker takes them by number, and a run that was interrupted has them still. Memory
 holds one chunk, however many inputs come. No pickle is written: texts, paths, arrays and rows of
-tables have columns of their own.
+tables have columns of their own. A chunk has a checksum, and `index.json` has the digest of what
+was stored in it: a damaged chunk is stored again from the same inputs.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from eblime.batch.folder import part_names
+from eblime.batch.folder import part_names, read_manifest
 from eblime.batch.place import Place, arrow
+from eblime.batch.seal import DamagedFileError, checked, sealed
 from eblime.domains.image import as_pixels
 
 __all__ = ["Spooled", "content", "is_frame", "spool"]
@@ -59,7 +61,7 @@ class Spooled:
 
 
 def spool(stream: Iterable[tuple[str | None, Any]], folder: Place) -> Spooled:
-    """Lay inputs down, or check that they are those that lie there already.
+    """Store inputs, or check that they are those that the run was created with.
 
     Parameters
     ----------
@@ -68,28 +70,74 @@ def spool(stream: Iterable[tuple[str | None, Any]], folder: Place) -> Spooled:
     folder
         Of the run.
     """
-    there = (folder / _INDEX).kind() == "file" and bool(part_names(folder))
-    known = json.loads((folder / _INDEX).read()) if there else None
-    found, starts = hashlib.sha256(), [0]
+    begun = bool(part_names(folder))
+    known = _known_chunks(folder) if begun else []
+    chunks: list[str] = []
+    starts = [0]
     for names, values in _chunks(stream):
-        for entry in [values] if is_frame(values) else values:
-            found.update(content(entry))
-        if known is None:
-            place = folder / f"inputs/{len(starts) - 1:06d}.parquet"
-            place.write(_encoded(names, values, starts[-1]))
+        number, digest = len(chunks), _digest(values)
+        same = known[number : number + 1] == [digest]
+        if not begun or (same and not _intact(folder, number)):
+            (folder / _file(number)).write(sealed(_encoded(names, values, starts[-1])))
+        chunks.append(digest)
         starts.append(starts[-1] + len(values))
     if starts[-1] == 0:
-        raise ValueError("`inputs` must not be empty; nothing came.")
-    fingerprint = found.hexdigest()[:16]
-    index = {"starts": starts, "fingerprint": fingerprint}
-    if known is None:
-        (folder / _INDEX).write(json.dumps(index).encode())
-    elif known != index:
-        raise ValueError(
-            f"{folder} is a run with other inputs: {known['starts'][-1]} of fingerprint "
-            f"{known['fingerprint']} there, {starts[-1]} of {fingerprint} now."
-        )
+        raise ValueError("`inputs` must not be empty; the iterator was empty.")
+    fingerprint = hashlib.sha256("".join(chunks).encode()).hexdigest()[:16]
+    if begun:
+        _check_same(folder, starts[-1], fingerprint)
+    if known != chunks:
+        (folder / _INDEX).write(json.dumps({"chunks": chunks}).encode())
+        _check_intact(folder, len(chunks))
     return Spooled(folder=folder, starts=tuple(starts), fingerprint=fingerprint)
+
+
+def _known_chunks(folder: Place) -> list[str]:
+    """The digest of each chunk that was stored; none if the index is missing or damaged."""
+    try:
+        found = json.loads((folder / _INDEX).read())
+        return [str(digest) for digest in found["chunks"]]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _check_same(folder: Place, count: int, fingerprint: str) -> None:
+    """Refuse inputs that are not those of the run."""
+    settings = read_manifest(folder)["settings"]
+    if (settings["count"], settings["inputs"]) != (count, fingerprint):
+        raise ValueError(
+            f"{folder} was created with other inputs: {settings['count']} with fingerprint "
+            f"{settings['inputs']}; this call has {count} with fingerprint {fingerprint}."
+        )
+
+
+def _check_intact(folder: Place, count: int) -> None:
+    """Refuse to go on with damaged chunks; with the index written they are replaced next time."""
+    damaged = [number for number in range(count) if not _intact(folder, number)]
+    if damaged:
+        raise DamagedFileError(f"{folder / _file(damaged[0])} is damaged; call again to mend it.")
+
+
+def _intact(folder: Place, number: int) -> bool:
+    """Whether a chunk is there and matches its checksum."""
+    try:
+        checked(folder / _file(number))
+    except (FileNotFoundError, DamagedFileError):
+        return False
+    return True
+
+
+def _digest(values: Any) -> str:
+    """The digest of the inputs of a chunk."""
+    found = hashlib.sha256()
+    for entry in [values] if is_frame(values) else values:
+        found.update(content(entry))
+    return found.hexdigest()
+
+
+def _file(number: int) -> str:
+    """The file of a chunk, in the folder of the run."""
+    return f"inputs/{number:06d}.parquet"
 
 
 def is_frame(values: Any) -> bool:
@@ -199,7 +247,7 @@ def _table(pa: Any, values: Any) -> Any:
 def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Any, Any]:
     """The names and inputs of a chunk; remembered for inputs of that fingerprint alone."""
     pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader((Place(folder) / f"inputs/{number:06d}.parquet").read()))
+    table = pq.read_table(pa.BufferReader(checked(Place(folder) / _file(number))))
     names = None
     if _NAME in table.column_names:
         names = table.column(_NAME).to_pylist()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import time
+import signal
+import traceback
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -14,40 +15,49 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._threads import available_cores
-from eblime.batch.folder import COLUMNS, write_part
+from eblime.batch.folder import write_part
 from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.place import Place
 from eblime.batch.recognise import description, recognise
-from eblime.batch.together import explain_together, group_size
-from eblime.explainers.image import ImageExplainer
-from eblime.explainers.tabular import TabularExplainer
-from eblime.explainers.text import TextExplainer
-from eblime.inquiry import Inquiry, Plan
+from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
+from eblime.batch.shared_calls import explain_together, group_size
+from eblime.engine.loop import LoopSettings, Question, Talk, converse, explain, reply_from
+from eblime.explainers.base import BaseExplainer
+from eblime.protocols import RenderedScene, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import packed
 
-__all__ = ["Explainer", "Job", "Worker", "check_explainer", "made_explainer", "on_gpu"]
+__all__ = [
+    "Job",
+    "Rules",
+    "Worker",
+    "check_explainer",
+    "check_finished",
+    "made_explainer",
+    "on_gpu",
+    "part_numbers",
+]
 
-Explainer = ImageExplainer | TabularExplainer | TextExplainer
-Result = list[Explanation] | Exception
+Result = list[Explanation] | BaseException
+Begin = Callable[[Sequence[int]], None]  # called with the inputs that are worked on from now on
 
 
 def check_explainer(given: Any) -> None:
     """Refuse what is neither an explainer nor a function that may make one."""
-    if not (isinstance(given, Explainer) or callable(given)):
+    if not (isinstance(given, BaseExplainer) or callable(given)):
         raise TypeError(
-            "`explainer` must be an ImageExplainer, TabularExplainer or TextExplainer, or a "
+            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
             f"function that makes one; got {type(given).__name__}."
         )
 
 
-def made_explainer(given: Any) -> Explainer:
+def made_explainer(given: Any) -> BaseExplainer:
     """An explainer, or what a function that makes one returns."""
     check_explainer(given)
-    made = given if isinstance(given, Explainer) else given()
-    if not isinstance(made, Explainer):
+    made = given if isinstance(given, BaseExplainer) else given()
+    if not isinstance(made, BaseExplainer):
         raise TypeError(
-            "`explainer` must make an ImageExplainer, TabularExplainer or TextExplainer; "
+            "`explainer` must make an explainer, such as ImageExplainer or TabularExplainer; "
             f"it made {type(made).__name__}."
         )
     return made
@@ -66,21 +76,46 @@ def on_gpu(explainer: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the process that supervises workers must know of a run: not its model or inputs."""
+
+    settings: Mapping[str, Any]
+    folder: Place
+    timeout: float | None  # seconds per input
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A run as it travels to whoever does its parts."""
+    """A run as it is sent to its workers."""
 
     explainer: Any  # or a function that makes it
     inputs: Inputs
     settings: Mapping[str, Any]
     folder: Place
-    resumed: bool  # some parts were done before, by whom is to be seen
+    resumed: bool  # some parts are done, perhaps by another model
+    timeout: float | None = None  # seconds per input
+
+    @property
+    def rules(self) -> Rules:
+        """Its share for the process that supervises workers."""
+        return Rules(settings=self.settings, folder=self.folder, timeout=self.timeout)
+
+
+def part_numbers(settings: Mapping[str, Any], part: int) -> range:
+    """The inputs of a part."""
+    size = settings["part_size"]
+    return range(part * size, min((part + 1) * size, settings["count"]))
+
+
+def _ignore(numbers: Sequence[int]) -> None:
+    """Where nobody supervises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """Whoever does parts: a process, an actor, or the driver itself."""
+    """Does parts: in a process of its own, in an actor, or in the driver."""
 
-    explainer: Explainer
+    explainer: BaseExplainer
     inputs: Inputs
     settings: Mapping[str, Any]
     folder: Place
@@ -101,157 +136,156 @@ class Worker:
             recognise(worker)
         return worker
 
-    def do(self, part: int) -> int:
+    def do(self, part: int, begin: Begin = _ignore) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
-        size = self.settings["part_size"]
-        numbers = range(part * size, min((part + 1) * size, self.settings["count"]))
-        rows: dict[str, list[Any]] = {column: [] for column, _ in COLUMNS}
-        failed = 0
-        for number, result in self._explained(numbers):
-            name = self._name(number)
-            if isinstance(result, Exception):
-                failed += 1
-                words = " ".join(str(result).split()) or "no word"
-                told = printable(f"{type(result).__name__}: {words}")
-                known = {"input": number, "name": name, "error": told}
-                for column, values in rows.items():
-                    values.append(known.get(column))
-                continue
-            for explanation in result:
-                _add_rows(rows, explanation, number, name, self.settings["prob"])
-                if self.settings["keep"]:
-                    kept = f"explanations/{number}-{explanation.target}.eblime"
-                    (self.folder / kept).write(packed(explanation))
+        numbers = part_numbers(self.settings, part)
+        rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers, begin))
+        begin(())
         write_part(self.folder, part, rows, self.about)
-        return failed
+        return failures_in(rows)
+
+    def rows(self, number: int, result: Result) -> Rows:
+        """What is stored of an input; the whole explanations too, where the run keeps them."""
+        if isinstance(result, BaseException):
+            return failure_rows(number, self.name(number), result)
+        if self.settings["keep"]:
+            for explanation in result:
+                kept = f"explanations/{number}-{explanation.target}.eblime"
+                (self.folder / kept).write(packed(explanation))
+        return explained_rows(result, number, self.name(number), self.settings["prob"])
 
     @property
-    def inquiry(self) -> Inquiry:
-        """How inputs are asked about: the same way whoever asks, and without a bar for each."""
-        return replace(self.explainer.inquiry, steady=True, progress=False)
+    def loop(self) -> LoopSettings:
+        """How inputs are asked about: in batches whose sizes do not depend on the machine."""
+        return replace(self.explainer.loop, steady=True)
 
-    def _name(self, number: int) -> str:
-        """What people call an input; its number where it cannot be read."""
+    def name(self, number: int) -> str:
+        """The name of an input; its number where the name cannot be read."""
         try:
             return printable(self.inputs.name(number))
         except Exception:
             return str(number)
 
-    def _get(self, number: int) -> Any:
-        """An input; the text of a row, where texts are explained."""
-        entry = self.inputs.get(number)
-        if isinstance(self.explainer, TextExplainer) and not isinstance(entry, str):
-            if "text" not in entry:
-                known = ", ".join(map(str, entry.keys()))
-                raise ValueError(f'A row must have a column "text"; it has {known}.')
-            return entry["text"]
-        return entry
+    def subject(self, number: int) -> Subject:
+        """Read an input, so that it can be perturbed."""
+        return self.explainer.subject(self.explainer.input_of(self.inputs.get(number)))
 
-    def _explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """Explanations by number, or what went wrong; together where that can be."""
-        inquiry, most = self.inquiry, 1
+    def explained(
+        self, numbers: Sequence[int], begin: Begin = _ignore
+    ) -> Iterator[tuple[int, Result]]:
+        """Explanations by number, or what went wrong; inputs share model calls where they can."""
         if on_gpu(self.explainer):
-            yield from self._pipelined(inquiry, numbers)
+            yield from self._pipelined(numbers, begin)
             return
-        if self.settings["together"] and not isinstance(self.explainer, ImageExplainer):
-            most = group_size(inquiry)
-        scenes: dict[int, Any] = {}
+        most = group_size(self.loop) if self.settings["together"] else 1
+        subjects: dict[int, Subject] = {}
         for number in numbers:
-            try:
-                scenes[number] = self.scene(number)
-            except Exception as error:
-                yield number, error
+            begin((number,))
+            result = _attempt(self.subject, number)
+            if isinstance(result, BaseException):
+                yield number, result
                 continue
-            if len(scenes) == most:
-                yield from self._answered(inquiry, scenes).items()
-                scenes = {}
-        yield from self._answered(inquiry, scenes).items()
+            subjects[number] = result
+            alone = isinstance(result.scene, RenderedScene)  # arrays are too large to share a call
+            if alone or len(subjects) == most:
+                yield from self._answered(subjects, begin).items()
+                subjects = {}
+        yield from self._answered(subjects, begin).items()
 
-    def scene(self, number: int) -> Any:
-        """An input, read and cut."""
-        return self.explainer.scene(self._get(number))
-
-    def _pipelined(self, inquiry: Inquiry, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """For a GPU, which must not wait: inputs are cut ahead of it, lines fitted behind."""
-        seed, ahead = self.settings["seed"], max(2, min(8, available_cores() - 1))
-
-        def prepared(number: int) -> tuple[Plan, np.random.Generator, float]:
-            start, rng = time.perf_counter(), generator_of(seed, number)
-            return inquiry.plan(self.scene(number), rng), rng, start
-
+    def _pipelined(self, numbers: Sequence[int], begin: Begin) -> Iterator[tuple[int, Result]]:
+        """For a GPU, which must not wait: inputs are read before it and fitted after it."""
+        ahead = max(2, min(8, available_cores() - 1))
         with ThreadPoolExecutor(ahead) as pool:
             todo = iter(numbers)
-            plans = deque((n, pool.submit(prepared, n)) for n in islice(todo, ahead))
-            found: deque[tuple[int, Future[dict[int, Explanation]]]] = deque()
-            while plans:
-                number, plan = plans.popleft()
-                plans.extend((n, pool.submit(prepared, n)) for n in islice(todo, 1))
-                try:
-                    made, rng, start = plan.result()
-                    asked = inquiry.ask(made, self.settings["targets"])
-                    future = pool.submit(inquiry.conclude, made, asked, rng, rng, start)
-                except Exception as error:
-                    future = Future()
-                    future.set_exception(error)
+            coming = deque((n, pool.submit(self._opened, n)) for n in islice(todo, ahead))
+            found: deque[tuple[int, Future[Any]]] = deque()
+            while coming:
+                number, opened = coming.popleft()
+                begin((number,))
+                coming.extend((n, pool.submit(self._opened, n)) for n in islice(todo, 1))
+                asked = _attempt(self._asked, opened)
+                future: Future[Any] = Future()
+                if isinstance(asked, BaseException):
+                    future.set_exception(asked)
+                else:
+                    future = pool.submit(self._finished, *asked)
                 found.append((number, future))
                 if len(found) > ahead:
                     yield _settled(*found.popleft())
             for entry in found:
+                begin(entry[:1])
                 yield _settled(*entry)
 
-    def _answered(self, inquiry: Inquiry, scenes: Mapping[int, Any]) -> dict[int, Result]:
-        """Scenes in few model calls; each by itself where that fails, or where there is one."""
-        targets, seed = self.settings["targets"], self.settings["seed"]
-        if len(scenes) > 1:
-            rngs = [generator_of(seed, number) for number in scenes]
+    def _opened(self, number: int) -> tuple[Subject, Talk, Question]:
+        """An input and the loop's first question about it."""
+        subject, rng = self.subject(number), generator_of(self.settings["seed"], number)
+        talk = converse(self.loop, subject, self.settings["targets"], rng)
+        return subject, talk, next(talk)
+
+    def _asked(self, opened: Future[tuple[Subject, Talk, Question]]) -> tuple[Any, ...]:
+        """The model's reply to the first question."""
+        subject, talk, question = opened.result()
+        return subject, talk, reply_from(self.loop, subject, question)
+
+    def _finished(self, subject: Subject, talk: Talk, reply: Any) -> dict[int, Explanation]:
+        """The explanations; a loop that asks in rounds has its further questions answered here."""
+        while True:
             try:
-                made = explain_together(inquiry, list(scenes.values()), targets, rngs)
-                return {
-                    number: list(entry.values()) for number, entry in zip(scenes, made, strict=True)
-                }
-            except Exception:  # whose fault it was shows when each is asked about by itself
-                pass
-        found: dict[int, Result] = {}
-        for number, scene in scenes.items():
-            try:
-                made_alone = inquiry.explain(scene, targets, generator_of(seed, number))
-                found[number] = list(made_alone.values())
-            except Exception as error:
-                found[number] = error
+                reply = reply_from(self.loop, subject, talk.send(reply))
+            except StopIteration as end:
+                found: dict[int, Explanation] = end.value
+                return found
+
+    def _answered(self, subjects: Mapping[int, Subject], begin: Begin) -> dict[int, Result]:
+        """Explanations from few model calls; one input at a time where that fails."""
+        targets, seed, loop = self.settings["targets"], self.settings["seed"], self.loop
+        if len(subjects) > 1:
+            begin(tuple(subjects))
+            rngs = [generator_of(seed, number) for number in subjects]
+            made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
+            if not isinstance(made, BaseException):
+                return {n: list(entry.values()) for n, entry in zip(subjects, made, strict=True)}
+        found: dict[int, Result] = {}  # one by one: that shows which one fails
+        for number, subject in subjects.items():
+            if len(subjects) > 1:
+                begin((number,))
+            alone = _attempt(_explained, loop, subject, targets, generator_of(seed, number))
+            found[number] = alone if isinstance(alone, BaseException) else list(alone.values())
         return found
 
 
-def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:
-    """What came of an input."""
+def _explained(
+    loop: LoopSettings, subject: Subject, targets: Any, rng: np.random.Generator
+) -> dict[int, Explanation]:
+    """One input by itself, without a progress bar."""
+    return explain(loop, subject, targets, rng, progress=False)
+
+
+def check_finished(job: Job) -> None:
+    """Refuse an explainer or a model that is not the one that a finished run was created with."""
+    recognise(Worker.begin(replace(job, resumed=False)), explain=False)
+
+
+def _attempt(call: Callable[..., Any], *args: Any) -> Any:
+    """What a call returns, or what it raises: a model that calls `sys.exit` has failed, too."""
     try:
-        return number, list(future.result().values())
-    except Exception as error:
-        return number, error
+        return call(*args)
+    except BaseException as error:
+        if _of_the_user(error):
+            raise
+        return error
 
 
-def _add_rows(
-    rows: dict[str, list[Any]], explanation: Explanation, number: int, name: str, prob: float
-) -> None:
-    """One more row for each feature."""
-    post = explanation.posterior
-    count = post.n_features
-    spread = post.columns(prob)
-    shared = {
-        "input": number,
-        "name": name,
-        "target": explanation.target,
-        "label": explanation.label,
-        "prediction": explanation.prediction,
-        "r2": post.r2,
-        "ess": post.ess,
-        "n_masks": post.n_masks,
-        "error": None,
-    }
-    for column, value in shared.items():
-        rows[column] += [value] * count
-    columns = getattr(explanation.scene, "columns", explanation.features)
-    rows["feature"] += map(str, columns)
-    rows["place"] += range(count)
-    rows["mean"] += post.mean.tolist()
-    for column in ("sd", "low", "high", "prob_positive"):
-        rows[column] += spread[column].tolist() if spread else [None] * count
+def _of_the_user(error: BaseException) -> bool:
+    """Whether an error ends the whole call: Ctrl-C, or an exit by a signal handler."""
+    if isinstance(error, (Exception, KeyboardInterrupt)):
+        return isinstance(error, KeyboardInterrupt)
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def _settled(number: int, future: Future[dict[int, Explanation]]) -> tuple[int, Result]:
+    """The result of an input."""
+    found = _attempt(future.result)
+    return number, found if isinstance(found, BaseException) else list(found.values())

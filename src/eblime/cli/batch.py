@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,9 +29,9 @@ from eblime.cli.options import (
     SegmentationName,
     Size,
     Target,
+    Timeout,
     TokensName,
     Trust,
-    parse_target,
 )
 from eblime.cli.terminal import open_page, say
 
@@ -68,11 +67,25 @@ def batch(
     resume: Annotated[
         str | None, typer.Option(help="Go on with this run; its own settings hold.")
     ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model", "-m", help="With --resume: the run's model again, if it is code or a pickle."
+        ),
+    ] = None,
+    trust_run: Annotated[
+        bool,
+        typer.Option(
+            "--trust-run",
+            help="With --resume: load any model that the run names; it can run any code.",
+        ),
+    ] = False,
     engine: Engine = "local",
     workers: Workers = "auto",
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: try what failed again.")
     ] = False,
@@ -83,6 +96,8 @@ def batch(
     Example: eblime batch image photos/ --model net.onnx --out run/
 
     Example: eblime batch --resume run/
+
+    Example: eblime batch --resume run/ --model mood:score
     """
     if context.invoked_subcommand is not None:
         given = [name for name in context.params if _by_user(context, name)]
@@ -95,11 +110,17 @@ def batch(
         raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
     from eblime.batch.place import Place
-    from eblime.cli.recipe import begun_before
+    from eblime.cli.resume import resumed_recipe, run_recipe
 
-    told = begun_before(read_manifest(Place.of(resume)), resume)
+    recipe = resumed_recipe(
+        read_manifest(Place.of(resume)),
+        resume,
+        model=model,
+        trust_run=trust_run,
+        trust_pickle=trust_pickle,
+    )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, resume, ways | {"retry": retry}, trust_pickle)
+    run_recipe(recipe, resume, ways | {"timeout": timeout, "retry": retry})
 
 
 @batch_app.command("image")
@@ -126,6 +147,7 @@ def batch_image(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain the photos of a folder and of the folders in it, by superpixels.
@@ -148,7 +170,7 @@ def batch_image(
         output_name=output_name,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("tabular")
@@ -178,6 +200,7 @@ def batch_tabular(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain every row of a .csv, .tsv or .parquet file, of .jsonl objects, or .parquet files.
@@ -200,7 +223,7 @@ def batch_tabular(
         perturb=perturb,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 @batch_app.command("text")
@@ -222,6 +245,7 @@ def batch_text(
     cpus_per_worker: Cpus = None,
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
+    timeout: Timeout = None,
     trust_pickle: Trust = False,
 ) -> None:
     """Explain .txt files of a folder, lines of a .jsonl file, or the column "text" of a table.
@@ -238,7 +262,7 @@ def batch_text(
         tokens=tokens,
     )
     ways = _ways(engine, workers, cpus_per_worker, gpus_per_worker, max_failures)
-    _run(told, out, ways, trust_pickle)
+    _begin(told, out, ways | {"timeout": timeout}, trust_pickle)
 
 
 def report(
@@ -258,7 +282,7 @@ def report(
 
     opened = open_run(run)
     page = html or opened.place / "report.html"
-    overview(opened, str(page), pages=pages, progress=sys.stderr.isatty())
+    overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
     here = Path(str(page))
     if open_it and not (here.exists() and open_page(here)):
@@ -303,40 +327,13 @@ def _ways(
     }
 
 
-def _run(told: dict[str, Any], folder: str, ways: dict[str, Any], trust_pickle: bool) -> None:
-    """Begin a run or go on with it, and say what came of it."""
-    from eblime.batch.run import explain_many
-    from eblime.cli.recipe import Recipe, inputs_of
+def _begin(told: dict[str, Any], out: str, ways: dict[str, Any], trust_pickle: bool) -> None:
+    """Begin a run: every name in it was typed by the user."""
+    from eblime.cli.recipe import Recipe
+    from eblime.cli.resume import run_recipe
 
-    recipe = Recipe(told=told, trust_pickle=trust_pickle)
-    chosen = parse_target(told["target"])
-    try:
-        run = explain_many(
-            recipe,
-            inputs_of(recipe),
-            folder,
-            targets=1 if chosen is None else [chosen],
-            seed=told["seed"],
-            part_size=told["part_size"],
-            prob=told["prob"],
-            keep=told["keep"],
-            about=told,
-            progress=sys.stderr.isatty(),
-            **ways,
-        )
-    except KeyboardInterrupt:
-        say(f"Interrupted. What is done is done: eblime batch --resume {folder} goes on.")
-        raise typer.Exit(130) from None
-    failures = run.failures()
-    failed = len(failures)
-    say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
-    if failed:
-        say(f"Most often: {failures['error'].mode()[0]}")
-        say(f"What failed, and why: {run.place / 'failures.csv'}.")
-        say(f"eblime batch --resume {folder} --retry tries them again.")
-    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
-    if failed == run.settings["count"]:
-        raise typer.Exit(1)
+    recipe = Recipe(told=told, trust_pickle=trust_pickle, import_from=told["imported_from"])
+    run_recipe(recipe, out, ways)
 
 
 def _by_user(context: typer.Context, name: str) -> bool:

@@ -36,10 +36,11 @@ from eblime.cli.options import (
     SegmentationName,
     Size,
     Target,
+    Targets,
     TokensName,
     Top,
     Trust,
-    parse_target,
+    parse_targets,
 )
 from eblime.cli.photos import find_photos, parse_hide, parse_segmentation, photo_size
 from eblime.cli.running import Item, run_all
@@ -68,6 +69,7 @@ def explain_image(
     labels: Labels = None,
     out: Out = Path("eblime-out"),
     target: Target = None,
+    targets: Targets = None,
     method: MethodName = "eblime",
     masks: Masks = 1000,
     design: Design = "bernoulli",
@@ -86,13 +88,15 @@ def explain_image(
 ) -> None:
     """Explain a photo, or every photo of a folder, by superpixels.
 
-    Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out.
+    Writes NAME.eblime, NAME.json, NAME.png and NAME.html to the folder --out; with --targets,
+    NAME-LABEL.eblime and so on for each output.
 
     Example: eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax
     """
     from eblime.explainers.image import ImageExplainer
 
     check_level("--prob", prob)
+    chosen = parse_targets(target, targets)
     check_choice("--normalise", normalise, NORMALISATIONS)
     paths = find_photos(photo)
     loaded = load_model(
@@ -112,9 +116,10 @@ def explain_image(
     }
     shape = photo_size(loaded, size)
 
-    def explain(path: Path, progress: Callable[[int, int], None]) -> Explanation:
+    def explain(path: Path, progress: Callable[[int, int], None]) -> list[Explanation]:
         explainer = ImageExplainer(loaded, progress=progress, **settings)
-        return explainer.explain(read_photo(path, shape), parse_target(target), seed)
+        found = explainer.explain_targets(read_photo(path, shape), chosen, seed)
+        return list(found.values())
 
     ImageExplainer(loaded, **settings)  # refuses settings that cannot work, before any photo
     items: list[Item] = [
@@ -137,6 +142,7 @@ def explain_tabular(
     labels: Labels = None,
     out: Out = Path("eblime-out"),
     target: Target = None,
+    targets: Targets = None,
     method: MethodName = "eblime",
     masks: Masks = 1000,
     representation: Representation = "binary",
@@ -158,6 +164,7 @@ def explain_tabular(
     from eblime.explainers.tabular import TabularExplainer
 
     check_level("--prob", prob)
+    chosen = parse_targets(target, targets)
     table = read_table(data)
     usual = table if background is None else read_table(background)
     rows = parse_rows(row, len(table))
@@ -178,9 +185,9 @@ def explain_tabular(
         loaded, usual, progress=lambda done, total: told[-1](done, total), **settings
     )
 
-    def explain(place: int, progress: Callable[[int, int], None]) -> Explanation:
+    def explain(place: int, progress: Callable[[int, int], None]) -> list[Explanation]:
         told.append(progress)
-        return explainer.explain(table.iloc[place], parse_target(target), seed)
+        return list(explainer.explain_targets(table.iloc[place], chosen, seed).values())
 
     items: list[Item] = [(f"{data.name}, row {k}", f"{data.stem}-row{k}", k) for k in rows]
     run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)
@@ -195,6 +202,7 @@ def explain_text(
     labels: Labels = None,
     out: Out = Path("eblime-out"),
     target: Target = None,
+    targets: Targets = None,
     method: MethodName = "eblime",
     masks: Masks = 1000,
     design: Design = "sizes",
@@ -219,6 +227,7 @@ def explain_text(
     from eblime.explainers.text import TextExplainer
 
     check_level("--prob", prob)
+    chosen = parse_targets(target, targets)
     items = find_texts(text, sys.stdin)
     settings: dict[str, Any] = {
         "tokens": tokens,
@@ -232,8 +241,8 @@ def explain_text(
     loaded = load_model(model, trust_pickle=trust_pickle)
     TextExplainer(loaded, **settings)  # refuses settings that cannot work, before any text
 
-    def explain(words: str, progress: Callable[[int, int], None]) -> Explanation:
+    def explain(words: str, progress: Callable[[int, int], None]) -> list[Explanation]:
         explainer = TextExplainer(loaded, progress=progress, **settings)
-        return explainer.explain(words, parse_target(target), seed)
+        return list(explainer.explain_targets(words, chosen, seed).values())
 
     run_all(items, explain, make_folder(out), prob=prob, top=top, as_json=as_json, show=open_it)

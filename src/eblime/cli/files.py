@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 from eblime.results.explanation import Explanation
 
-__all__ = ["free_names", "json_line", "make_folder", "write_all"]
+__all__ = ["free_names", "json_line", "make_folder", "target_names", "write_all"]
 
 
 def make_folder(path: Path) -> Path:
@@ -46,6 +48,20 @@ def json_line(explanation: Explanation, prob: float, top: int) -> str:
     """The numbers on one line, for other programs."""
     k = min(top, explanation.scene.n_features)
     return json.dumps(json.loads(explanation.to_json(prob, k)), allow_nan=False)
+
+
+def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
+    """Names of an input's files: its own for one target, else with each target's label."""
+    if len(explanations) == 1:
+        return [name]
+    found: list[str] = []
+    for explanation in explanations:
+        label = re.sub(r"\W+", "-", explanation.label).strip("-")[:40]
+        own = f"{name}-{label or explanation.target}"
+        if own.lower() in (other.lower() for other in found):  # some disks ignore case
+            own = f"{own}-{explanation.target}"
+        found.append(own)
+    return found
 
 
 def free_names(paths: list[Path], out: Path | None = None) -> list[str]:

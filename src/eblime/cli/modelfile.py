@@ -17,12 +17,28 @@ __all__ = ["NORMALISATIONS", "load_labels", "load_model"]
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
 NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
-_DATA_HOLDERS = (
-    re.compile(  # classes of scikit-learn that skops asks about and that only hold numbers
-        r"sklearn\.(tree\._tree\.Tree|ensemble\._hist_gradient_boosting\.predictor\.TreePredictor"
-        r"|neural_network\._stochastic_optimizers\.\w+|metrics\._dist_metrics\.\w+"
-        r"|neighbors\._(kd_tree\.KDTree|ball_tree\.BallTree))|numpy\.dtype(\[.*\])?"
-    )
+_SKOPS = (0, 12)  # earlier versions could be deceived about the types in a file
+_METRICS = (
+    *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
+    *("Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao"),
+    *("SEuclidean", "SokalMichener", "SokalSneath"),
+)
+# classes of scikit-learn that skops asks about and that only hold numbers
+_DATA_HOLDERS = frozenset(
+    {
+        "numpy.dtype",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        *(
+            f"sklearn.metrics._dist_metrics.{name}Distance{n}"
+            for name in _METRICS
+            for n in (32, 64)
+        ),
+    }
 )
 _IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -139,18 +155,24 @@ def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
 def _skops(path: Path, trust: bool) -> Any:
     """A skops file: only types known to hold nothing but data, unless trusted."""
     try:
+        import skops
         from skops import io
     except ImportError as error:
         raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
+    if tuple(int(part) for part in re.findall(r"\d+", skops.__version__)[:2]) < _SKOPS:
+        raise ImportError(
+            f"A .skops model needs skops 0.12 or newer; got {skops.__version__}, which can be "
+            "deceived about the types in a file: pip install -U skops."
+        )
     try:
         asked = io.get_untrusted_types(file=path)
     except Exception as error:
         raise ValueError(f"{path} cannot be read as a skops file: {error}") from error
-    unknown = [name for name in asked if not _DATA_HOLDERS.fullmatch(name)]
+    unknown = sorted(set(asked) - _DATA_HOLDERS)
     if unknown and not trust:
         raise PermissionError(
             f"{path} holds types that skops does not know: {', '.join(unknown)}. If you trust "
-            "whoever made it, add --trust-pickle."
+            "its author, add --trust-pickle."
         )
     return io.load(path, trusted=asked)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -31,10 +32,13 @@ __all__ = [
     "SegmentationName",
     "Size",
     "Target",
+    "Targets",
+    "Timeout",
     "TokensName",
     "Top",
     "Trust",
-    "parse_target",
+    "in_options",
+    "parse_targets",
 ]
 
 Model = Annotated[
@@ -45,7 +49,12 @@ Labels = Annotated[
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
 Target = Annotated[
-    str | None, typer.Option(help="Output to explain, by number or name. Default: the highest.")
+    str | None,
+    typer.Option(help="Output to explain, by name, else by number from 0. Default: the highest."),
+]
+Targets = Annotated[
+    int | None,
+    typer.Option(help="Explain so many of the highest outputs, with files for each.", min=1),
 ]
 MethodName = Annotated[str, typer.Option(help="eblime, eblime-paper, bayeslime or lime.")]
 Masks = Annotated[int, typer.Option(help="How many masks to ask about.", min=1)]
@@ -81,12 +90,62 @@ Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
 Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+
+
+def _seconds(value: float | None) -> float | None:
+    """A time limit, checked."""
+    if value is not None and not 0 < value < float("inf"):
+        raise ValueError(f"--timeout must be a number of seconds > 0; got {value:g}.")
+    return value
+
+
+Timeout = Annotated[
+    float | None,
+    typer.Option(
+        callback=_seconds, help="Seconds for one input; one that takes longer is a failure."
+    ),
+]
 Trust = Annotated[
     bool,
     typer.Option(help="Read pickle and joblib models, which can run any code."),
 ]
 
 
-def parse_target(target: str | None) -> int | str | None:
-    """A column by its number, or a name."""
-    return int(target) if target is not None and target.isascii() and target.isdigit() else target
+_OPTIONS = {  # parameters of the library -> options
+    "groups": "--group",
+    "n_masks": "--masks",
+    "output": "--output-name",
+    **{
+        name: f"--{name}"
+        for name in (
+            "activation",
+            "background",
+            "bins",
+            "categorical",
+            "design",
+            "hide",
+            "labels",
+            "method",
+            "model",
+            "perturb",
+            "prob",
+            "representation",
+            "segmentation",
+            "target",
+            "targets",
+            "tokens",
+        )
+    },
+}
+
+
+def parse_targets(target: str | None, targets: int | None) -> int | list[int | str]:
+    """What to explain: so many of the highest outputs, or one by its name or number."""
+    if target is not None and targets is not None:
+        raise ValueError("--target and --targets cannot be used together; give one of them.")
+    return [target] if target is not None else targets or 1
+
+
+def in_options(message: str) -> str:
+    """A message of the library with the options of the command line in place of parameters."""
+    return re.sub(r"`(\w+)`", lambda found: _OPTIONS.get(found[1], found[0]), message)

@@ -15,7 +15,7 @@ from eblime.cli.photos import parse_hide, parse_segmentation, photo_size
 from eblime.cli.tables import match_columns, parse_groups, read_table
 from eblime.domains.photo import PHOTO_ENDINGS, read_photo
 
-__all__ = ["Recipe", "begin", "begun_before", "inputs_of"]
+__all__ = ["Recipe", "begin", "inputs_of", "located"]
 
 _LARGE = 200 << 20  # bytes of a table that is read whole, to be its own background
 
@@ -26,6 +26,7 @@ class Recipe:
 
     told: dict[str, Any]
     trust_pickle: bool
+    import_from: str | None  # folder in which a module:name is looked for, besides those installed
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
@@ -62,9 +63,8 @@ class Recipe:
         told = self.told
         if told["model_sha256"] != _digest(told["model"]):
             raise ValueError(f"{told['model']} is not the model that the run was begun with.")
-        place = told["imported_from"]  # where module:name was found
-        if place and place not in sys.path:
-            sys.path.append(place)
+        if self.import_from and self.import_from not in sys.path:
+            sys.path.append(self.import_from)
         names = ("normalise", "activation", "output_name")
         ways = {name: told[name] for name in names if name in told}
         return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
@@ -101,7 +101,7 @@ def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]
     told: dict[str, Any] = {
         "kind": kind,
         "inputs": Place.of(inputs).address,
-        "model": str(Path(model).resolve()) if Path(model).is_file() else model,
+        "model": located(model),
         "model_sha256": _digest(model),
         "imported_from": None if Path(model).is_file() else str(Path.cwd()),
     }
@@ -114,15 +114,9 @@ def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]
     return told
 
 
-def begun_before(manifest: dict[str, Any], folder: str) -> dict[str, Any]:
-    """The settings that `eblime batch` began a run with."""
-    try:
-        told = dict(manifest["settings"]["about"])
-        return told | {"kind": told["kind"]}
-    except (TypeError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"{folder} was not begun by `eblime batch`; go on with it in Python."
-        ) from error
+def located(model: str) -> str:
+    """A model as a manifest names it: the full path of a file, or a Python name as it is."""
+    return str(Path(model).resolve()) if Path(model).is_file() else model
 
 
 def inputs_of(recipe: Recipe) -> Any:

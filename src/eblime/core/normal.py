@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from eblime._types import FloatArray
+from eblime._types import BoolArray, FloatArray
 from eblime.core.draws import Draws, summarize
 from eblime.core.quantiles import shortest_intervals, solve_quantiles
 from eblime.core.student import broadcast_rows
@@ -111,7 +111,7 @@ class NormalMixture:
         return np.sqrt(np.maximum(np.diagonal(self.covs, axis1=1, axis2=2), 0.0))
 
     @property
-    def _moving(self) -> FloatArray:
+    def _moving(self) -> BoolArray:
         """Whether a feature has any spread in any component, (p,)."""
         return np.asarray((self._sds > 0).any(axis=0) | (np.ptp(self.means, axis=0) > 0))
 

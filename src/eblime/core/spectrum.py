@@ -19,11 +19,17 @@ class Spectrum:
     """Everything about the masks and their weights that depends on neither lambda nor the scores.
 
     A flat intercept is integrated out by centring: with `W` the weights, the masks become
-    `W^1/2 (Z - 1 z_bar')`, where `z_bar` is the weighted mean of each column.
+    `A = W^1/2 (Z - 1 z_bar')`, where `z_bar` is the weighted mean of each column. Then
+    `u' A = 0` for `u = W^1/2 1 / |W^1/2 1|`, and the reflection that takes `u` to the axis of the
+    heaviest row h turns A into rows of which that one is zero:
+    `root_i (z_i - z_h - (z_bar - z_h) / (1 + u_h))`. The rank is at most n - 1 by construction,
+    and no row is the small difference of large numbers, however unequal the weights are.
     """
 
-    masks: FloatArray  # (n, p)  W^1/2 (Z - 1 z_bar'), rows of weight zero left out
+    masks: FloatArray  # (n, p)  the weighted (reflected) masks, rows of weight zero left out
     root: FloatArray  # (n,)    W^1/2
+    lever: FloatArray  # (n,)    W^1/2, with an intercept zero at the heaviest row
+    heaviest: int  # row of the largest weight
     rows: BoolArray  # (N,)    True where a row has weight
     centre: FloatArray  # (p,)    z_bar, zeros without intercept
     basis: FloatArray  # (p, r)  right singular vectors
@@ -35,7 +41,7 @@ class Spectrum:
 class Response:
     """The scores of one target as the spectrum sees them, in units of their weighted spread."""
 
-    y: FloatArray  # (n,) W^1/2 (Y - mean) / unit
+    y: FloatArray  # (n,) the weighted (reflected) scores, divided by `unit`
     k: FloatArray  # (r,) y in the left singular basis
     residual: float  # the part of |y|^2 that no beta can reach
     mean: float  # weighted mean of the scores, 0 without intercept
@@ -56,17 +62,25 @@ def decompose(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Spectrum
     rows = weights > 0
     if not rows.all():
         masks, weights = masks[rows], weights[rows]
-    root = np.sqrt(weights)
+    root, heaviest = np.sqrt(weights), int(np.argmax(weights))
     if flat:
-        # Differences from the first row first: a constant column then is exactly zero.
-        shifted = masks - masks[0]
-        offset = (weights / weights.sum()) @ shifted
-        centre, weighted = masks[0] + offset, (shifted - offset) * root[:, None]
+        lever = root.copy()
+        lever[heaviest] = 0.0
+        offset, weighted = _reflect(masks, root, heaviest)
+        centre, weighted = masks[heaviest] + offset, weighted * lever[:, None]
     else:
-        centre, weighted = np.zeros(masks.shape[1]), masks * root[:, None]
-    basis, d = _right_vectors(weighted)
+        lever, centre, weighted = root, np.zeros(masks.shape[1]), masks * root[:, None]
+    basis, d = _right_vectors(weighted, len(root) - flat)
     return Spectrum(
-        masks=weighted, root=root, rows=rows, centre=centre, basis=basis, d=d, flat=flat
+        masks=weighted,
+        root=root,
+        lever=lever,
+        heaviest=heaviest,
+        rows=rows,
+        centre=centre,
+        basis=basis,
+        d=d,
+        flat=flat,
     )
 
 
@@ -78,14 +92,17 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
     by being zero: nothing the masks do moves them, and the importances are exactly zero. A single
     mask with an intercept has no spread either, but then nothing is known, and `unit` stays 1.
     """
-    root, flat = spectrum.root, spectrum.flat
+    root, lever, flat = spectrum.root, spectrum.lever, spectrum.flat
     scores = scores[spectrum.rows]
-    mean, centred = _centre(scores, root**2) if flat else (0.0, scores)
+    mean, centred = 0.0, scores
+    if flat:
+        offset, centred = _reflect(scores, root, spectrum.heaviest)
+        mean = float(scores[spectrum.heaviest] + offset)
     unit = 1.0
     if standardize and not (flat and len(root) == 1):
         constant = np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max()
-        unit = 0.0 if constant and (flat or not scores.any()) else _spread(centred, root)
-    y = root * (centred / unit) if unit else np.zeros_like(root)
+        unit = 0.0 if constant and (flat or not scores.any()) else _spread(centred, lever, root)
+    y = lever * (centred / unit) if unit else np.zeros_like(root)
     with np.errstate(under="ignore"):
         k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / np.sqrt(spectrum.d)
         fitted = spectrum.masks @ (spectrum.basis @ (k / np.sqrt(spectrum.d)))
@@ -99,8 +116,11 @@ def effective_size(weights: FloatArray) -> float:
     return float(shares.sum() ** 2 / np.sum(shares**2))
 
 
-def _right_vectors(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Right singular vectors (p, r) and squared singular values (r,), null directions left out."""
+def _right_vectors(matrix: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:
+    """Right singular vectors (p, r) and squared singular values (r,), null directions left out.
+
+    At most `most` directions are not null, whatever rounding says.
+    """
     n, p = matrix.shape
     if n >= p:  # p x p, and several times faster than a singular value decomposition
         d, basis = np.linalg.eigh(matrix.T @ matrix)
@@ -109,19 +129,25 @@ def _right_vectors(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
         matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
     _, singular, rows = np.linalg.svd(matrix, full_matrices=False)
     kept = singular > max(n, p) * np.finfo(float).eps * singular[0]
+    kept[most:] = False
     return np.ascontiguousarray(rows[kept].T), singular[kept] ** 2
 
 
-def _centre(scores: FloatArray, weights: FloatArray) -> tuple[float, FloatArray]:
-    """Weighted mean, and differences from it that keep their digits under a large common shift."""
-    shifted = scores - scores[0]
-    offset = float(weights @ shifted / weights.sum())
-    return float(scores[0] + offset), shifted - offset
+def _reflect(values: FloatArray, root: FloatArray, heaviest: int) -> tuple[FloatArray, FloatArray]:
+    """Weighted mean minus the heaviest row, and the rows for `Spectrum.lever` to multiply.
+
+    Differences from one row come first: a constant column then is exactly zero, and a large common
+    shift costs no digits.
+    """
+    weights = root**2
+    shifted = values - values[heaviest]
+    offset = (weights / weights.sum()) @ shifted
+    return offset, shifted - offset / (1 + root[heaviest] / np.linalg.norm(root))
 
 
-def _spread(centred: FloatArray, root: FloatArray) -> float:
+def _spread(centred: FloatArray, lever: FloatArray, root: FloatArray) -> float:
     """Weighted root mean square, safe from overflow and underflow."""
     top = float(np.abs(centred).max())
     if top == 0:
         return 0.0
-    return top * float(np.linalg.norm(root * (centred / top)) / np.linalg.norm(root))
+    return top * float(np.linalg.norm(lever * (centred / top)) / np.linalg.norm(root))

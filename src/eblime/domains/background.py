@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.binning import BinSpec, Column, cut_category, cut_number
-from eblime.domains.frames import ArrayFrame, Frame, as_frame, is_missing
+from eblime.domains.frames import Frame, is_missing
 from eblime.domains.numerals import short_text
-from eblime.domains.sparse_frame import SparseFrame
 
-__all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare", "read_row"]
+__all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare"]
 
 Groups = Mapping[str, Sequence[str | int]]
 
@@ -51,8 +50,8 @@ class Background:
     frame: Frame
     columns: Sequence[Column]
     features: Sequence[Feature]
-    constants: Sequence[str]  # columns that never change, which cannot be explained
-    column_feature: IntArray  # (d,) feature of each column, p where it is constant
+    changing: Sequence[bool]  # whether each column has several bins
+    column_feature: IntArray  # (d,) feature of each column, p where it has none
 
     @property
     def n_rows(self) -> int:
@@ -68,12 +67,37 @@ class Background:
         return np.concatenate([places, whole], axis=1).take(self.column_feature, axis=1)
 
     def same(self, row: Sequence[Any]) -> NDArray[np.bool_]:
-        """Whether the rows of the background share the row's bins, by feature, (p, n)."""
-        found = np.ones((len(self.features), self.n_rows), dtype=bool)
+        """Whether the rows of the background, and the row itself at the end, share its bins.
+
+        By feature, (p, n + 1).
+        """
+        found = np.ones((len(self.features), self.n_rows + 1), dtype=bool)
         for shared, feature in zip(found, self.features, strict=True):
             for c in feature.columns:
-                shared &= self.columns[c].codes == self.columns[c].code(row[c])
+                shared[:-1] &= self.columns[c].codes == self.columns[c].code(row[c])
         return found
+
+    def for_row(self, row: Sequence[Any]) -> Background:
+        """The background with the features that can be explained for a row.
+
+        A feature that is the same in every row of the background counts where the row differs.
+        """
+        kept = [feature for feature in self.features if self._differs(feature, row)]
+        if not kept:
+            raise ValueError(
+                "`row` must differ from the background in at least one column; it is the same in "
+                "all of them."
+            )
+        if len(kept) == len(self.features):
+            return self
+        return replace(self, features=kept, column_feature=_owners(kept, len(self.columns)))
+
+    def _differs(self, feature: Feature, row: Sequence[Any]) -> bool:
+        """Whether a feature has several bins, or the row is in another one than the background."""
+        return any(
+            self.changing[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
+            for c in feature.columns
+        )
 
     def label(self, feature: Feature, row: Sequence[Any], continuous: bool) -> str:
         """A feature as people read it: its bin, its value, or the values of a group."""
@@ -116,11 +140,33 @@ def narrowed(settings: TableSettings, names: Sequence[str], columns: IntArray) -
 
 
 def prepare(frame: Frame, settings: TableSettings) -> Background:
-    """Cut every column into bins and put together the features; constants are left out and told."""
+    """Cut every column into bins and put together the features; warn about constant columns.
+
+    A background of one row is a reference: a feature has the row's value or the reference's.
+    """
     names = list(frame.names)
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"`background` must have different column names; {twice!r} comes twice.")
+    columns = _cut_columns(frame, settings)
+    changing = [bool((column.codes != column.codes[0]).any()) for column in columns]
+    features = _features(columns, settings.groups, names)
+    if frame.n_rows > 1:
+        _check_constants(
+            [name for name, moves in zip(names, changing, strict=True) if not moves], names
+        )
+    return Background(
+        frame=frame,
+        columns=columns,
+        features=features,
+        changing=changing,
+        column_feature=_owners(features, len(names)),
+    )
+
+
+def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
+    """Every column of a table, cut into bins."""
+    names = list(frame.names)
     forced = {_place(names, entry, "categorical") for entry in settings.categorical or ()}
     bins = settings.bins
     if isinstance(bins, Mapping):
@@ -132,110 +178,36 @@ def prepare(frame: Frame, settings: TableSettings) -> Background:
             columns.append(cut_category(name, values.astype(object)))
         else:
             _refuse_infinite(name, values)
-            columns.append(
-                cut_number(name, values, settings.bins, settings.labels, times=kind == "time")
-            )
-    changing = [bool((column.codes != column.codes[0]).any()) for column in columns]
-    features = _features(columns, changing, settings.groups, names)
-    constants = [name for name, moves in zip(names, changing, strict=True) if not moves]
-    if not features:
-        raise ValueError("`background` must have a column that changes; all are constant.")
+            columns.append(cut_number(name, values, bins, settings.labels, times=kind == "time"))
+    return columns
+
+
+def _check_constants(constants: Sequence[str], names: Sequence[str]) -> None:
+    """Warn about columns in one bin; refuse a background that has no others."""
+    if len(constants) == len(names):
+        raise ValueError(
+            "`background` must have a column that changes; all are constant. To compare with one "
+            "reference row, pass that row alone."
+        )
     if constants:
         warnings.warn(
-            f"These columns are in one bin throughout the background, and are left out: "
-            f"{', '.join(map(repr, constants[:8]))}{' ...' if len(constants) > 8 else ''}.",
-            stacklevel=4,
+            f"These columns are in one bin throughout the background, and are left out for rows in "
+            f"that bin: {', '.join(map(repr, constants[:8]))}"
+            f"{' ...' if len(constants) > 8 else ''}.",
+            stacklevel=5,
         )
-    owner = np.full(len(names), len(features), dtype=np.intp)
+
+
+def _owners(features: Sequence[Feature], n_columns: int) -> IntArray:
+    """The feature of each column, p where it has none."""
+    owner = np.full(n_columns, len(features), dtype=np.intp)
     for j, feature in enumerate(features):
         owner[list(feature.columns)] = j
-    return Background(
-        frame=frame, columns=columns, features=features, constants=constants, column_feature=owner
-    )
+    return owner
 
 
-def read_row(row: Any, background: Background) -> list[Any]:
-    """A row's values in the order of the columns, each of them one that can be explained."""
-    names = [column.name for column in background.columns]
-    values = _values(row, names, by_place=isinstance(background.frame, ArrayFrame))
-    for column, value in zip(background.columns, values, strict=True):
-        _check_value(column, value)
-    return values
-
-
-def _values(row: Any, names: Sequence[str], *, by_place: bool) -> list[Any]:
-    """The values of a mapping, a series, a frame of one row, or a sequence.
-
-    For an array's columns labels count where they are the names, else places.
-    """
-    if hasattr(row, "columns") and hasattr(row, "shape"):  # a frame
-        frame = as_frame(row)
-        if isinstance(frame, SparseFrame) or frame.n_rows != 1:
-            raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
-        import narwhals as nw
-
-        native = nw.from_native(row, eager_only=True)
-        row = {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
-    elif hasattr(row, "index") and hasattr(row, "items"):  # a pandas series
-        row = {str(name): value for name, value in row.items()}
-    if by_place and isinstance(row, Mapping) and len(row) == len(names):
-        row = row if all(name in row for name in names) else list(row.values())
-    if isinstance(row, Mapping):
-        known = {str(name): value for name, value in row.items()}
-        absent = [name for name in names if name not in known]
-        if absent:
-            raise ValueError(
-                f"`row` must have every column of the background; missing: "
-                f"{', '.join(map(repr, absent[:8]))}{' ...' if len(absent) > 8 else ''}."
-            )
-        return [known[name] for name in names]
-    if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
-        raise TypeError(
-            "`row` must be a dictionary, a series, a frame of one row or a sequence; "
-            f"got {type(row).__name__}."
-        )
-    listed = row.ravel() if isinstance(row, np.ndarray) else row
-    values = [v.item() if isinstance(v, np.generic) else v for v in listed]
-    if len(values) != len(names):
-        raise ValueError(
-            f"`row` must have a value for each of the {len(names)} columns; got {len(values)}."
-        )
-    return values
-
-
-def _check_value(column: Column, value: Any) -> None:
-    """Refuse a value that the background gives no way to explain."""
-    if column.edges is not None and not is_missing(value):
-        stamp = hasattr(value, "isoformat") or isinstance(value, np.datetime64)
-        if stamp != column.times:
-            kind = "a date" if column.times else "a number"
-            raise TypeError(f"Column {column.name!r} must be {kind} in the row; got {value!r:.60}.")
-        if not stamp and not isinstance(value, (int, float, bool, np.number, np.bool_)):
-            raise TypeError(
-                f"Column {column.name!r} must be a number in the row; got {value!r:.60}."
-            )
-        if not stamp and not np.isfinite(float(value)):
-            raise ValueError(f"Column {column.name!r} must be finite in the row; got {value!r}.")
-        return
-    code = column.code(value)
-    if code == -1 and not (column.codes == -1).any():
-        raise ValueError(
-            f"Column {column.name!r} is missing in the row, and never is in the background: there "
-            "is nothing to compare it with."
-        )
-    if code == -2:
-        known = [repr(category) for category in list(column.places or ())[:8]]
-        raise ValueError(
-            f"Column {column.name!r} must have a category of the background in the row; got "
-            f"{value!r:.60}, known are {', '.join(known)}"
-            f"{' ...' if len(column.places or ()) > 8 else ''}."
-        )
-
-
-def _features(
-    columns: Sequence[Column], changing: Sequence[bool], groups: Groups | None, names: list[str]
-) -> list[Feature]:
-    """Groups in their order of appearance, then every other column that changes."""
+def _features(columns: Sequence[Column], groups: Groups | None, names: list[str]) -> list[Feature]:
+    """Groups and other columns, in their order of appearance."""
     member: dict[int, str] = {}
     for title, entries in (groups or {}).items():
         for entry in entries:
@@ -247,13 +219,12 @@ def _features(
     done: set[str] = set()
     for c, column in enumerate(columns):
         group = member.get(c)
-        if group is None and changing[c]:
+        if group is None:
             found.append(Feature(name=column.name, columns=(c,), scale=_scale(column)))
-        elif group is not None and group not in done:
+        elif group not in done:
             done.add(group)
             places = tuple(sorted(place for place, name in member.items() if name == group))
-            if any(changing[place] for place in places):
-                found.append(Feature(name=group, columns=places, scale=None))
+            found.append(Feature(name=group, columns=places, scale=None))
     return found
 
 
@@ -261,7 +232,8 @@ def _scale(column: Column) -> tuple[float, float] | None:
     """Mean and standard deviation of a column of numbers, as scikit-learn's scaler has them."""
     if column.numbers is None or column.times:
         return None
-    mean, sd = float(np.nanmean(column.numbers)), float(np.nanstd(column.numbers))
+    known = column.numbers[column.codes >= 0]
+    mean, sd = (float(known.mean()), float(known.std())) if known.size else (0.0, 0.0)
     return (mean, sd) if sd > 0 else None
 
 

@@ -60,7 +60,7 @@ class Column:
         if place == -2:  # not in the background: a level of its own
             key = self._key(own)
             found &= [not is_missing(value) and self._key(value) == key for value in values]
-        return found
+        return np.asarray(found)
 
     def label(self, value: Any) -> str:
         """What people call the bin of a value, such as `30 < age <= 45` or `job = cook`."""

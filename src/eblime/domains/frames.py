@@ -158,8 +158,9 @@ class ArrayFrame:
         last = np.empty((1, len(row)), dtype=object)
         last[0] = row
         if kind.kind != "O":
-            numbers = last.astype(np.float64)
-            whole = kind.kind in "buif" and np.array_equal(numbers.astype(kind), numbers)
+            numbers = last.astype(np.float64)  # None becomes NaN
+            with np.errstate(invalid="ignore"):
+                whole = kind.kind in "buif" and np.array_equal(numbers.astype(kind), numbers)
             last = numbers.astype(kind if whole or kind.kind == "f" else np.float64)
         return ArrayFrame(values=np.concatenate([self.values, last]), names=self.names)
 
@@ -221,7 +222,12 @@ class NativeFrame:
             try:
                 fits = not kind.is_integer() or known is None or known == int(known)
                 made[name] = one.cast(kind) if fits else one
-            except Exception:  # a number that the dtype does not hold, in the library's own words
+            except Exception as error:  # what the dtype does not hold, in the library's own words
+                if isinstance(known, str):
+                    raise ValueError(
+                        f"Column {name!r} must have a value that its dtype {kind} holds in the "
+                        f"row; got {known!r:.60}."
+                    ) from error
                 made[name] = one.cast(nw.Float64)
         wider = {
             name: self.frame[name].cast(one.dtype) if one.dtype.is_float() else self.frame[name]
@@ -263,7 +269,8 @@ class NativeFrame:
 
 def objects_or_numbers(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
     """A column of objects: numbers where all of them are, else categories."""
-    if any(isinstance(value, (str, bool, np.bool_)) for value in values):
+    other = (str, bool, np.bool_, list, tuple, set, dict, np.ndarray)
+    if any(isinstance(value, other) for value in values):
         return values, "category"
     try:
         floats = np.array([np.nan if is_missing(value) else value for value in values], dtype=float)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from eblime._field_checks import MOST_FEATURES, Layout, Rule, array_of, check_object, one_of
 from eblime._types import FloatArray
@@ -46,22 +47,42 @@ class ImageScene:
         """`superpixel 0` and so on."""
         return [f"superpixel {j}" for j in range(self.n_features)]
 
+    def details(self) -> dict[str, list[Any]]:
+        """Centroid, bounding box and area of each superpixel, in pixels.
+
+        As in scikit-image, `bottom` and `right` are one beyond the last row and column.
+        """
+        flat, (height, width) = self.labels.ravel(), self.labels.shape
+        area = np.bincount(flat)
+        rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+        boxes = ndimage.find_objects(self.labels + 1)
+        return {
+            "centroid_row": (np.bincount(flat, weights=rows) / area).tolist(),
+            "centroid_column": (np.bincount(flat, weights=columns) / area).tolist(),
+            "top": [box[0].start for box in boxes],
+            "left": [box[1].start for box in boxes],
+            "bottom": [box[0].stop for box in boxes],
+            "right": [box[1].stop for box in boxes],
+            "area": area.tolist(),
+        }
+
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n images."""
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
 
-    def photo(self) -> FloatArray:
-        """The image for people to look at: (H, W, 3) floats in [0, 1], stretched where beyond."""
+    def photo(self, longest: int | None = None) -> FloatArray:
+        """The image for people to look at: (H, W, 3) floats in [0, 1], stretched where beyond.
+
+        With `longest`, blocks of pixels are averaged until no side has more pixels than that.
+        """
         axis = self.channel_axis
         pixels = self.shown[..., None] if axis is None else np.moveaxis(self.shown, axis, -1)
-        values = pixels.astype(np.float64)
-        if self.shown.dtype == np.uint8:
-            values = values / 255
-        else:
-            low, high = values.min(), values.max()
-            if low < 0 or high > 1:
-                values = (values - low) / max(high - low, 1e-300)
-        return np.asarray(values[..., [0, 1, 2] if values.shape[-1] >= 3 else [0, 0, 0]])
+        pixels = pixels[..., [0, 1, 2] if pixels.shape[-1] >= 3 else [0, 0, 0]]
+        low, high = 0.0, 255.0
+        if self.shown.dtype != np.uint8:
+            low, high = float(self.shown.min()), float(self.shown.max())
+            low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
+        return (_reduced(pixels, longest) - low) / max(high - low, 1e-300)
 
     def renderer(self) -> Stencil:
         """The image cut into words, which renders at memory speed."""
@@ -69,6 +90,18 @@ class ImageScene:
         if self.channel_axis == 2:  # channels side by side: each number has its pixel's label
             labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
         return cut_stencil(self.shown, self.hidden, labels)
+
+
+def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:
+    """Average blocks of k x k pixels, k as small as `longest` allows; edges that are left go."""
+    rows, columns = pixels.shape[:2]
+    k = 1 if longest is None else -(-max(rows, columns) // longest)
+    if k == 1:
+        return pixels.astype(np.float64)
+    down, across = min(k, rows), min(k, columns)
+    whole = pixels[: rows // down * down, : columns // across * across]
+    blocks = whole.reshape(rows // down, down, columns // across, across, -1)
+    return np.asarray(blocks.mean(axis=(1, 3), dtype=np.float64))
 
 
 def read_image(

@@ -51,14 +51,13 @@ class PandasFrame:
         """One more row, column by column in the dtypes that it has, wherever its values fit."""
         import pandas as pd
 
-        parts = {}
+        base, parts = self.frame, {}
         for c, (value, kind) in enumerate(zip(row, self.frame.dtypes, strict=True)):
-            known = None if is_missing(value) else value
-            try:
-                parts[c] = pd.Series([known], dtype=kind)
-            except (TypeError, ValueError, OverflowError):  # a fraction among whole numbers
-                parts[c] = pd.Series([value])
-        both = pd.concat([self.frame, self._named(parts)], ignore_index=True)
+            parts[c] = _one(value, kind)
+            if parts[c].dtype != kind and isinstance(kind, pd.CategoricalDtype):  # another category
+                name = self.frame.columns[c]
+                base = base.assign(**{name: base[name].astype(parts[c].dtype)})
+        both = pd.concat([base, self._named(parts)], ignore_index=True)
         return PandasFrame(frame=both, names=self.names)
 
     def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
@@ -95,3 +94,21 @@ class PandasFrame:
         made = pd.DataFrame(parts, copy=False)
         made.columns = self.frame.columns
         return made
+
+
+def _one(value: Any, kind: Any) -> Any:
+    """A series of one value in a column's dtype, or in one that holds the value too."""
+    import pandas as pd
+
+    if is_missing(value):
+        if isinstance(kind, np.dtype) and kind.kind in "iu":
+            return pd.Series([np.nan])
+        plain = isinstance(kind, np.dtype) and kind.kind in "bO"
+        return pd.Series([value if plain else None], dtype=object if plain else kind)
+    if isinstance(kind, pd.CategoricalDtype) and value not in kind.categories:
+        wider = [*kind.categories, value]
+        return pd.Series([value], dtype=pd.CategoricalDtype(wider, ordered=kind.ordered))
+    try:
+        return pd.Series([value], dtype=kind)
+    except (TypeError, ValueError, OverflowError):  # a fraction among whole numbers
+        return pd.Series([value])

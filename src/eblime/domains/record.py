@@ -81,8 +81,6 @@ class Domain:
         Defaults of `eblime.Explainer`.
     check_scene
         Refuses a scene whose fields do not fit together, for scenes that come from files.
-    columns
-        scene -> {column: one value per feature}, added to frames, JSON and runs.
     view
         explanation -> HTML that shows the input with its features, for pages and notebooks. An
         element with `data-feature="j"` is coloured and can be pointed at.
@@ -100,7 +98,6 @@ class Domain:
     design: Any = "bernoulli"
     kernel: Any = None
     check_scene: Callable[[Any], None] = lambda scene: None
-    columns: Callable[[Any], Mapping[str, Sequence[Any]]] = lambda scene: {}
     view: Lazy | None = None
     picture: str = "intervals"
     command: Command | None = None

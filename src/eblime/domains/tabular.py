@@ -23,11 +23,11 @@ from eblime.domains.background import (
     TableSettings,
     narrowed,
     prepare,
-    read_row,
 )
 from eblime.domains.binning import within_bins
 from eblime.domains.frames import Frame, is_missing
 from eblime.domains.record import Domain
+from eblime.domains.row import read_row
 from eblime.domains.sparse_frame import SparseFrame
 from eblime.domains.tabular_user import UserPerturb, empty_user_neighbourhood
 from eblime.protocols import INPUT_ITSELF, Neighbourhood
@@ -70,6 +70,14 @@ class TableScene:
         """Number of features, p."""
         return len(self.features)
 
+    def details(self) -> dict[str, list[str]]:
+        """The column of each feature, the row's value and its bin."""
+        return {
+            "column": list(self.columns),
+            "value": list(self.values),
+            "bin": list(self.features),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSubject:
@@ -79,7 +87,7 @@ class TableSubject:
     frame: Frame  # the background, and the row itself at the end
     row: Sequence[Any]
     scene: TableScene
-    same: NDArray[np.bool_]  # (p, n) whether a row of the background is in the row's bins
+    same: NDArray[np.bool_]  # (p, n + 1) whether a row of `frame` is in the row's bins
     continuous: bool  # numbers on their scale, rather than in the row's bin or not
     around: bool  # where continuous: sample around the row rather than the mean
     perturb: str | UserPerturb
@@ -111,6 +119,15 @@ class TableSubject:
     def value(self, feature: Feature) -> float:
         """The row's number for a feature that is a column of numbers."""
         return float(self.row[feature.columns[0]])
+
+    def unseen(self) -> IntArray:
+        """Features whose bin no row of the background is in, such as a category it does not have.
+
+        Chance would never show them, so that a fair coin does.
+        """
+        scaled = [j for j, _ in self.numeric()] if self.continuous else []
+        absent = np.flatnonzero(~self.same[:, :-1].any(axis=1))
+        return np.setdiff1d(absent, scaled)
 
     def numeric(self) -> list[tuple[int, Feature]]:
         """Features whose numbers are drawn from normal laws: single columns of numbers."""
@@ -166,7 +183,7 @@ class TableNeighbourhood:
         if self.imposed not in (None, imposed):
             raise ValueError("`design` must return either masks or numbers in all rounds.")
         grown = replace(self, imposed=imposed)
-        more = wanted if imposed else grown._by_chance(int(wanted))  # type: ignore[arg-type]
+        more = wanted if imposed else grown._by_chance(int(wanted))
         masks = np.concatenate([self.masks, np.asarray(more, dtype=np.float64)])
         masks.flags.writeable = False
         if masks.size > _KEPT:
@@ -231,12 +248,12 @@ class TableNeighbourhood:
         source = self.subject
         taken, made = self._block(block)
         ordered = source.same.ravel()
-        offsets = source.background.n_rows * np.arange(source.n_features)
+        offsets = source.same.shape[1] * np.arange(source.n_features)
         found = ordered.take(taken + offsets).astype(np.float64)
         if source.continuous:
             for j, feature in source.numeric():
                 found[:, j] = _standard(made[:, j], feature)
-        return found
+        return np.asarray(found)
 
     def _block(self, block: int) -> Block:
         """Rows of the background to take, and numbers made afresh, both (_BLOCK, p)."""
@@ -268,6 +285,10 @@ class TableNeighbourhood:
             else:
                 column = source.background.columns[feature.columns[0]]
                 made[:, j] = within_bins(rng, column, column.codes[taken[:, j]])
+        unseen = source.unseen()
+        if unseen.size and not self.imposed:
+            own = rng.integers(0, 2, size=(_BLOCK, unseen.size)) == 1
+            taken[:, unseen] = np.where(own, source.itself, taken[:, unseen])
         return taken, made
 
     def _others(self, rng: np.random.Generator) -> IntArray:
@@ -295,6 +316,7 @@ def open_row(
         background, values = _sparse_row(row, table, settings)
     else:
         background, values = table, read_row(row, table)
+    background = background.for_row(values)
     continuous = representation == "continuous"
     listed = background.features
     scene = TableScene(

@@ -67,7 +67,7 @@ class UserNeighbourhood:
                     f"`perturb` must return {count} rows of {d} columns when asked for {count}; "
                     f"got {made.n_rows} rows of {len(made.names)}."
                 )
-            joined = joined.joined(made)  # type: ignore[attr-defined]
+            joined = joined.joined(made)
         masks = _seen(self.background, joined, self.row, self.continuous)
         origin, masks = masks[0], masks[1:]
         masks[0] = origin
@@ -116,8 +116,7 @@ def _seen(background: Background, frame: Frame, row: Sequence[Any], continuous: 
         inside = np.ones(len(masks), dtype=bool)
         for c in feature.columns:
             column = background.columns[c]
-            codes = [column.code(value) for value in frame.column(c)[0][itself:]]
-            inside &= np.array(codes) == column.code(row[c])
+            inside &= column.same(frame.column(c)[0][itself:], row[c])
         masks[:, j] = inside
         if continuous and feature.scale is not None:
             mean, sd = feature.scale

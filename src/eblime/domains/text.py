@@ -9,7 +9,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, pairwise
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,9 @@ _SENTENCE = re.compile(
     re.DOTALL,
 )
 _CHAR = re.compile(rf"\S[{_JOINED}]*(?:\u200d\S[{_JOINED}]*)*")
+# Thai, Lao, Myanmar and Khmer have no spaces between words: a run that is no single word
+_UNSPACED = re.compile("[\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3]{9,}")
+_CHUNK = 20  # tokens of a chunk, about as many as a sentence has
 _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
 
 
@@ -102,7 +105,8 @@ def read_text(
     hide
         What stands for a hidden token; nothing by default.
     most
-        A text of more features than that is cut into sentences instead, with a word about it.
+        A text of more features than that is cut into sentences instead, or into chunks of about 20
+        tokens where it has no usable sentences, with a warning.
     """
     if not isinstance(text, str):
         raise TypeError(f"`text` must be a string; got {type(text).__name__}.")
@@ -112,16 +116,50 @@ def read_text(
     bag_of = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag_of else len(spans)
     kind = tokens if isinstance(tokens, str) and tokens in TOKENS else "token"
+    if kind == "word":
+        _warn_unspaced(text, spans)
     if most is not None and count > most and kind != "sentence":
-        sentences = _spans(text, "sentence")
-        if len(sentences) < count:
-            warnings.warn(
-                f"The text has {count} different {kind}s: its {len(sentences)} sentences are "
-                f'explained instead. tokens="sentence" says so itself; `most=None` keeps {kind}s.',
-                stacklevel=4,
-            )
-            spans, bag_of, kind = sentences, False, "sentence"
+        coarse, found = _coarser(text, spans, most)
+        if found == "sentence":
+            plural, advice = "sentences", 'Set tokens="sentence" to silence this warning, or'
+        else:
+            size = round(len(spans) / len(coarse))
+            plural, advice = f"chunks of about {size} {kind}s", "Set"
+        warnings.warn(
+            f"The text has {count} different {kind}s, more than `most` ({most}): its {len(coarse)} "
+            f"{plural} are explained instead. {advice} `most=None` to explain {kind}s.",
+            stacklevel=4,
+        )
+        spans = coarse
+        bag_of, kind = False, found
     return _scene(text, spans, bag_of, kind, hide)
+
+
+def _coarser(
+    text: str, spans: Sequence[tuple[int, int]], most: int
+) -> tuple[list[tuple[int, int]], str]:
+    """Fewer features than tokens: sentences, or chunks of tokens where there are no usable ones.
+
+    Sentences are usable if there are at most `most` and they have 100 tokens or fewer on average.
+    """
+    sentences = _spans(text, "sentence")
+    if len(spans) <= 100 * len(sentences) and len(sentences) <= most:
+        return sentences, "sentence"
+    count = max(1, min(most, round(len(spans) / _CHUNK)))
+    ends = [len(spans) * k // count for k in range(count + 1)]
+    return [(spans[a][0], spans[b - 1][1]) for a, b in pairwise(ends)], "chunk"
+
+
+def _warn_unspaced(text: str, spans: Sequence[tuple[int, int]]) -> None:
+    """Warn about a script without spaces between words, which only a dictionary finds."""
+    long = next((text[a:b] for a, b in spans if _UNSPACED.search(text, a, b)), None)
+    if long is not None:
+        warnings.warn(
+            f"The text is in a script without spaces between words: {long[:30]!r} is taken for one "
+            "word. Pass a function that finds words as `tokens`, such as "
+            "pythainlp.tokenize.word_tokenize, or set tokens='char'.",
+            stacklevel=5,
+        )
 
 
 def _spans(text: str, tokens: Tokens) -> list[tuple[int, int]]:

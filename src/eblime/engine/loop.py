@@ -31,18 +31,27 @@ from eblime.engine.targets import (
     Labels,
     check_labels,
     check_targets,
-    chosen_columns,
-    label_of,
-    top_classes,
+    columns_of,
+    output_label,
+    top_outputs,
 )
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method, fit_each
-from eblime.models.adapt import as_model
+from eblime.models.adapt import as_model, has_ranked_outputs
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, Neighbourhood, Stop, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["LoopSettings", "Question", "converse", "explain", "score_of_input"]
+__all__ = [
+    "LoopSettings",
+    "Question",
+    "Talk",
+    "brief",
+    "converse",
+    "explain",
+    "reply_from",
+    "score_of_input",
+]
 
 Talk = Generator["Question", Reply, dict[int, Explanation]]
 
@@ -81,11 +90,12 @@ class Question:
     rows: IntArray  # numbers of the perturbed inputs
     targets: Any  # which outputs to keep: a number of the highest, or a list
     labels: Labels | None
+    ranked: bool  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None  # the reply of the first round; None in the first round
 
     def choose(self, original: FloatArray) -> Sequence[int]:
         """The outputs to keep, given the scores of the input itself."""
-        return chosen_columns(self.targets, original, self.labels)
+        return columns_of(self.targets, original, self.labels, ranked=self.ranked)
 
 
 def explain(
@@ -126,11 +136,16 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
         rows=np.empty(0, dtype=np.intp),
         targets=1,
         labels=settings.labels,
+        ranked=True,
         opening=None,
     )
+    return reply_from(settings, subject, question).original
+
+
+def reply_from(settings: LoopSettings, subject: Subject, question: Question) -> Reply:
+    """The model's reply to one question, with the model opened for it alone."""
     with scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer:
-        reply = ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
-    return reply.original
+        return ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
 
 
 def converse(
@@ -203,6 +218,9 @@ class _State:
             wanted = _checked_masks(wanted, scene.n_features)
         grown = self.neighbourhood.extend(self.rng, wanted)
         weights = _weights(self.settings.kernel, grown.closeness[known:], warn=warn)
+        if known == 0 and grown.exact and is_exhaustive(grown.masks):
+            # each mask stands for as many as a sample would have of it
+            weights = weights * max(1.0, self.settings.n_masks / len(weights))
         return replace(self, neighbourhood=grown, weights=weights)
 
     def question(self) -> Question:
@@ -213,6 +231,7 @@ class _State:
             rows=rows,
             targets=self.targets,
             labels=self.settings.labels,
+            ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
         )
 
@@ -237,7 +256,17 @@ class _State:
         """The posteriors of all targets."""
         masks = self.first.masks
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
-            return fit_each(as_method(self.settings.method), self.rng, self.answers)
+            return fit_each(
+                as_method(self.settings.method),
+                self.rng,
+                self.answers,
+                exhaustive=self.exhaustive,
+            )
+
+    @property
+    def exhaustive(self) -> bool:
+        """Whether every mask was asked once, and determines its input: no chance is left."""
+        return self.neighbourhood.exact and is_exhaustive(self.first.masks)
 
     def explanations(self) -> dict[int, Explanation]:
         """From answers to explanations, by column."""
@@ -245,9 +274,8 @@ class _State:
         posteriors = self.fitted()
         original, labels = opening.original, self.settings.labels
         provenance = self._provenance()
-        if len(original) > 1:
-            provenance["top_classes"] = top_classes(original, labels)
-        exhaustive = self.neighbourhood.exact and is_exhaustive(self.first.masks)
+        if len(original) > 1 and has_ranked_outputs(self.settings.model):
+            provenance["top_classes"] = top_outputs(original, labels)
         return {
             column: Explanation(
                 posterior=posterior,
@@ -255,9 +283,9 @@ class _State:
                 method=as_method(self.settings.method),
                 scene=self.subject.scene,
                 target=column,
-                label=label_of(column, len(original), labels),
+                label=output_label(column, len(original), labels),
                 prediction=float(original[column]),
-                exhaustive=exhaustive,
+                exhaustive=self.exhaustive,
                 provenance=provenance,
                 generator=generator,
             )

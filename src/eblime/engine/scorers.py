@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import numpy as np
-
 from eblime._types import FloatArray, IntArray
 from eblime.engine.neighbourhood import masks_at
+from eblime.models.answers import as_scores
 from eblime.protocols import (
     Composite,
     MaskScorer,
@@ -89,7 +88,7 @@ class _BatchScorer:
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
-        return np.array(self._model(batch))  # a copy: the answer may be a view of the batch
+        return as_scores(self._model(batch)).copy()  # the answer may be a view of the batch
 
     def fetch(self, launched: Any) -> Any:
         """The scores, which are there already."""
@@ -108,7 +107,7 @@ class _PlainScorer:
 
     def launch(self, neighbourhood: Neighbourhood, rows: IntArray, way: int = 0) -> Any:
         """Make the inputs and ask."""
-        return np.asarray(self._model(neighbourhood.inputs(rows)))
+        return as_scores(self._model(neighbourhood.inputs(rows)))
 
     def fetch(self, launched: Any) -> Any:
         """The scores, which are there already."""

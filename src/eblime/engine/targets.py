@@ -1,4 +1,4 @@
-"""Targets: which outputs of the model to explain, by number or by name."""
+"""Which outputs of a model to explain, by column, by label or by rank."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ __all__ = [
     "Target",
     "check_labels",
     "check_targets",
-    "chosen_columns",
-    "label_of",
-    "top_classes",
+    "columns_of",
+    "output_label",
+    "top_outputs",
 ]
 
 Target = int | str | None
 Labels = Sequence[str] | Mapping[int, str]
 
+_SHOWN = 10  # labels that a message lists
+
 
 def check_labels(labels: Any) -> None:
-    """Refuse labels that are not names."""
+    """Refuse labels that are not strings, or not in a list or a dictionary by column."""
     if labels is None:
         return
     names = list(labels.values()) if isinstance(labels, Mapping) else labels
@@ -43,7 +45,7 @@ def check_labels(labels: Any) -> None:
 
 
 def check_targets(targets: Any, labels: Labels | None) -> None:
-    """Refuse targets that no model can have, before it is called."""
+    """Refuse targets that no model can have, before the model is called."""
     if isinstance(targets, str) or not isinstance(targets, (int, np.integer, list, tuple)):
         raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
     if isinstance(targets, (list, tuple)):
@@ -51,8 +53,23 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
             _column(target, 1 << 62, labels)
 
 
-def chosen_columns(targets: Any, original: FloatArray, labels: Labels | None) -> list[int]:
-    """Columns of the model's output: the k highest for a number, else those listed."""
+def columns_of(
+    targets: Any, original: FloatArray, labels: Labels | None, *, ranked: bool = True
+) -> list[int]:
+    """Columns of the model's output: the k highest for a number, else those listed.
+
+    Parameters
+    ----------
+    targets
+        How many, or a list of columns and labels.
+    original
+        The model's outputs for the input itself.
+    labels
+        Names of the outputs.
+    ranked
+        Whether the outputs can be compared with each other, as those of a classifier. The outputs
+        of a regressor cannot: the targets must be listed.
+    """
     outputs = len(original)
     if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:
         raise ValueError(
@@ -60,6 +77,11 @@ def chosen_columns(targets: Any, original: FloatArray, labels: Labels | None) ->
         )
     if isinstance(targets, (int, np.integer)):
         check_count("targets", int(targets))
+        if not ranked and targets < outputs:
+            raise ValueError(
+                f"`target` must be given for a regressor with several outputs; it has {outputs}: "
+                f"{_listed([output_label(column, outputs, labels) for column in range(outputs)])}."
+            )
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
     chosen = [_column(target, outputs, labels) for target in targets]
@@ -68,49 +90,90 @@ def chosen_columns(targets: Any, original: FloatArray, labels: Labels | None) ->
     return chosen
 
 
+def output_label(column: int, outputs: int, labels: Labels | None) -> str:
+    """The name of an output."""
+    return _by_column(labels).get(column, "output" if outputs == 1 else f"output {column}")
+
+
+def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list[list[Any]]:
+    """The k highest outputs, highest first: pairs of label and score."""
+    columns = columns_of(k, original, labels)
+    return [[output_label(j, len(original), labels), float(original[j])] for j in columns]
+
+
 def _column(target: Any, outputs: int, labels: Labels | None) -> int:
-    """One column, by number or by name."""
+    """One column, by number or by label."""
     if isinstance(target, str):
-        target = _column_of_name(target, labels)
-    if isinstance(target, bool) or not isinstance(target, (int, np.integer)):
-        raise TypeError(f"`target` must be a whole number, a name or None; got {target!r}.")
-    if target < 0:
-        raise ValueError(f"`target` must be >= 0; got {target}.")
-    if target >= outputs:
+        column = _column_of_label(target, labels)
+    elif isinstance(target, bool) or not isinstance(target, (int, np.integer)):
+        raise TypeError(f"`target` must be a whole number, a label or None; got {target!r}.")
+    else:
+        column = int(target)
+        _check_unambiguous(column, labels)
+    if column < 0:
+        raise ValueError(f"`target` must be >= 0; got {column}.")
+    if column >= outputs:
         raise ValueError(
-            f"`target` must be < {outputs}, the number of outputs of the model; got {target}."
+            f"`target` must be < {outputs}, the number of outputs of the model; got {column}."
         )
-    return int(target)
+    return column
 
 
-def _column_of_name(name: str, labels: Labels | None) -> int:
-    """The column of that name; an unknown name gets suggestions."""
-    if labels is None:
-        raise ValueError(
-            f"`target` must be a number where the explainer has no `labels`; got {name!r}."
-        )
-    named = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
-    columns = [(int(column), label) for column, label in named]
-    found = [column for column, label in columns if label == name]
+def _check_unambiguous(number: int, labels: Labels | None) -> None:
+    """Refuse a number that is the label of an output in another column."""
+    named = _by_column(labels)
+    found = [column for column, label in named.items() if _as_number(label) == number]
+    if not found or number in found:
+        return
+    meant, other = named[found[0]], named.get(number)
+    also = "" if other is None else f", and column {number} has the label {other!r}"
+    choice = repr(meant) if other is None else f"{meant!r} or {other!r}"
+    raise ValueError(
+        f"`target` {number} is ambiguous: the output with the label {meant!r} is in column "
+        f"{found[0]}{also}. Give the label as a string, {choice}."
+    )
+
+
+def _column_of_label(label: str, labels: Labels | None) -> int:
+    """The column with that label, else with that number; similar labels are suggested."""
+    named = _by_column(labels)
+    found = [column for column, name in named.items() if name == label]
     if len(found) > 1:
-        raise ValueError(f"`target` {name!r} names several outputs, {found}; give the number.")
-    if not found:
-        near = [label for _, label in columns if name.lower() in label.lower()][:5]
-        hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ValueError(f"`target` must be among `labels`; got {name!r}.{hint}")
-    return found[0]
-
-
-def label_of(column: int, outputs: int, labels: Labels | None) -> str:
-    """The readable name of an output."""
-    plain = "output" if outputs == 1 else f"output {column}"
+        raise ValueError(
+            f"`target` {label!r} is the label of several outputs, columns {found}; give the number."
+        )
+    if found:
+        return found[0]
+    if label.isascii() and label.isdigit():  # as on the command line
+        return int(label)
     if labels is None:
-        return plain
-    return str(labels.get(column, plain) if isinstance(labels, Mapping) else labels[column])
+        raise ValueError(
+            f"`target` must be a column number if the outputs have no `labels`; got {label!r}."
+        )
+    near = [name for name in named.values() if label.lower() in name.lower()][:5]
+    hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+    raise ValueError(
+        f"`target` must be among `labels`, {_listed(list(named.values()))}; got {label!r}.{hint}"
+    )
 
 
-def top_classes(original: FloatArray, labels: Labels | None, count: int = 5) -> list[list[Any]]:
-    """The highest outputs of the input itself, [label, score] each."""
-    order = np.argsort(-original, kind="stable")[:count]
-    outputs = len(original)
-    return [[label_of(int(k), outputs, labels), float(original[k])] for k in order]
+def _by_column(labels: Labels | None) -> dict[int, str]:
+    """Labels by column number."""
+    if labels is None:
+        return {}
+    pairs = labels.items() if isinstance(labels, Mapping) else enumerate(labels)
+    return {int(column): str(label) for column, label in pairs}
+
+
+def _as_number(label: str) -> float | None:
+    """The number that a label spells, None if it does not."""
+    try:
+        return float(label)
+    except ValueError:
+        return None
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The first names, for a message."""
+    shown = ", ".join(map(repr, names[:_SHOWN]))
+    return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

@@ -1,1 +1,9 @@
 """Studies: many explanations to one tidy table."""
+
+from __future__ import annotations
+
+from eblime._lazy import lazy_modules
+
+__getattr__ = lazy_modules(
+    __name__, ("coverage", "figures", "localisation", "paper", "scores", "stability")
+)

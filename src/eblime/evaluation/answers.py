@@ -54,7 +54,13 @@ def answer_all(
     """Ask a model about every mask of an image."""
     count = 2 ** (int(labels.max()) + 1)
     explainer = ImageExplainer(
-        model, segmentation=labels, hide=hide, n_masks=count, design="exhaustive", method="lime"
+        model,
+        segmentation=labels,
+        hide=hide,
+        n_masks=count,
+        design="exhaustive",
+        method="lime",
+        progress=False,
     )
     return Answers(scores=explainer.explain(image, target=target).scores)
 

@@ -151,7 +151,7 @@ def _row_item(case: str, number: int) -> RowItem:
     table, model, rows = _table(case)
 
     def explainer(n: int) -> TabularExplainer:
-        return TabularExplainer(model, table.data, n_masks=n, method="lime")
+        return TabularExplainer(model, table.data, n_masks=n, method="lime", progress=False)
 
     return RowItem(explainer=explainer, row=table.data.iloc[rows[number]])
 

@@ -7,16 +7,17 @@ has none, and a method that estimates one cannot cover the other: every row says
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
+from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
 from eblime.evaluation.scores import judged
 from eblime.evaluation.study import Row, run_study, to_table
-from eblime.methods.regression import METHODS, as_method
+from eblime.methods.regression import as_method, fit
 
 __all__ = ["coverage", "summary"]
 
@@ -35,7 +36,7 @@ def coverage(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: Progress = None,
 ) -> Any:
     """Judge intervals on one row of the paper's table.
 
@@ -66,7 +67,7 @@ def coverage(
     """
     check_choice("dataset", dataset, tuple(CASES))
     for name in methods:
-        check_choice("methods", name, tuple(METHODS))
+        as_method(name)
     for name in truths:
         check_choice("truths", name, TRUTHS)
     for name, value in (("seeds", seeds), *(("n", count) for count in n)):
@@ -99,7 +100,7 @@ def judge_item(settings: Mapping[str, Any], number: int) -> list[Row]:
             rng = np.random.default_rng(sequence)
             masks, scores, weights = found.sample(rng, n)
             for name, method in methods.items():
-                post = method.fit(rng, masks, scores[:, None], weights)[0]
+                post = fit(masks, scores, weights, method, rng=rng)
                 ends = post.interval(settings["prob"])
                 for kind, truth in truths.items():
                     head = {"dataset": settings["dataset"], "item": number, "n": n, "seed": draw}

@@ -7,7 +7,7 @@ masks, so that they are compared by the images on which they differ.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from eblime._checks import check_choice, check_count
+from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.explainers.image import ImageExplainer
-from eblime.methods.regression import METHODS
+from eblime.methods.regression import as_method
 
 __all__ = ["PARTS", "counts", "localisation", "mcnemar"]
 
@@ -38,7 +39,7 @@ def localisation(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: bool | Callable[[int, int], object] = False,
+    progress: Progress = None,
 ) -> Any:
     """Find the defects of parts by their explanations.
 
@@ -62,7 +63,7 @@ def localisation(
     """
     check_choice("dataset", dataset, PARTS)
     for name in methods:
-        check_choice("methods", name, tuple(METHODS))
+        as_method(name)
     check_count("n", n)
     check_count("top", top)
     there = len(_faulty(dataset)[0])
@@ -91,6 +92,7 @@ def locate_item(settings: Mapping[str, Any], number: int) -> list[Row]:
         segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
         n_masks=settings["n"],
         batch_size=50,
+        progress=False,
     )
     seed = np.random.SeedSequence(settings["seed"], spawn_key=(number,))
     asked = explainer.explain(image, target=1, rng=np.random.default_rng(seed))

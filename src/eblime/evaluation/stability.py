@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count
+from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, item
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.methods.eblime import EBLIME
-from eblime.methods.regression import METHODS, as_method
+from eblime.methods.regression import as_method, fit
 
 __all__ = ["lambda_study", "stability"]
-
-Progress = bool | Callable[[int, int], object]
 
 
 def lambda_study(
@@ -28,7 +27,7 @@ def lambda_study(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """The ridge parameter over many inputs: the paper's Fig. 5, and its whole posterior.
 
@@ -50,7 +49,7 @@ def stability(
     seed: int = 0,
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> Any:
     """What another run would say, and whether the posterior knew.
 
@@ -59,7 +58,7 @@ def stability(
     runs; `claimed`, the posterior's own standard deviation, which should be as large.
     """
     for name in methods:
-        check_choice("methods", name, tuple(METHODS))
+        as_method(name)
     check_count("runs", runs)
     settings = {
         "dataset": dataset,
@@ -89,8 +88,8 @@ def _lambda_item(settings: Mapping[str, Any], number: int) -> list[Row]:
     """One input's ridge parameter."""
     rng = _generator(settings, number)
     masks, scores, weights = item(settings["dataset"], number).sample(rng, settings["n"])
-    printed = EBLIME.paper().fit(rng, masks, scores[:, None], weights)[0]
-    whole = EBLIME().fit(rng, masks, scores[:, None], weights)[0]
+    printed = fit(masks, scores, weights, EBLIME.paper(), rng=rng)
+    whole = fit(masks, scores, weights, EBLIME(), rng=rng)
     low, middle, high = whole.lam.quantile([0.025, 0.5, 0.975])
     return [
         {
@@ -114,11 +113,7 @@ def _stability_item(settings: Mapping[str, Any], number: int) -> list[Row]:
             found.sample(_generator(settings, number, n, run), n) for run in range(settings["runs"])
         ]
         for name in settings["methods"]:
-            method = as_method(name)
-            posts = [
-                method.fit(np.random.default_rng(0), masks, scores[:, None], weights)[0]
-                for masks, scores, weights in drawn
-            ]
+            posts = [fit(masks, scores, weights, name, rng=0) for masks, scores, weights in drawn]
             means = np.array([post.mean for post in posts])
             firsts = [set(np.argsort(-np.abs(mean))[: settings["top"]]) for mean in means]
             overlap = np.mean([len(a & b) / len(a | b) for a, b in combinations(firsts, 2)])

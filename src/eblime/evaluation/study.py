@@ -33,7 +33,7 @@ def run_study(
     *,
     out: str | os.PathLike[str] | None = None,
     jobs: int = 1,
-    progress: Progress = False,
+    progress: Progress = None,
 ) -> list[Row]:
     """Rows of every item, those done before read from `out`.
 

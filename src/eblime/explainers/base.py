@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from eblime._progress import Progress
+from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.loop import LoopSettings, brief
@@ -36,10 +36,19 @@ class BaseExplainer(ABC):
     def subject(self, x: Any) -> Subject:
         """Read an input, so that it can be perturbed."""
 
+    def input_of(self, entry: Any) -> Any:
+        """The input in an entry of a run, such as the text in a row of a table."""
+        return entry
+
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop."""
         return loop_settings(self, self.about)
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before any input is read."""
+        check_progress(self.progress)
+        self.loop.check()
 
     def explain(
         self,
@@ -57,12 +66,13 @@ class BaseExplainer(ABC):
         x
             The input.
         target
-            Column of the model's output, or its name among `labels`; None is the highest.
+            Column number of the model's output, or its label as a string; None is the highest, and
+            is refused for a regressor with several outputs. A number that is one output's column
+            and another output's label is refused too.
         rng
             Seed or generator: the same seed gives the same masks and the same answer.
         progress
-            True for a bar, False for none, or a function that is called with (done, total). None
-            is the explainer's own setting.
+            As for the explainer; None is the explainer's own setting.
         until
             A rule (posterior, answers) -> reason or None that ends the questions early, for
             designs that ask in rounds.

@@ -8,18 +8,18 @@ from typing import Any
 
 from eblime import registry
 from eblime._progress import Progress
+from eblime._repr import settings_repr
 from eblime.domains.record import Domain
-from eblime.engine.loop import LoopSettings
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
-from eblime.explainers.base import BaseExplainer, loop_settings
+from eblime.explainers.base import BaseExplainer
 from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Kernel, Method
 
 __all__ = ["Explainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explainer(BaseExplainer):
     """Explains inputs of a domain, by name or by its record.
 
@@ -43,7 +43,7 @@ class Explainer(BaseExplainer):
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
 
     about = ("settings",)
@@ -62,12 +62,11 @@ class Explainer(BaseExplainer):
             object.__setattr__(self, "labels", output_names(self.model))
         object.__setattr__(self, "kind", record)
         object.__setattr__(self, "model", as_model(self.model))
-        self.loop.check()
+        self.check()
 
-    @property
-    def loop(self) -> LoopSettings:
-        """The settings of the loop."""
-        return loop_settings(self, self.about)
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def domain(self) -> str:

@@ -7,19 +7,20 @@ from typing import Any
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
+from eblime._repr import settings_repr
 from eblime.domains.hiding import HIDES, Hide
 from eblime.domains.image import Channels, read_image, warn_unscaled
 from eblime.domains.segmentation import Segmentation, check_segmentation
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.adapt import as_model
+from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Kernel, Method
 
 __all__ = ["ImageExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImageExplainer(BaseExplainer):
     """Explains what a model says of an image, by superpixels.
 
@@ -47,10 +48,12 @@ class ImageExplainer(BaseExplainer):
     batch_size
         Images a model call; None finds the fastest while asking.
     progress
-        True for a bar, or a function that is told (done, total).
+        None shows a bar on a terminal when the work takes longer than a second; True always, False
+        never; or a function of (done, total).
     labels
         Names of the model's outputs, to print and to choose targets by: one for each, or a
-        dictionary from column to name.
+        dictionary from column to name. None takes them from the model if it has `classes_` or a
+        Hugging Face `config.id2label`.
     channels
         Where the channels of the image are: "auto", "first" or "last".
 
@@ -73,7 +76,7 @@ class ImageExplainer(BaseExplainer):
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     channels: Channels = "auto"
 
@@ -85,8 +88,14 @@ class ImageExplainer(BaseExplainer):
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
-        self.loop.check()
+        if self.labels is None:
+            object.__setattr__(self, "labels", output_names(self.model))
+        self.check()
         object.__setattr__(self, "model", as_model(self.model))
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def domain(self) -> str:

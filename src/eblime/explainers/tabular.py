@@ -10,6 +10,7 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
+from eblime._repr import settings_repr
 from eblime.domains.background import Background, TableSettings, prepare
 from eblime.domains.frames import as_frame
 from eblime.domains.sparse_frame import SparseFrame
@@ -23,7 +24,7 @@ from eblime.protocols import Kernel, Method
 __all__ = ["TabularExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):
     """Explains what a model says of a row of a table, by its columns.
 
@@ -88,7 +89,7 @@ class TabularExplainer(BaseExplainer):
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
     _settings: TableSettings = field(init=False, repr=False)
     _table: Background | SparseFrame = field(init=False, repr=False)
@@ -111,7 +112,7 @@ class TabularExplainer(BaseExplainer):
             )
         if self.labels is None:
             object.__setattr__(self, "labels", output_names(self.model))
-        self.loop.check()
+        self.check()
         known = None if self.background_labels is None else np.asarray(self.background_labels)
         settings = TableSettings(
             categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
@@ -126,6 +127,10 @@ class TabularExplainer(BaseExplainer):
         object.__setattr__(self, "_settings", settings)
         object.__setattr__(self, "_table", table)
         object.__setattr__(self, "model", as_model(self.model))
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def domain(self) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eblime._progress import Progress
+from eblime._repr import settings_repr
 from eblime.domains.text import Tokens, read_text
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
@@ -17,7 +18,7 @@ from eblime.protocols import Kernel, Method
 __all__ = ["TextExplainer"]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextExplainer(BaseExplainer):
     """Explains what a model says of a text, by its words, sentences or characters.
 
@@ -34,7 +35,8 @@ class TextExplainer(BaseExplainer):
     hide
         What stands for a hidden token, such as "[MASK]"; nothing by default.
     most
-        A text of more features than that is cut into sentences instead, with a warning.
+        A text of more features than that is cut into sentences instead, or into chunks of about 20
+        tokens where it has no usable sentences, with a warning.
     n_masks, design, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the design and the kernel are lime's for texts.
 
@@ -56,7 +58,7 @@ class TextExplainer(BaseExplainer):
     kernel: str | Kernel | None = "cosine"
     method: str | Method = "eblime"
     batch_size: int | None = None
-    progress: Progress = False
+    progress: Progress = None
     labels: Labels | None = None
 
     about = ("tokens", "bag", "hide")
@@ -71,13 +73,26 @@ class TextExplainer(BaseExplainer):
             )
         if self.labels is None:
             object.__setattr__(self, "labels", output_names(self.model))
-        self.loop.check()
+        self.check()
         object.__setattr__(self, "model", as_model(self.model))
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     def domain(self) -> str:
         """The name of the domain: "text"."""
         return "text"
+
+    def input_of(self, entry: Any) -> Any:
+        """The text itself, or the column "text" of a row."""
+        if isinstance(entry, str):
+            return entry
+        if "text" not in entry:
+            known = ", ".join(map(str, entry.keys()))
+            raise ValueError(f'A row must have a column "text"; it has {known}.')
+        return entry["text"]
 
     def subject(self, x: Any) -> MaskedSubject:
         """Read a text and split it into features."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from copy import deepcopy
 
@@ -12,10 +13,13 @@ from eblime import registry
 from eblime._checks import check_masks, check_scores, check_weights
 from eblime._types import RNGLike
 from eblime.answers import Answers
+from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method, SharedMethod
 
 __all__ = ["as_method", "fit", "fit_each", "fit_targets"]
+
+_REPEATS = 5_000  # of the two masks that one feature has
 
 
 def as_method(method: str | Method) -> Method:
@@ -32,13 +36,40 @@ def as_method(method: str | Method) -> Method:
 
 
 def fit_each(
-    method: Method, rng: np.random.Generator, answers: Sequence[Answers]
+    method: Method,
+    rng: np.random.Generator,
+    answers: Sequence[Answers],
+    *,
+    exhaustive: bool = False,
 ) -> tuple[Posterior, ...]:
-    """Fit several targets that share their masks; each gets the draws that it would get alone."""
+    """Fit several targets that share their masks; each gets the draws that it would get alone.
+
+    Notes
+    -----
+    With one feature and both its masks (`exhaustive`), a line goes through both answers whatever
+    their weights: there is no sampling error and no lack of fit. Two rows leave no degree of
+    freedom to see this, and the prior would decide. So both are repeated, as often as lime draws
+    them, at one weight.
+    """
+    if exhaustive and answers[0].n_features == 1:
+        often = [_repeated(target) for target in answers]
+        n, ess = answers[0].n_masks, effective_size(answers[0].weights)
+        fitted = fit_each(method, rng, often)
+        return tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
     if isinstance(method, SharedMethod):
         return method.fit_targets(rng, answers)
     streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
     return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
+
+
+def _repeated(answers: Answers) -> Answers:
+    """Every answer many times, at one weight."""
+    return dataclasses.replace(
+        answers,
+        masks=np.tile(answers.masks, (_REPEATS, 1)),
+        scores=np.tile(answers.scores, _REPEATS),
+        weights=np.ones(answers.n_masks * _REPEATS),
+    )
 
 
 def fit(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime.models.answers import is_async
 from eblime.models.keras import KerasModel
 from eblime.protocols import Model
 
@@ -19,6 +20,7 @@ __all__ = [
     "SklearnModel",
     "XgboostModel",
     "as_model",
+    "has_ranked_outputs",
     "output_names",
 ]
 
@@ -59,7 +61,16 @@ def as_model(model: Any) -> Model:
     if hasattr(model, "predict"):
         classes = getattr(model, "classes_", None)
         named = None if classes is None else tuple(classes)
-        return SklearnModel(predict=model.predict, classes=named or None)  # CatBoost: no classes
+        return SklearnModel(
+            predict=model.predict,
+            classes=named or None,  # CatBoost's regressors have no entries
+            regressor=_is_regressor(model),
+        )
+    if is_async(model):
+        raise TypeError(
+            "`model` must return scores, but it is an async function. Wrap it in a function that "
+            "waits for them: lambda batch: asyncio.run(model(batch))."
+        )
     if callable(model):
         return model  # type: ignore[no-any-return]
     raise TypeError(
@@ -75,6 +86,7 @@ class SklearnModel:
 
     predict: Callable[[Any], Any]
     classes: tuple[Any, ...] | None = None  # of a classifier that only names its answer
+    regressor: bool = False  # its outputs cannot be compared with each other
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Scores of a batch; one column where the model gives one number an input.
@@ -139,10 +151,22 @@ class PipelineModel:
         return [Image.fromarray(image) for image in batch]
 
 
+def has_ranked_outputs(model: Any) -> bool:
+    """Whether the highest output is the prediction; not so for a regressor with several outputs."""
+    return not (isinstance(model, SklearnModel) and model.regressor)
+
+
 def output_names(model: Any) -> list[str] | dict[int, str] | None:
-    """What a classifier calls its classes, where it says; None where it does not."""
-    if getattr(model, "task", None) in _TASKS:
-        return {int(column): str(name) for column, name in model.model.config.id2label.items()}
+    """Labels of a classifier's outputs, None if it does not know them.
+
+    They come from `classes_`, as in scikit-learn, or from `config.id2label` of a Hugging Face
+    network or pipeline, also inside a `TorchModel`.
+    """
+    inner = getattr(model, "module", getattr(model, "pipeline", model))  # of our own wrappers
+    for holder in (inner, getattr(inner, "model", None)):  # a pipeline has its model in `model`
+        names = getattr(getattr(holder, "config", None), "id2label", None)
+        if isinstance(names, Mapping) and names:
+            return {int(column): str(name) for column, name in names.items()}
     try:
         classes = getattr(model, "classes_", None)
     except Exception:  # a pipeline whose last step was never fitted
@@ -160,6 +184,17 @@ def output_names(model: Any) -> list[str] | dict[int, str] | None:
     if len(classes) == 2 and not scored:  # one column, positive for the second class
         return [str(classes[1])]
     return [str(name) for name in classes]
+
+
+def _is_regressor(model: Any) -> bool:
+    """Whether an estimator declares itself a regressor, as scikit-learn's conventions have it."""
+    try:
+        tags = getattr(model, "__sklearn_tags__", None)
+        if tags is not None:
+            return bool(tags().estimator_type == "regressor")
+        return getattr(model, "_estimator_type", None) == "regressor"
+    except Exception:  # a pipeline whose last step cannot say
+        return False
 
 
 def _is_keras(model: Any) -> bool:

@@ -1,5 +1,14 @@
-"""Pictures of explanations: Explanation -> matplotlib Axes.
+"""Plots of explanations: Explanation -> matplotlib Axes.
 
 Every function draws on the axes it is given, or on new ones, and returns them; none calls `show`.
-Colours are Okabe and Ito's, told apart by colour-blind people and, by lightness, in grey print.
+The colours are those of Okabe and Ito: colour-blind readers can tell them apart, and in grey print
+they differ in lightness.
 """
+
+from __future__ import annotations
+
+from eblime._lazy import lazy_modules
+
+__getattr__ = lazy_modules(
+    __name__, ("bars", "canvas", "curves", "kinds", "maps", "poster", "style", "words")
+)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean
+from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, title
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
-    _head(drawn, explanation)
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
 
@@ -50,7 +50,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.axvline(0, color=INK, linewidth=0.8)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
-    _head(drawn, explanation)
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
 
@@ -59,7 +59,9 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     """A row of a table: bars with 95 % whiskers, and beside each the value that it speaks of."""
     scene: Any = explanation.scene
     if not hasattr(scene, "values"):
-        raise TypeError("This picture is for tables; this explanation is of something else.")
+        raise TypeError(
+            'plot("values") needs an explanation of a table; this one is of another kind.'
+        )
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
@@ -78,7 +80,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     beside.spines["right"].set_visible(False)
     whiskers = " (whiskers: 95 %)" if post.has_spread else ""
     drawn.set_xlabel(f"importance for {caption(explanation.label)}{whiskers}")
-    _head(drawn, explanation)
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
 
@@ -115,16 +117,7 @@ def compare(
     drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])
     drawn.set_xlabel("importance (bars: 95 %)")
     drawn.legend(frameon=False, loc="best", fontsize="small")
+    both = dict.fromkeys(caption(entry.label, 30) for entry in (first, second))
+    drawn.set_title(" and\n".join(both), fontsize="medium", loc="left")
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
-
-
-def _head(drawn: Any, explanation: Explanation) -> None:
-    """What was explained, and how well the line fits, above the picture."""
-    post = explanation.posterior
-    drawn.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}    "
-        f"R² {post.r2:.2f}, {caption(post.n_masks)} masks, {caption(post.method)}",
-        fontsize="medium",
-        loc="left",
-    )

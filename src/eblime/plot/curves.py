@@ -9,7 +9,17 @@ import numpy as np
 from eblime._checks import check_count
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, log_ticks
+from eblime.plot.style import (
+    AGAINST,
+    FAVOUR,
+    INK,
+    NEUTRAL,
+    axes,
+    caption,
+    clean,
+    log_ticks,
+    title,
+)
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation
 
@@ -43,14 +53,19 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
     drawn.set_ylabel("posterior density")
     drawn.legend(
-        frameon=False, fontsize="small", loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3
+        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
     )
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
 
 
 def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """Probability of each rank for the features that come first: rows features, columns ranks."""
+    """Probability of each rank for the features that come first: rows features, columns ranks.
+
+    Ranks are those of importances in the linear surrogate: a certain rank says that the fit is
+    well known, not that the model looks at the right thing.
+    """
     check_count("top", top)
     post = explanation.posterior
     order = post.ranking().order[:top]
@@ -73,6 +88,7 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
             color=colour,
         )
     drawn.figure.colorbar(field, ax=drawn, label="probability")
+    title(drawn, explanation)
     return drawn  # type: ignore[no-any-return]
 
 
@@ -94,6 +110,7 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     drawn.set_xlabel("ridge parameter λ")
     drawn.set_ylabel("density of log λ")
     drawn.legend(frameon=False, fontsize="small")
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
 
@@ -115,12 +132,7 @@ def convergence(
     generator = np.random.default_rng(0)
     ends = np.array(
         [
-            chosen.fit(
-                generator,
-                explanation.masks[rows[:count]],
-                explanation.scores[rows[:count], None],
-                explanation.weights[rows[:count]],
-            )[0].interval()[order]
+            chosen.fit(generator, explanation.answers.take(rows[:count])).interval()[order]
             for count in counts
         ]
     )
@@ -141,5 +153,6 @@ def convergence(
     drawn.set_xlabel("masks asked")
     drawn.set_ylabel(f"importance for {caption(explanation.label)} (95 %)")
     drawn.legend(frameon=False, fontsize="small")
+    title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

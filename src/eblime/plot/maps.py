@@ -1,74 +1,128 @@
-"""Pictures over the picture: which superpixels matter, and how sure that is."""
+"""Maps of images: which superpixels matter, how much, and how certain that is.
+
+Large photos are drawn at screen resolution; the axes keep the pixel coordinates of the image.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.plot.style import AGAINST, FAVOUR, axes, caption
+from eblime.plot.canvas import Canvas, canvas
+from eblime.plot.style import AGAINST, FAVOUR, axes, caption, new_figure
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["importance_map", "sign_map", "top_k_map", "uncertainty_map"]
+__all__ = [
+    "importance_map",
+    "mean_map",
+    "posterior_maps",
+    "sign_map",
+    "top_k_map",
+    "uncertainty_map",
+]
+
+NUMBERED = 15  # superpixels with their number on the map: those that `intervals` lists
+_STRONGEST = 0.75  # opacity of the colour over the largest importance
 
 
-def importance_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
-    """The `top` superpixels by size, green in favour and orange against: the paper's Fig. 2."""
+def importance_map(
+    explanation: Explanation, *, top: int = 5, numbered: int = NUMBERED, ax: Axes | None = None
+) -> Axes:
+    """The `top` superpixels by size, green in favour and orange against, stronger where larger.
+
+    The `numbered` most important superpixels carry their number, the one that tables and the
+    "intervals" plot have.
+    """
     check_count("top", top)
-    photo, labels = _photo(explanation), _labels(explanation)
-    mean = explanation.posterior.mean
-    chosen = np.argsort(-np.abs(mean), kind="stable")[:top]
-    grey = photo.mean(axis=-1, keepdims=True).repeat(3, axis=-1)
-    shown = 0.35 * grey + 0.65  # faded, so that what is chosen stands out
-    for j in chosen:
-        inside = labels == j
+    drawing, mean = canvas(explanation), explanation.posterior.mean
+    order = np.argsort(-np.abs(mean), kind="stable")
+    most = float(np.abs(mean).max()) or 1.0
+    shown = 0.35 * drawing.grey[..., None].repeat(3, axis=-1) + 0.65  # faded
+    for j in order[:top]:
+        inside = drawing.labels == j
+        strength = _STRONGEST * abs(mean[j]) / most
         tint = np.array(_rgb(FAVOUR if mean[j] > 0 else AGAINST))
-        shown[inside] = 0.55 * photo[inside] + 0.45 * tint
-    drawn = axes(ax, (4.4, 4.6))
-    drawn.imshow(np.clip(shown, 0, 1))
-    for j in chosen:
-        colour = FAVOUR if mean[j] > 0 else AGAINST
-        outline = np.pad(labels == j, 1)
-        places = (np.arange(-1, labels.shape[1] + 1), np.arange(-1, labels.shape[0] + 1))
-        drawn.contour(*places, outline, levels=[0.5], colors=[colour], linewidths=1.6)
-        _number(drawn, labels == j, str(j))
-    title = f"{caption(explanation.label)}: top {len(chosen)}, green for, orange against"
-    drawn.set_xlim(-0.5, labels.shape[1] - 0.5)
-    drawn.set_ylim(labels.shape[0] - 0.5, -0.5)
-    return _finish(drawn, title)
+        shown[inside] = (1 - strength) * drawing.photo[inside] + strength * tint
+    drawn = axes(ax, (5.2, 4.6))
+    drawing.show(drawn, np.clip(shown, 0, 1))
+    for j in order[:top]:
+        drawing.outline(drawn, int(j), FAVOUR if mean[j] > 0 else AGAINST)
+    _numbers(drawn, drawing, order, numbered, top)
+    _importance_bar(drawn, most)
+    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: top {min(top, len(order))}")
+
+
+def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:
+    """Posterior mean of every superpixel; the colour scale is centred at zero."""
+    mean = explanation.posterior.mean
+    most = float(np.abs(mean).max()) or 1.0
+    drawn = _field(
+        explanation,
+        mean,
+        "posterior mean",
+        ax,
+        colours=_diverging(),
+        limits=(-most, most),
+        unit="importance",
+    )
+    order = np.argsort(-np.abs(mean), kind="stable")
+    _numbers(drawn, canvas(explanation), order, numbered, 0)
+    return drawn
 
 
 def uncertainty_map(
-    explanation: Explanation, *, scaled: bool = True, ax: Axes | None = None
+    explanation: Explanation, *, scaled: bool = False, ax: Axes | None = None
 ) -> Axes:
-    """Posterior variance of each superpixel; `scaled` from 0 to 1 as in the paper, or as it is."""
-    variance = explanation.posterior.sd**2
+    """Posterior standard deviation of every superpixel, on a scale that begins at zero.
+
+    `scaled` draws the variance instead, stretched from its minimum to its maximum as in the
+    paper's Fig. 2: small differences look large there.
+    """
     if scaled:
+        variance = explanation.posterior.sd**2
         span = np.ptp(variance)
-        variance = (variance - variance.min()) / span if span > 0 else variance * 0
-    title = "posterior variance, min-max scaled" if scaled else "posterior variance"
-    return _field(explanation, variance, title, ax, colours="viridis")
+        stretched = (variance - variance.min()) / span if span > 0 else variance * 0
+        return _field(explanation, stretched, "variance, min-max scaled", ax)
+    sd = explanation.posterior.sd
+    most = float(sd[np.isfinite(sd)].max(initial=0.0)) or 1.0
+    title = "posterior sd"
+    return _field(explanation, sd, title, ax, limits=(0, most), unit="sd of the importance")
 
 
 def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
-    """Probability of each superpixel to be among the `top` most important."""
+    """Probability of each superpixel to be among the `top` most important to the surrogate.
+
+    This is about the fit of the linear surrogate: it is not the probability that an object or a
+    defect is there.
+    """
+    check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
-    return _field(explanation, chance, f"P(among the top {top})", ax, limits=(0, 1))
+    drawn = _field(explanation, chance, f"P(among the top {top})", ax, limits=(0, 1))
+    drawn.set_xlabel("about the surrogate's fit, not about what is there", fontsize="small")
+    return drawn
 
 
 def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Probability of each superpixel to speak in favour."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    signs = LinearSegmentedColormap.from_list("signs", [AGAINST, "#f7f7f7", FAVOUR])
+    """Probability that the importance of each superpixel is positive."""
     chance = explanation.posterior.prob_positive()
-    return _field(explanation, chance, "P(importance > 0)", ax, colours=signs, limits=(0, 1))
+    title = "P(importance > 0)"
+    return _field(explanation, chance, title, ax, colours=_diverging(), limits=(0, 1))
+
+
+def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
+    """Posterior means of all superpixels beside their standard deviations: the paper's Fig. 2."""
+    figure = new_figure((10.2, 4.6))
+    left, right = figure.subplots(1, 2)
+    mean_map(explanation, numbered=numbered, ax=left)
+    uncertainty_map(explanation, ax=right)
+    return figure  # type: ignore[no-any-return]
 
 
 def _field(
@@ -79,34 +133,43 @@ def _field(
     *,
     colours: Any = "viridis",
     limits: tuple[float | None, float | None] = (None, None),
+    unit: str = "",
 ) -> Axes:
-    """A number for each superpixel as a colour, the edges of the photo still seen through it."""
-    labels = _labels(explanation)
+    """A number for each superpixel as a colour; the edges of the photo stay visible."""
+    drawing = canvas(explanation)
     drawn = axes(ax, (5.2, 4.6))
-    drawn.imshow(_photo(explanation).mean(axis=-1), cmap="gray", vmin=0, vmax=1)
-    field = drawn.imshow(values[labels], cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
-    edges = np.zeros(labels.shape, dtype=bool)
-    edges[:, 1:] |= labels[:, 1:] != labels[:, :-1]
-    edges[1:] |= labels[1:] != labels[:-1]
-    line = np.zeros((*labels.shape, 4))
-    line[edges] = (1, 1, 1, 0.6)
-    drawn.imshow(line)
-    drawn.figure.colorbar(field, ax=drawn, shrink=0.8)
-    return _finish(drawn, title)
+    drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
+    painted = np.ma.masked_invalid(values[drawing.labels])
+    field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
+    drawing.show(drawn, drawing.edges())
+    drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
+    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: {title}")
 
 
-def _photo(explanation: Explanation) -> FloatArray:
-    """The image as (H, W, 3) floats in [0, 1]."""
-    scene: Any = explanation.scene
-    if not hasattr(scene, "photo"):
-        raise TypeError("Maps are for images; this explanation is of something else.")
-    return np.asarray(scene.photo())
+def _importance_bar(drawn: Any, most: float) -> None:
+    """A colour bar of importances, from -most to most."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    scale = ScalarMappable(Normalize(-most, most), cmap=_diverging(_STRONGEST))
+    drawn.figure.colorbar(scale, ax=drawn, shrink=0.8, label="importance")
 
 
-def _labels(explanation: Explanation) -> NDArray[np.intp]:
-    """The superpixel of each pixel."""
-    scene: Any = explanation.scene
-    return np.asarray(scene.labels)
+def _diverging(strength: float = 1.0) -> Any:
+    """Orange to white to green; `strength` is that of the ends."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    against, favour = (1 - strength * (1 - np.array(_rgb(colour))) for colour in (AGAINST, FAVOUR))
+    return LinearSegmentedColormap.from_list("signs", [against, np.full(3, 0.97), favour])
+
+
+def _numbers(drawn: Any, drawing: Canvas, order: Any, numbered: int, top: int) -> None:
+    """Write the numbers of the most important superpixels; those of the `top` in larger type."""
+    for place, j in enumerate(order[: max(numbered, top)]):
+        size = "small" if place < top or not top else "x-small"
+        box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.8, "linewidth": 0}
+        column, row = drawing.inside(int(j))
+        drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
 def _rgb(colour: str) -> tuple[float, float, float]:
@@ -114,19 +177,11 @@ def _rgb(colour: str) -> tuple[float, float, float]:
     return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))  # type: ignore[return-value]
 
 
-def _number(drawn: Any, inside: NDArray[np.bool_], text: str) -> None:
-    """Write a superpixel's number at the pixel deepest inside it."""
-    from scipy import ndimage
-
-    depth = ndimage.distance_transform_edt(np.pad(inside, 1))[1:-1, 1:-1]
-    row, column = np.unravel_index(depth.argmax(), depth.shape)
-    box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.85, "linewidth": 0}
-    drawn.text(column, row, text, ha="center", va="center", fontsize="small", bbox=box)
-
-
-def _finish(drawn: Any, title: str) -> Axes:
-    """No ticks, a title."""
+def _finish(drawn: Any, drawing: Canvas, title: str) -> Axes:
+    """No ticks, the whole image, a title."""
     drawn.set_xticks([])
     drawn.set_yticks([])
+    drawn.set_xlim(-0.5, drawing.width - 0.5)
+    drawn.set_ylim(drawing.height - 0.5, -0.5)
     drawn.set_title(title, fontsize="medium", loc="left")
     return drawn  # type: ignore[no-any-return]

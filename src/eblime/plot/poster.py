@@ -1,42 +1,55 @@
-"""The picture that says most: what was explained, which features matter, and how sure that is."""
+"""The figure that says most: the input with its features marked, beside their intervals."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from eblime._checks import check_count
+from eblime.plot.style import new_figure
+from eblime.plot.text import text_size
 from eblime.results.explanation import Explanation
 
 __all__ = ["poster"]
 
+_LISTED = 10  # features with their intervals
+
 
 def poster(explanation: Explanation, top: int = 5) -> Any:
-    """A matplotlib figure of the input with its features marked, and of their intervals."""
-    from matplotlib.figure import Figure
+    """A matplotlib figure of the input with its features marked, and of their intervals.
 
+    For an image every superpixel of the list has its number on the map.
+    """
+    check_count("top", top)
     certain = explanation.posterior.has_spread
     if hasattr(explanation.scene, "photo"):
-        kinds = ("map", "top_k", "intervals") if certain else ("map", "means")
-        figure = Figure(figsize=(4.2 * len(kinds), 4.2), layout="constrained")
-        panels = figure.subplots(1, len(kinds))
-        for axes, kind in zip(panels, kinds, strict=True):
-            settings = {} if kind in ("intervals", "means") else {"top": top}
-            explanation.plot(kind, ax=axes, **settings)
-        return figure
+        return _image_poster(explanation, top)
     if hasattr(explanation.scene, "pieces"):
         return _text_poster(explanation, "intervals" if certain else "means")
     kind = "values" if hasattr(explanation.scene, "values") else "intervals"
-    return explanation.plot(kind if certain or kind == "values" else "means").figure
+    figure = new_figure((7.2, 1.1 + 0.34 * min(12, explanation.scene.n_features)))
+    explanation.plot(kind if certain or kind == "values" else "means", ax=figure.subplots())
+    return figure
+
+
+def _image_poster(explanation: Explanation, top: int) -> Any:
+    """The map, the probabilities to be among the first, and the intervals, side by side."""
+    listed = max(top, _LISTED)
+    certain = explanation.posterior.has_spread
+    figure = new_figure((5.0 * (3 if certain else 2), 4.2))
+    panels = list(figure.subplots(1, 3 if certain else 2))
+    explanation.plot("map", ax=panels[0], top=top, numbered=listed)
+    if certain:
+        explanation.plot("top_k", ax=panels[1], top=top)
+    explanation.plot("intervals" if certain else "means", ax=panels[-1], top=listed)
+    return figure
 
 
 def _text_poster(explanation: Explanation, kind: str) -> Any:
     """The text above, the intervals of its words below."""
-    from matplotlib.figure import Figure
-
-    above: Any = explanation.plot("text").figure
-    tall = above.get_size_inches()[1]
-    rows = min(10, explanation.scene.n_features)
+    columns, tall = text_size(explanation)
+    rows = min(_LISTED, explanation.scene.n_features)
     below = 1.1 + 0.28 * rows
-    figure = Figure(figsize=(above.get_size_inches()[0], tall + below), layout="constrained")
+    figure = new_figure((columns, tall + below))
     upper, lower = figure.subplots(2, 1, height_ratios=[tall, below])
     explanation.plot("text", ax=upper)
     explanation.plot(kind, top=rows, ax=lower)

@@ -13,7 +13,7 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["highlighted"]
+__all__ = ["highlighted", "text_size"]
 
 _MOST_LINES = 40
 
@@ -25,14 +25,14 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     """
     scene: Any = explanation.scene
     if not hasattr(scene, "pieces"):
-        raise TypeError("This picture is for texts; this explanation is of something else.")
+        raise TypeError('plot("text") needs an explanation of a text; this one is of another kind.')
     post = explanation.posterior
     mean = post.mean
     most = np.abs(mean).max() or 1.0
     sure = _certain(explanation)
     placed, lines = _wrapped(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
-    drawn = axes(ax, (0.092 * columns, 0.5 + 0.3 * shown))
+    drawn = axes(ax, _size(columns, shown))
     drawn.set_xlim(-0.5, columns + 0.5)
     drawn.set_ylim(shown + 0.1, -0.5)
     for line, start, text, owner in placed:
@@ -57,6 +57,18 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     )
     drawn.set_axis_off()
     return drawn  # type: ignore[no-any-return]
+
+
+def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float]:
+    """Inches that the text needs when drawn by `highlighted`."""
+    scene: Any = explanation.scene
+    lines = _wrapped(scene.pieces, scene.owners, columns)[1]
+    return _size(columns, min(lines, _MOST_LINES))
+
+
+def _size(columns: int, lines: int) -> tuple[float, float]:
+    """Inches of so many columns and lines of a typewriter."""
+    return 0.092 * columns, 0.5 + 0.3 * lines
 
 
 def _certain(explanation: Explanation) -> Any:

@@ -18,7 +18,9 @@ _NEUTRAL = "#888888"
 
 def fragment(explanation: Explanation) -> str:
     """The picture and the first features with their 95 % intervals, as a piece of a page."""
-    view = scene_view(explanation).replace("<image ", '<image style="filter:grayscale(1)" ', 1)
+    view = scene_view(explanation, inline=True).replace(
+        "<image ", '<image style="filter:grayscale(1)" ', 1
+    )
     picture = f'<div style="flex:1 1 16em;max-width:26em">{view}</div>' if view else ""
     notes = "".join(f"<p>{text(note)}</p>" for note in cautions(explanation))
     return (
@@ -41,7 +43,7 @@ def _table(explanation: Explanation) -> str:
     rows = "".join(
         f'<tr><td style="text-align:left">{text(explanation.features[j])}</td>'
         f"<td>{_bar((a, m, b), (start, end))}</td><td>{m:.3g}</td>"
-        + (f"<td>{a:.3g} to {b:.3g}</td></tr>" if certain else "</tr>")
+        + (f'<td style="white-space:nowrap">{a:.3g} to {b:.3g}</td></tr>' if certain else "</tr>")
         for j, a, m, b in zip(order, low, mean, high, strict=True)
     )
     left = post.n_features - len(order)

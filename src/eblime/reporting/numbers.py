@@ -38,22 +38,21 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
     }
-    values = getattr(explanation.scene, "values", None)
-    if values is not None:
-        found["value"] = [printable(values[j]) for j in order]
+    shown = getattr(explanation.scene, "values", None)
+    if shown is not None:
+        found["value"] = [printable(shown[j]) for j in order]
     if not post.has_spread:
         return found
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
-    if not (
-        np.isfinite(quantiles).all() and np.isfinite(post.sd).all()
-    ):  # too few masks for any interval
-        return found
+    positive = post.prob_positive()
+    if not all(np.isfinite(values).all() for values in (quantiles, post.sd, positive)):
+        return found  # too few masks for any interval
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
     digits = _digits(quantiles)
     return found | {
         "sd": _short(post.sd[order]),
-        "positive": _short(post.prob_positive()[order], 3),
+        "positive": _short(positive[order], 3),
         "top": _short(post.top_k_probability(k)[order], 3),
         "low": _short(low.T, digits),
         "high": _short(high.T, digits),

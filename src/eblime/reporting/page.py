@@ -14,12 +14,13 @@ from eblime._text import printable
 from eblime._version import __version__
 from eblime.reporting.numbers import LEVELS, MOST, page_numbers, reading_order
 from eblime.reporting.views import scene_view, text
-from eblime.reporting.words import POOR, cautions, fit_sentence, settings
+from eblime.reporting.words import POOR, TOP_K_NOTE, cautions, fit_sentence, settings, top_classes
 from eblime.results.explanation import Explanation
 
 __all__ = ["report", "whole_page"]
 
 _SHOWN = 12  # rows before "show all"
+_LEGEND = '<figcaption class="legend">Green speaks for, orange against.</figcaption>'  # until drawn
 
 
 def report(
@@ -67,7 +68,7 @@ def whole_page(
     heading: str, controls: str, main: str, footer: str = "", *, scripted: bool = True
 ) -> str:
     """A page around its parts: style and script inside, and a policy that allows nothing else."""
-    style, script = _asset("report.css"), _asset("report.js") if scripted else ""
+    style, script = _asset("report.css"), _script() if scripted else ""
     allowed = f"script-src 'sha256-{_digest(script)}'" if scripted else "script-src 'none'"
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
@@ -106,6 +107,8 @@ def _controls(k: int) -> str:
         f'<input id="level" type="range" min="0" max="{len(LEVELS) - 1}" step="1" value="{start}" '
         'aria-valuetext="95 %"><output id="level-shown" for="level">95 %</output></label>'
         f'<fieldset class="measure"><legend>colour by</legend>{measures}</fieldset>'
+        '<label class="strength">overlay <input id="strength" type="range" min="0" max="100" '
+        'step="5" value="75" aria-valuetext="75 %"></label>'
         '<label class="grey"><input id="grey" type="checkbox" checked>photo in grey</label>'
         '<button id="theme" type="button" aria-label="Light or dark">◐</button></div>'
     )
@@ -141,13 +144,23 @@ def _section(explanation: Explanation, place: int, k: int) -> str:
     return (
         f'<section class="explanation" id="explanation-{place}">'
         f"<h2><bdi>{text(explanation.label)}</bdi>: {explanation.prediction:.4g}</h2>"
+        f"{_classes(explanation)}"
         f'<p class="fit">{text(post.method)}, {text(post.n_masks)} masks. '
         f"{text(fit_sentence(explanation))}</p>{notes}"
-        f'<div class="look">{f"<figure>{view}</figure>" if view else f"<div>{rows}</div>"}'
+        f'<div class="look">{f"<figure>{view}{_LEGEND}</figure>" if view else f"<div>{rows}</div>"}'
         '<aside class="detail" aria-live="polite"><p>Point at a feature.</p></aside></div>'
         f"{rows if view else ''}{_settings(explanation)}"
         f'<script type="application/json" class="numbers">{data}</script></section>'
     )
+
+
+def _classes(explanation: Explanation) -> str:
+    """The most likely classes and their probabilities, where they were stored."""
+    items = "".join(
+        f"<li><bdi>{text(label)}</bdi> <b>{chance:.3g}</b></li>"
+        for label, chance in top_classes(explanation)
+    )
+    return f'<ol class="classes" aria-label="Most likely classes">{items}</ol>' if items else ""
 
 
 def _note(words: str) -> str:
@@ -195,8 +208,13 @@ def _footer() -> str:
         "<footer><p>An importance says how much the score moves when the feature is shown rather "
         "than hidden, in the best weighted linear fit. Its interval says how well the masks asked "
         "about pin that number down; R² says how much of the model the fit explains. Green speaks "
-        f"for, orange against.</p><p>Made by eblime {__version__}.</p></footer>"
+        f"for, orange against. {TOP_K_NOTE}</p><p>Made by eblime {__version__}.</p></footer>"
     )
+
+
+def _script() -> str:
+    """The program of the page, from its parts."""
+    return "".join(_asset(name) for name in ("zoom.js", "download.js", "report.js"))
 
 
 def _asset(name: str) -> str:

@@ -18,7 +18,8 @@ from eblime.results.explanation import Explanation
 
 __all__ = ["scene_view", "text", "thumbnail"]
 
-_LONGEST = 640  # pixels of a photo's longer side in a page
+_LONGEST = 640  # along the longer side of the outlines
+_PHOTO = 960  # pixels of a photo's longer side in a page
 _SMALL = 112  # in a list of many
 _OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
 
@@ -28,12 +29,16 @@ def text(value: object) -> str:
     return escape(printable(value), quote=True)
 
 
-def scene_view(explanation: Explanation) -> str:
-    """The input with its features marked, or nothing where the list of features says it all."""
+def scene_view(explanation: Explanation, *, inline: bool = False) -> str:
+    """The input with its features marked, or nothing where the list of features says it all.
+
+    `inline` colours a text by style attributes, for places that have neither our style sheet nor
+    our script.
+    """
     if hasattr(explanation.scene, "photo"):
         return _photo_view(explanation)
     if hasattr(explanation.scene, "pieces"):
-        return _text_view(explanation)
+        return _text_view(explanation, inline)
     return ""
 
 
@@ -44,15 +49,16 @@ def thumbnail(explanation: Explanation) -> str:
         return ""
     post = explanation.posterior
     sure = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
-    photo = scene.photo()
-    shown = np.where(sure[scene.labels][..., None], photo, 0.25 * photo + 0.55)
+    photo = scene.photo(2 * _SMALL)
+    labels = _thinned(scene.labels, *photo.shape[:2])
+    shown = np.where(sure[labels][..., None], photo, 0.25 * photo + 0.55)
     return f'<img alt="" src="{_data_uri(shown, _SMALL)}">'
 
 
 def _photo_view(explanation: Explanation) -> str:
     """The photo, and over it one outline a superpixel, tinted by its mean."""
     scene: Any = explanation.scene
-    photo, labels = scene.photo(), scene.labels
+    photo, labels = scene.photo(2 * _PHOTO), scene.labels
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / _LONGEST)
     while True:
@@ -83,22 +89,36 @@ def _photo_view(explanation: Explanation) -> str:
     )
 
 
-def _text_view(explanation: Explanation) -> str:
+def _text_view(explanation: Explanation, inline: bool) -> str:
     """The text, each of its tokens tinted by the mean of its feature."""
     scene: Any = explanation.scene
     mean = explanation.posterior.mean
+    most = np.abs(mean).max() or 1.0
     parts = []
     for piece, owner in zip(scene.pieces, scene.owners, strict=True):
         words = escape("\n".join(printable(line) for line in _lines(piece)), quote=True)
         if owner < 0:
             parts.append(words)
-        else:
-            side = "for" if mean[owner] > 0 else "against"
-            parts.append(f'<mark data-feature="{owner}" class="{side}">{words}</mark>')
+            continue
+        side = "for" if mean[owner] > 0 else "against"
+        style = f' style="{_tint(mean[owner] / most)}"' if inline else ""
+        parts.append(f'<mark data-feature="{owner}" class="{side}"{style}>{words}</mark>')
+    layout = ' style="white-space:pre-wrap;line-height:1.9"' if inline else ""
     return (
         '<div class="document" dir="auto" tabindex="0" role="application" '
-        'aria-label="The text; arrow keys go from one feature to the next by importance">'
-        f"{''.join(parts)}</div>"
+        'aria-label="The text; arrow keys go from one feature to the next by importance"'
+        f"{layout}>{''.join(parts)}</div>"
+    )
+
+
+def _tint(share: float) -> str:
+    """Style of a word whose importance is that share of the largest: readable on light and dark."""
+    red, green, blue = (
+        int((FAVOUR if share > 0 else AGAINST)[place : place + 2], 16) for place in (1, 3, 5)
+    )
+    return (
+        f"background-color:rgba({red},{green},{blue},{0.6 * abs(share):.2f});color:inherit;"
+        "padding:.1em;border-radius:.2em"
     )
 
 
@@ -115,7 +135,7 @@ def _thinned(labels: Any, rows: int, columns: int) -> Any:
     return labels[down][:, across]
 
 
-def _data_uri(photo: FloatArray, longest: int = _LONGEST) -> str:
+def _data_uri(photo: FloatArray, longest: int = _PHOTO) -> str:
     """A picture inside the page: JPEG for photos, PNG for small ones."""
     from PIL import Image
 

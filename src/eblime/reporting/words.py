@@ -8,19 +8,26 @@ from typing import Any
 import numpy as np
 
 from eblime._text import printable
+from eblime.reporting.plain import input_words, kernel_words, object_words
 from eblime.results.explanation import Explanation
 
-__all__ = ["cautions", "fit_sentence", "settings"]
+__all__ = ["TOP_K_NOTE", "cautions", "fit_sentence", "settings", "top_classes"]
 
 _FEW = 8
+_CLASSES = 10  # that a page lists
+TOP_K_NOTE = (
+    "P(top k) is the probability that a feature is among the k most important to the linear "
+    "surrogate. It is about the fit: it is not the probability that the object or the defect is "
+    "there."
+)
 POOR, FAIR = 0.5, 0.75  # R^2 below which the line is a rough sketch, and a fair one
 
 _DESIGNS = {
-    "bernoulli": "each feature shown or hidden by the toss of a coin",
-    "paired": "tosses of a coin, each mask followed by its opposite",
-    "exhaustive": "every mask there is",
-    "sizes": "how many features are hidden is uniform, and which ones too",
-    "None": "drawn from the background, which decides what stays in its bin",
+    "bernoulli": "each feature is shown with probability one half",
+    "paired": "random, each mask followed by its opposite",
+    "exhaustive": "all possible masks",
+    "sizes": "first how many features to hide, then which, both uniformly",
+    "None": "values drawn from the background decide which features stay in their bin",
 }
 
 
@@ -36,7 +43,12 @@ def fit_sentence(explanation: Explanation) -> str:
 def cautions(explanation: Explanation) -> list[str]:
     """What a reader must know before believing the numbers; empty where all is well."""
     post, found = explanation.posterior, []
-    if not post.r2 >= POOR:
+    if np.ptp(explanation.scores) == 0:
+        found.append(
+            "The model returned the same score for every mask: no feature has an effect here, and "
+            "R² says nothing. If that is a surprise, check the inputs that the model receives."
+        )
+    elif not post.r2 >= POOR:
         found.append(
             "The linear fit is poor: the importances are a rough sketch of the model here, however "
             "narrow their intervals. Coarser or other features, or a narrower kernel, may describe "
@@ -69,6 +81,18 @@ def cautions(explanation: Explanation) -> list[str]:
     return found
 
 
+def top_classes(explanation: Explanation) -> list[tuple[str, float]]:
+    """The classes that the model finds most likely, with their probabilities, where stored."""
+    stored = explanation.provenance.get("top_classes")
+    found = []
+    for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
+        if isinstance(entry, (list, tuple)) and len(entry) == 2:
+            label, chance = entry
+            if isinstance(chance, (int, float)) and np.isfinite(chance):
+                found.append((str(label), float(chance)))
+    return found
+
+
 def _rarely_changed(explanation: Explanation) -> int:
     """How many features were nearly always shown, or nearly always hidden."""
     masks = explanation.masks
@@ -87,8 +111,12 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     pairs = [
         ("Features", f"{post.n_features}{_reading(made)}"),
         ("Masks", f"{post.n_masks}: {_DESIGNS.get(asked, asked)}"),
-        ("Weights", f"{made.get('kernel', 'unknown')}; effective sample size {post.ess:.1f}"),
-        ("Method", f"{post.method}: {made.get('method', 'unknown')}"),
+        (
+            "Weights",
+            f"{kernel_words(made.get('kernel', 'unknown'), post.n_features)}; "
+            f"effective sample size {post.ess:.1f}",
+        ),
+        ("Method", f"{post.method}: {object_words(made.get('method', 'unknown'))}"),
         ("Ridge parameter", _ridge(lam)),
         ("Seed", _seed(made)),
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
@@ -101,10 +129,8 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
 
 def _reading(made: Mapping[str, Any]) -> str:
     """How the input was read."""
-    about = made.get("input")
-    if not isinstance(about, Mapping) or not about:
-        return ""
-    return "; " + ", ".join(f"{name} {setting or 'nothing'}" for name, setting in about.items())
+    words = input_words(made.get("input"))
+    return f": {words}" if words else ""
 
 
 def _ridge(lam: Any) -> str:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
+from eblime._checks import check_choice
 from eblime._text import printable
-from eblime._types import FloatArray, RNGLike
+from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.methods.regression import as_method
+from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
-from eblime.protocols import Method, Scene
+from eblime.protocols import Composite, Described, Method, Scene
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,14 +62,50 @@ class Explanation:
         """Names of the features."""
         return self.scene.features
 
+    @property
+    def segments(self) -> IntArray:
+        """The superpixel of each pixel, (H, W), numbered 0 .. p - 1; for images only."""
+        if not isinstance(self.scene, Composite):
+            raise AttributeError(
+                "`segments` needs an explanation of an image; this one is of a "
+                f"{type(self.scene).__name__}."
+            )
+        found = self.scene.labels.view()
+        found.flags.writeable = False
+        return found
+
+    def heatmap(self, of: str = "mean") -> FloatArray:
+        """The importance of each pixel's superpixel, (H, W); for images only.
+
+        Parameters
+        ----------
+        of
+            "mean": the posterior mean; "sd": its standard deviation.
+        """
+        check_choice("of", of, ("mean", "sd"))
+        values = self.posterior.mean if of == "mean" else self.posterior.sd
+        return np.asarray(values[self.segments])
+
+    def details(self) -> dict[str, list[Any]]:
+        """What is known of each feature besides its name, one entry per feature.
+
+        For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
+        pixels; for tables `column`, `value` and `bin`; for texts nothing.
+        """
+        if not isinstance(self.scene, Described):
+            return {}
+        return {name: list(values) for name, values in self.scene.details().items()}
+
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
         """The same answers through another method, with no further model call."""
         chosen = as_method(method)
         generator = np.random.default_rng(rng)
+        state = generator.bit_generator.state
+        fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
         return dataclasses.replace(
             self,
-            generator=generator.bit_generator.state,
-            posterior=chosen.fit(generator, self.answers),
+            generator=state,
+            posterior=fitted[0],
             method=chosen,
             provenance={**self.provenance, "method": repr(chosen)},
         )
@@ -78,7 +115,11 @@ class Explanation:
         return self.posterior.table(list(self.features), prob, top)
 
     def to_frame(self, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
-        """One row a feature: feature, mean, sd, low, high, prob_positive, top_k."""
+        """One row per feature: feature, mean, sd, low, high, prob_positive, top_k and `details`.
+
+        `top_k` is the probability that the feature is among the `k` most important to the linear
+        surrogate; it is about the fit, not the probability that an object or a defect is there.
+        """
         try:
             import pandas as pd
         except ImportError as error:
@@ -88,17 +129,18 @@ class Explanation:
         if not post.has_spread:  # a point estimate has nothing to say about the rest
             nothing = np.full(post.n_features, np.nan)
             names = ("sd", "low", "high", "prob_positive", "top_k")
-            return pd.DataFrame(columns | dict.fromkeys(names, nothing))
+            return pd.DataFrame(columns | dict.fromkeys(names, nothing) | self.details())
         columns |= post.columns(prob)
         columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns | self.details())
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence"; for images also "map", "uncertainty", "top_k" and "sign"; for
-        tables "values"; for texts "text". Settings go to the function of `eblime.plot`.
+        "lambda", "convergence"; for images also "map", "mean_map", "uncertainty", "top_k" and
+        "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
+        `eblime.plot` that draws. In a notebook the plot appears below the cell.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"

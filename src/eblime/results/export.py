@@ -31,9 +31,11 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
         columns |= post.columns(level)
         columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
     names = ("mean", "sd", "low", "high", "prob_positive", "top_k")
+    details = explanation.details()
     features = [
         {"name": str(feature)}
         | {name: _number(columns[name][j]) if name in columns else None for name in names}
+        | {name: values[j] for name, values in details.items()}
         for j, feature in enumerate(explanation.features)
     ]
     tails = [(1 - level) / 2, (1 + level) / 2]

@@ -44,7 +44,7 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     scene = domain.scene(**fields["scene"]["fields"])
     domain.check_scene(scene)
     method = _method(fields["provenance"]["method"])
-    posterior = method.fit(np.random.default_rng(0), answers)
+    posterior = method.fit(np.random.default_rng(0), answers)  # as it was when it was written
     law = fields["posterior"]["fields"]["law"]
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
         known = _with_draws(posterior, law["fields"]["draws"]["fields"])

@@ -28,6 +28,7 @@ from eblime._text import printable
 from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
 from eblime.core.point import PointMass, PointValue
+from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Law
 from eblime.results.codec import (
@@ -134,9 +135,7 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
     """An explanation as JSON and arrays."""
     post, answers, scene = explanation.posterior, explanation.answers, explanation.scene
     if getattr(scene, "domain", None) not in registry.names("domains"):
-        raise TypeError(
-            f"A {type(scene).__name__} cannot be saved: its domain is not registered."
-        )
+        raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method = encode_method(explanation.method, arrays)
     return {
         "schema": SCHEMA,
@@ -194,7 +193,7 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
     domain.check_scene(scene)
     method = decode_method(tree["method"], arrays)
     draws = decode(tree["draws"], arrays)
-    posterior = _posterior(method, answers, plain, draws)
+    posterior = _posterior(method, answers, plain | {"exhaustive": tree["exhaustive"]}, draws)
     made = Explanation(
         posterior=posterior,
         answers=answers,
@@ -230,7 +229,8 @@ def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posteri
     generator = np.random.default_rng(0)
     if plain["generator"] is not None:
         generator.bit_generator.state = plain["generator"]
-    posterior: Posterior = method.fit(generator, answers)
+    whole = plain["exhaustive"] is True
+    posterior = fit_each(method, generator, [answers], exhaustive=whole)[0]
     if draws is not None and isinstance(posterior.law, DrawsLaw):
         known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
         posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))

@@ -1,9 +1,9 @@
-"use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
   const sections = [];
   let level = Number(document.getElementById("level").value);
   let measure = "mean";
+  let strength = Number(document.getElementById("strength").value) / 100;
 
   const make = (name, attributes, parent, content) => {
     const svg = ["svg", "path", "line", "circle", "text", "rect"].includes(name);
@@ -26,9 +26,13 @@
       this.marks = [...root.querySelectorAll("figure [data-feature]")];
       this.view = root.querySelector("figure > [tabindex]");
       this.detail = root.querySelector(".detail");
+      this.legend = root.querySelector(".legend");
+      this.photo = root.querySelector("svg.photo");
+      this.cap = this.photo ? 1 : 0.7; // words stay readable
       this.chosen = 0;
       this.scale();
       this.listen();
+      this.tools();
       this.paint();
       this.choose(0);
     }
@@ -114,31 +118,102 @@
       tick.style.strokeWidth = "2";
     }
 
-    shade(place) {
+    // What colours mean now: hex colours of the scale, the numbers at its ends, a sentence.
+    measured() {
       const d = this.data;
-      if (measure === "sd" && this.sure) {
-        const low = Math.min(...d.sd), high = Math.max(...d.sd);
-        return ["#0072b2", 0.08 + 0.8 * (high > low ? (d.sd[place] - low) / (high - low) : 0)];
+      if (measure !== "mean" && !this.sure) return { colours: [], most: 1, ends: [], words: "No uncertainty is known here." };
+      if (measure === "sd") {
+        const most = Math.max(...d.sd) || 1; // from zero: equal sds get equal colours
+        return { colours: ["#0072b2"], most, ends: ["0", this.number(most)], words: "Uncertainty: posterior sd of the importance." };
       }
-      if (measure === "top" && this.sure) return ["#b0006d", 0.8 * d.top[place]];
-      if (measure !== "mean") return ["#767676", 0];
+      if (measure === "top") {
+        const words = `Probability that the feature is among the ${d.k} most important to the surrogate: about the fit, not about what is there.`;
+        return { colours: ["#b0006d"], most: 1, ends: ["0", "1"], words };
+      }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
-      return [d.mean[place] > 0 ? "#009e73" : "#d55e00", (0.75 * Math.abs(d.mean[place])) / most];
+      const ends = [this.number(-most), "0", this.number(most)];
+      return { colours: ["#d55e00", "#009e73"], most, ends, words: "Importance: green speaks for, orange against." };
+    }
+
+    shade(place, scale) {
+      const d = this.data, { colours, most } = scale;
+      if (!colours.length) return ["#767676", 0];
+      if (measure !== "mean") return [colours[0], (strength * d[measure][place]) / most];
+      return [colours[d.mean[place] > 0 ? 1 : 0], (strength * Math.abs(d.mean[place])) / most];
+    }
+
+    stops(scale, over) {
+      const full = Math.round(100 * strength * this.cap);
+      const mixed = (colour) => `color-mix(in srgb, ${colour} ${full}%, ${over})`;
+      return scale.colours.length > 1 ? [mixed(scale.colours[0]), over, mixed(scale.colours[1])] : [over, ...scale.colours.map(mixed)];
     }
 
     tint() {
+      const scale = this.measured();
       for (const mark of this.marks) {
         const place = this.place.get(Number(mark.dataset.feature));
         if (place === undefined) continue;
-        const [colour, opacity] = this.shade(place);
+        const [colour, opacity] = this.shade(place, scale);
         if (mark instanceof SVGElement) {
           mark.style.fill = colour;
           mark.style.fillOpacity = String(opacity);
         } else {
-          mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(70 * opacity)}%, transparent)`;
+          mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
           mark.style.borderBottomColor = this.colour(place) === "var(--neutral)" ? "transparent" : this.colour(place);
         }
       }
+      this.explain(scale);
+    }
+
+    explain(scale) {
+      if (!this.legend) return;
+      this.legend.replaceChildren();
+      if (scale.ends.length) {
+        const bar = make("span", { class: "scale" }, make("span", { class: "scale-box" }, this.legend));
+        bar.style.background = `linear-gradient(to right, ${this.stops(scale, "transparent").join(", ")})`;
+        const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
+        for (const end of scale.ends) make("span", {}, ends, end);
+      }
+      const underlined = this.photo || !this.sure ? "" : ` Underlined: the ${percent(this.data.levels[level])} interval leaves zero out.`;
+      make("span", { class: "scale-words" }, this.legend, scale.words + underlined);
+    }
+
+    tools() {
+      const box = make("div", { class: "tools" });
+      if (this.photo) {
+        const lens = zoomable(this.photo);
+        for (const [sign, name, act] of [["+", "Zoom in", () => lens.zoom(1.5)], ["\u2212", "Zoom out", () => lens.zoom(1 / 1.5)], ["1:1", "Whole photo", lens.reset]]) {
+          make("button", { type: "button", "aria-label": name, title: name }, box, sign).addEventListener("click", act);
+        }
+        make("button", { type: "button", class: "png" }, box, "Save PNG").addEventListener("click", () => this.savePicture());
+      }
+      make("button", { type: "button", class: "csv" }, box, "Save CSV").addEventListener("click", () => this.saveTable());
+      const details = this.root.querySelector("details");
+      if (this.legend) this.legend.after(box);
+      else details.before(box);
+    }
+
+    fileName() {
+      return this.data.label.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 40) || "explanation";
+    }
+
+    saveTable() {
+      const d = this.data, share = Math.round(100 * d.levels[level]);
+      const head = ["feature", ...(d.value ? ["value"] : []), "mean"];
+      if (this.sure) head.push("sd", `low_${share}`, `high_${share}`, "prob_positive", `prob_top_${d.k}`);
+      const rows = d.name.map((name, place) => [
+        name, ...(d.value ? [d.value[place]] : []), d.mean[place],
+        ...(this.sure ? [d.sd[place], d.low[place][level], d.high[place][level], d.positive[place], d.top[place]] : []),
+      ]);
+      saveFile(`${this.fileName()}.csv`, new Blob([csvText([head, ...rows])], { type: "text/csv" }));
+    }
+
+    async savePicture() {
+      const scale = this.measured(), grey = document.getElementById("grey").checked;
+      const stops = scale.colours.length ? this.stops(scale, "white") : ["white", "white"];
+      const title = this.root.querySelector("h2").textContent;
+      const blob = await pictureOf(this.photo, { grey, title, legend: { ...scale, stops } });
+      saveFile(`${this.fileName()}.png`, blob);
     }
 
     choose(place) {
@@ -180,6 +255,7 @@
       say("sd", this.number(d.sd[place]));
       say("P(> 0)", chance(d.positive[place]));
       say(`P(top ${d.k})`, chance(d.top[place]));
+      make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate, not about what is there.`);
       if (d.density.length && d.to[place] > d.from[place]) this.density(box, place);
     }
 
@@ -234,7 +310,14 @@
       for (const section of sections) section.tint();
     });
   }
-  if (!sections.some((section) => section.marks.length)) document.querySelector(".controls .measure").hidden = true;
+  document.getElementById("strength").addEventListener("input", (event) => {
+    strength = Number(event.target.value) / 100;
+    event.target.setAttribute("aria-valuetext", percent(strength));
+    for (const section of sections) section.tint();
+  });
+  if (!sections.some((section) => section.marks.length)) {
+    for (const name of ["measure", "strength"]) document.querySelector(`.controls .${name}`).hidden = true;
+  }
   const grey = document.getElementById("grey");
   if (!document.querySelector(".photo")) grey.parentNode.hidden = true;
   grey.addEventListener("change", () => document.body.classList.toggle("colour", !grey.checked));

@@ -1,0 +1,47 @@
+"""Short representations of objects with many settings."""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import Any
+
+__all__ = ["settings_repr"]
+
+_LONGEST = 60  # characters of one setting
+
+
+def settings_repr(explainer: Any) -> str:
+    """The model by its name, arrays by their shape, and settings that differ from the default."""
+    parts = [f"model={_model_name(explainer.model)}"]
+    for entry in fields(explainer):
+        value = getattr(explainer, entry.name) if entry.init else None
+        default = value is entry.default or (
+            isinstance(value, (bool, int, float, str)) and value == entry.default
+        )
+        if entry.init and entry.name != "model" and (entry.default is MISSING or not default):
+            parts.append(f"{entry.name}={_brief(value)}")
+    return f"{type(explainer).__name__}({', '.join(parts)})"
+
+
+def _model_name(model: Any) -> str:
+    """The name of a function, or of the class of a model, without our adapter around it."""
+    for name in ("module", "network", "pipeline", "predict"):
+        if type(model).__module__.startswith("eblime.") and hasattr(model, name):
+            model = getattr(model, name)
+    model = getattr(model, "__self__", model)  # a method: the object that it belongs to
+    return str(getattr(model, "__name__", type(model).__name__))
+
+
+def _brief(value: Any) -> str:
+    """A setting in a few characters."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple):
+        return f"<{type(value).__name__} {' x '.join(map(str, shape))}>"
+    if not isinstance(value, str) and callable(value) and hasattr(value, "__name__"):
+        return str(value.__name__)
+    words = " ".join(repr(value).split())
+    if len(words) <= _LONGEST:
+        return words
+    if isinstance(value, (list, tuple, dict)):
+        return f"<{type(value).__name__} of {len(value)}>"
+    return f"{words[: _LONGEST - 1]}…"

@@ -1,0 +1,221 @@
+"""Worker processes and their supervision: crashes, hangs and growth of one do not stop a run.
+
+A part whose worker crashes or hangs is done again in pieces by another worker: the inputs that were
+in progress one by one, the others together. An input is recorded as failed only where it crashes or
+hangs by itself, so that a worker that is killed by chance costs time but no result. Every input has
+a generator of its own: no number depends on how a part was done.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from time import monotonic
+from typing import Any
+
+from eblime.batch.child import Child, Message
+from eblime.batch.folder import write_part
+from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
+from eblime.batch.work import Rules, part_numbers
+
+__all__ = ["TRIES", "Pool", "WorkerStartError"]
+
+TRIES = 3  # deaths of workers that no input explains: while starting, or while a part is written
+GROWTH = 1 << 30  # bytes by which a worker may grow after its first task before it is replaced
+_LOOK = 0.5  # seconds after which to look whether a worker died unnoticed or is late
+
+
+class WorkerStartError(RuntimeError):
+    """No worker process can be started, or the explainer cannot be made in it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Task:
+    """A part to do: whole at first, in pieces after its worker died."""
+
+    part: int
+    pieces: list[tuple[int, ...]]  # inputs that are not done
+    whole: bool = True
+    rows: dict[int, Rows] = field(default_factory=dict)  # by input, where it is done in pieces
+    deaths: int = 0  # that no input explains
+
+    def message(self) -> Message:
+        """The next step, as it is sent to a worker."""
+        return ("part", self.part) if self.whole else ("inputs", self.pieces[0])
+
+    def interrupted(self, begun: tuple[int, ...], name: str | None, error: Exception) -> None:
+        """Plan what to do after the death of a worker that had begun some inputs."""
+        piece = self.pieces.pop(0)
+        rest = tuple(n for n in piece if n not in self.rows and n not in begun)
+        if not begun:
+            self.deaths += 1
+            if self.deaths >= TRIES:
+                raise RuntimeError(
+                    f"Workers died {TRIES} times at part {self.part} while no input was being "
+                    "explained. Finished parts are saved; call again to resume."
+                ) from error
+        elif len(piece) == 1 and not self.whole:
+            self.rows[begun[0]] = failure_rows(begun[0], name or str(begun[0]), error)
+        else:
+            self.whole = False
+            self.pieces += [(number,) for number in begun]
+        if rest:
+            self.pieces.append(rest)
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Member:
+    """A worker of a pool, and what it is doing."""
+
+    child: Child
+    ready: bool = False  # it has its explainer
+    task: _Task | None = None
+    begun: tuple[int, ...] = ()  # inputs that it is working on
+    name: str | None = None  # of the only input of a task
+    memory: int = 0  # bytes held after its first task
+
+    def give(self, task: _Task) -> None:
+        """Send the next step of a part."""
+        self.task, self.begun, self.name = task, (), None
+        self.child.send(task.message())
+
+
+class Pool:
+    """Some worker processes for one run."""
+
+    def __init__(self, packed_job: bytes, rules: Rules, size: int, threads: int) -> None:
+        self._job, self._rules, self._size, self._threads = packed_job, rules, size, threads
+        self._members: list[_Member] = []
+        self._about: dict[str, str] = {}  # the explainer, as a worker describes it
+        self._failed_starts = 0
+
+    def run(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Do parts; yields (part, number of failed inputs) as each is done."""
+        todo = deque(
+            _Task(part=part, pieces=[tuple(part_numbers(self._rules.settings, part))])
+            for part in parts
+        )
+        while todo or any(member.task for member in self._members):
+            self._assign(todo)
+            children = [member.child for member in self._members]
+            events: list[Any] = [child.connection for child in children]
+            wait(events + [child.process.sentinel for child in children], timeout=_LOOK)
+            for member in list(self._members):
+                died = not member.child.process.is_alive()  # asked before its last messages
+                for message in member.child.messages():
+                    yield from self._heard(member, message)
+                if died or self._late(member):
+                    error = self._error(member.child.process.exitcode)
+                    yield from self._lost(member, error, todo)
+
+    def close(self) -> None:
+        """End all workers."""
+        for member in self._members:
+            member.child.process.kill()
+        while self._members:
+            self._members.pop().child.kill()
+
+    def _assign(self, todo: deque[_Task]) -> None:
+        """Give parts to the workers that are free, and start as many workers as are needed."""
+        for member in self._members:
+            if todo and member.ready and member.task is None:
+                member.give(todo.popleft())
+        starting = sum(not member.ready for member in self._members)
+        room = self._size - len(self._members)
+        for _ in range(min(room, len(todo) - starting)):
+            self._members.append(_Member(child=Child(self._job, self._threads)))
+
+    def _heard(self, member: _Member, message: Message) -> Iterator[tuple[int, int]]:
+        """Act on a message of a worker; yields its part where that is done."""
+        kind, *what = message
+        task = member.task
+        if kind == "ready":
+            member.ready, self._about, self._failed_starts = True, what[0], 0
+        elif kind == "unready":
+            raise WorkerStartError(f"The explainer cannot be made in a worker: {what[0]}")
+        elif kind == "begin":
+            member.begun = what[0]
+        elif kind == "name":
+            member.name = what[0]
+        elif kind == "error":
+            member.task = None
+            raise what[0] from RuntimeError(f"In a worker process:\n{what[1]}")
+        elif kind == "rows" and task is not None:
+            task.rows[what[0]] = what[1]
+            member.begun = tuple(number for number in member.begun if number != what[0])
+        elif kind == "done" and task is not None:
+            yield from self._step_done(member, task, *what)
+
+    def _step_done(
+        self, member: _Member, task: _Task, failed: int, memory: int
+    ) -> Iterator[tuple[int, int]]:
+        """Go on with the next piece of a part, or finish it; a worker that grew is replaced."""
+        member.task, member.begun = None, ()
+        if not task.whole:
+            task.pieces.pop(0)
+            if task.pieces:
+                member.give(task)
+                return
+            failed = self._write(task)
+        member.memory = member.memory or memory
+        if memory > member.memory + GROWTH:
+            self._members.remove(member)
+            member.child.kill()
+        yield task.part, failed
+
+    def _write(self, task: _Task) -> int:
+        """Write a part that was done in pieces; returns how many of its inputs failed."""
+        rows = joined_rows(task.rows[number] for number in sorted(task.rows))
+        write_part(self._rules.folder, task.part, rows, self._about)
+        return failures_in(rows)
+
+    def _late(self, member: _Member) -> bool:
+        """Whether a worker has been silent about inputs for longer than allowed."""
+        timeout = self._rules.timeout
+        busy = timeout is not None and member.task is not None and member.begun
+        return bool(busy) and monotonic() - member.child.since > (timeout or 0.0)
+
+    def _error(self, exit_code: int | None) -> Exception:
+        """The error of an input on which a worker died, or hangs if it has no exit code."""
+        if exit_code is None:
+            limit = f"{self._rules.timeout:g} s"
+            return TimeoutError(f"This input was not explained within the timeout of {limit}.")
+        return RuntimeError(f"The worker process crashed ({_ending(exit_code)}) on this input.")
+
+    def _lost(
+        self, member: _Member, error: Exception, todo: deque[_Task]
+    ) -> Iterator[tuple[int, int]]:
+        """Give up a worker that died or hangs; its part goes to the next one, or is finished."""
+        if member not in self._members:  # it was replaced a moment ago
+            return
+        self._members.remove(member)
+        member.child.kill()
+        if not member.ready:
+            self._failed_starts += 1
+            if self._failed_starts >= TRIES:
+                how = _ending(member.child.process.exitcode)
+                raise WorkerStartError(
+                    f"Worker processes died {TRIES} times while they started ({how}). Is the call "
+                    'in a script under `if __name__ == "__main__":`? Does the model crash or run '
+                    "out of memory while it is loaded?"
+                )
+        task = member.task
+        if task is None:
+            return
+        task.interrupted(member.begun, member.name, error)
+        if task.pieces:
+            todo.appendleft(task)
+        else:
+            yield task.part, self._write(task)
+
+
+def _ending(exit_code: int | None) -> str:
+    """How a process ended."""
+    if exit_code is None or exit_code >= 0:
+        return f"exit code {exit_code}"
+    known = {int(entry): entry.name for entry in signal.Signals}
+    hint = ", perhaps out of memory" if known.get(-exit_code) == "SIGKILL" else ""
+    return f"signal {known.get(-exit_code, -exit_code)}{hint}"

@@ -1,0 +1,175 @@
+"""Settings in plain words: what a page says instead of the `repr` of an object."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["input_words", "kernel_words", "object_words"]
+
+_LONGEST = 400  # characters of a representation that is looked into
+_DISTANCES = {
+    "euclidean": "the Euclidean distance",
+    "cosine": "the cosine distance",
+    "hamming": "the share of hidden features",
+}
+_PHRASES: dict[tuple[str, Any], str] = {
+    ("intercept", "flat"): "free intercept",
+    ("intercept", "none"): "no intercept",
+    ("intercept", "penalised"): "penalised intercept",
+    ("standardize", True): "standardised scores",
+    ("standardize", False): "scores in their own units",
+    ("grid", None): "all ridge parameters integrated",
+}
+_NAMES = {
+    "a": "noise prior shape",
+    "alpha": "ridge parameter",
+    "b": "noise prior scale",
+    "draws": "number of draws",
+    "grid": "ridge parameters from a grid",
+    "n_lambdas": "number of ridge parameters",
+    "scale": "prior scale",
+    "upper": "largest ridge parameter",
+}
+_INPUT: dict[tuple[str, str], str] = {
+    ("segmentation", "slic"): "superpixels by SLIC",
+    ("segmentation", "quickshift"): "superpixels by quickshift",
+    ("segmentation", "felzenszwalb"): "superpixels by Felzenszwalb's method",
+    ("segmentation", "grid"): "superpixels of a grid",
+    ("hide", "mean"): "hidden ones show their mean colour",
+    ("hide", "blur"): "hidden ones are blurred",
+    ("hide", ""): "hidden ones are left out",
+    ("representation", "binary"): "does the value stay in its bin or category",
+    ("representation", "continuous"): "numbers by their distance from the mean",
+    ("bins", "quartile"): "bins are quartiles",
+    ("bins", "decile"): "bins are deciles",
+    ("bins", "entropy"): "bins by entropy",
+    ("perturb", "bins"): "other values drawn from the background, each feature by itself",
+    ("perturb", "normal"): "other values drawn from normals inside the bins",
+    ("perturb", "rows"): "other values from whole rows of the background",
+    ("tokens", "word"): "words",
+    ("tokens", "sentence"): "sentences",
+    ("tokens", "char"): "characters",
+    ("bag", "True"): "all occurrences together",
+    ("bag", "False"): "each occurrence by itself",
+}
+
+
+def kernel_words(stored: object, n_features: int) -> str:
+    """How much a mask counts, from the representation of the kernel."""
+    found = _call(str(stored))
+    if found is None or found[0] != "ExponentialKernel":
+        name = _function(str(stored))
+        return "all masks count the same" if name == "uniform" else name or object_words(stored)
+    settings = found[1]
+    distance = str(settings.get("distance", "euclidean"))
+    width = settings.get("width")
+    usual = {"euclidean": 0.75 * math.sqrt(n_features), "cosine": 0.25, "hamming": 0.5}
+    if settings.get("theta") is not None:
+        size = f"theta {_number(settings['theta'])}"
+    else:
+        size = f"width {_number(usual.get(distance, 'unknown') if width is None else width)}"
+    return f"exponential kernel on {_DISTANCES.get(distance, distance)}, {size}"
+
+
+def object_words(stored: object) -> str:
+    """An object with settings, from its representation; other text as it is."""
+    found = _call(str(stored))
+    if found is None:
+        return _function(str(stored)) or str(stored)
+    words = ", ".join(word for pair in found[1].items() if (word := _setting(*pair)))
+    return words or "no settings"
+
+
+def input_words(about: object) -> str:
+    """How the input was read, as phrases between commas; empty where nothing is known."""
+    if not isinstance(about, Mapping):
+        return ""
+    return ", ".join(_input(str(name), str(setting)) for name, setting in about.items())
+
+
+def _input(name: str, setting: str) -> str:
+    """One setting of how the input was read."""
+    known = _INPUT.get((name, setting))
+    if known is not None:
+        return known
+    value = _literal(setting)
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
+        options = ", ".join(f"{_spaced(str(key))} {entry}" for key, entry in value[1].items())
+        return f"{_INPUT.get((name, str(value[0])), f'{name} {value[0]}')} ({options})"
+    if setting.startswith("array("):
+        return f"{_spaced(name)} as given in an array"
+    function = _function(setting)
+    return f"{_spaced(name)} by {function}" if function else f"{_spaced(name)} {setting}"
+
+
+def _setting(name: str, value: Any) -> str:
+    """One setting of an object; nothing for a setting that was left out."""
+    if isinstance(value, (str, bool, int, float, type(None))) and (name, value) in _PHRASES:
+        return _PHRASES[name, value]
+    if value is None:
+        return ""
+    words = _NAMES.get(name, _spaced(name))
+    if isinstance(value, tuple):  # a nested object
+        inner = ", ".join(word for pair in value[1].items() if (word := _setting(*pair)))
+        return f"{words} ({inner})" if inner else words
+    if isinstance(value, bool):
+        return words if value else f"no {words}"
+    return f"{words} {_number(value)}"
+
+
+def _call(stored: str) -> tuple[str, dict[str, Any]] | None:
+    """Name and settings of a representation such as `Kernel(width=2.0)`; None for other text."""
+    tree = _parsed(stored)
+    return _settings(tree) if isinstance(tree, ast.Call) else None
+
+
+def _settings(node: ast.Call) -> tuple[str, dict[str, Any]]:
+    """Name and keyword settings of a call; settings that are calls themselves are nested."""
+    values: dict[str, Any] = {}
+    for entry in node.keywords:
+        if isinstance(entry.value, ast.Call):
+            values[str(entry.arg)] = _settings(entry.value)
+        else:
+            text = ast.unparse(entry.value)
+            values[str(entry.arg)] = text if (value := _literal(text)) is None else value
+            if text == "None":
+                values[str(entry.arg)] = None
+    return ast.unparse(node.func), values
+
+
+def _literal(text: str) -> Any:
+    """The value of a Python literal; None for other text."""
+    tree = _parsed(text)
+    try:
+        return None if tree is None else ast.literal_eval(tree)
+    except (ValueError, TypeError, RecursionError):
+        return None
+
+
+def _parsed(text: str) -> ast.expr | None:
+    """A Python expression; None for text that is none, or too long to be looked into."""
+    try:
+        return ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+
+
+def _function(stored: str) -> str:
+    """The name of a function, from its representation; empty for other text."""
+    found = re.match(r"<(?:bound method|function) (\S+)", stored)
+    return "" if found is None else found[1]
+
+
+def _spaced(name: str) -> str:
+    """A name of a setting as words."""
+    return name.replace("_", " ")
+
+
+def _number(value: Any) -> str:
+    """A number without needless digits; other values as they are."""
+    plain = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:.4g}" if plain and abs(value) < 1e300 else str(value)

@@ -1,0 +1,205 @@
+"""Flipped bits in the files of a run never give other numbers."""
+
+import json
+import random
+import re
+import shutil
+from contextlib import suppress
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from many import ROWS
+
+import eblime
+from eblime.batch.manifest import with_checksum
+from eblime.batch.place import Place
+from eblime.batch.seal import DamagedFileError, checked, sealed
+
+FLIPS = 300
+
+
+@pytest.fixture(scope="module")
+def explainer():
+    """A fast one."""
+    return eblime.TabularExplainer(lambda rows: rows[:, 0] * rows[:, 1], ROWS, n_masks=20)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, explainer):
+    """A finished run of a stream, whose inputs are stored, and its numbers."""
+    out = tmp_path_factory.mktemp("damage") / "r"
+    run = eblime.explain_many(explainer, iter(ROWS[:8]), out, part_size=4)
+    return out, run.frame()
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    """A copy of it, to be damaged."""
+    shutil.copytree(finished[0], tmp_path / "r")
+    return tmp_path / "r"
+
+
+def flip(path, chance):
+    """Flip one bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[chance.randrange(len(content))] ^= 1 << chance.randrange(8)
+    path.write_bytes(content)
+
+
+def test_a_flipped_bit_of_a_part_is_noticed(run):
+    """Wherever it is: reading refuses the file."""
+    part, chance = run / "part-000001.parquet", random.Random(0)
+    good = part.read_bytes()
+    for _ in range(FLIPS):
+        flip(part, chance)
+        with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged"):
+            checked(Place.of(part))
+        part.write_bytes(good)
+    assert checked(Place.of(part)) == good
+
+
+@pytest.mark.parametrize("cut", [0, 1, 7, 8, 40, 500, -1])
+def test_a_part_of_another_length_is_noticed(run, cut):
+    """Also an empty file, and one without a checksum."""
+    part = run / "part-000001.parquet"
+    part.write_bytes(part.read_bytes()[:cut])
+    with pytest.raises(DamagedFileError):
+        checked(Place.of(part))
+
+
+@pytest.mark.parametrize("read", ["frame", "failures", "summary", "scan"])
+def test_every_way_to_read_a_damaged_run_is_refused(run, read):
+    """With the file named, and what to do."""
+    flip(run / "part-000001.parquet", random.Random(1))
+    with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged.*again"):
+        getattr(eblime.open_run(run), read)()
+
+
+def test_damaged_parts_are_redone(run, finished, explainer):
+    """The next call gives the numbers of a run that nothing happened to."""
+    chance = random.Random(2)
+    for _ in range(10):
+        for part in run.glob("part-*.parquet"):
+            if chance.random() < 0.6:
+                flip(part, chance)
+        again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+        pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
+
+
+@pytest.mark.parametrize("file", ["inputs/000000.parquet", "inputs/index.json"])
+def test_damaged_inputs_are_stored_again(run, finished, explainer, file):
+    """From the same stream; the parts made from them have the numbers they must have."""
+    chance, good = random.Random(3), (run / file).read_bytes()
+    for _ in range(25):
+        flip(run / file, chance)
+        (run / "part-000001.parquet").unlink()
+        again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+        pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
+        assert (run / file).read_bytes() == good
+
+
+def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
+    """A wrong stream is refused, and the right one still resumes the run."""
+    flip(run / "inputs/000000.parquet", random.Random(4))
+    (run / "part-000001.parquet").unlink()
+    with pytest.raises(ValueError, match="was created with other inputs: 8 with"):
+        eblime.explain_many(explainer, iter(ROWS[1:9]), run, part_size=4)
+    (run / "inputs/index.json").unlink()
+    with pytest.raises(DamagedFileError, match="call again"):
+        eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
+
+
+def test_a_damaged_input_is_never_read(run, explainer, monkeypatch):
+    """Also where it is damaged after the call has looked at it."""
+    from eblime.batch import spool
+
+    (run / "part-000001.parquet").unlink()
+    good = (run / "inputs/000000.parquet").read_bytes()
+    monkeypatch.setattr(spool, "_intact", lambda folder, number: True)
+    chance = random.Random(5)
+    for _ in range(25):
+        spool._chunk.cache_clear()
+        flip(run / "inputs/000000.parquet", chance)
+        stored = spool.spool(((None, row) for row in ROWS[:8]), Place.of(run))
+        with pytest.raises(DamagedFileError):
+            stored.get(3)
+        (run / "inputs/000000.parquet").write_bytes(good)
+
+
+def test_sealed_files_are_parquet_files_for_everyone(run, finished):
+    """The checksum is where no reader looks."""
+    path = run / "part-000001.parquet"
+    wanted = finished[1].query("input >= 4")["mean"].tolist()
+
+    pl = pytest.importorskip("polars", reason="polars is not installed")
+    assert pl.read_parquet(path)["mean"].to_list() == wanted
+    assert pd.read_parquet(path)["mean"].tolist() == wanted
+    assert pq.ParquetFile(path).read_row_group(0)["mean"].to_pylist() == wanted
+    assert len(sealed(path.read_bytes())) > path.stat().st_size
+
+
+def test_a_flipped_bit_of_the_manifest_is_noticed(run):
+    """No setting of a run is ever another one than was written."""
+    path, chance = run / "manifest.json", random.Random(6)
+    good, known = path.read_bytes(), json.loads(path.read_bytes())
+    for _ in range(FLIPS):
+        flip(path, chance)
+        with suppress(ValueError):
+            assert eblime.open_run(run).settings == known["settings"]  # a flip in white space
+        path.write_bytes(good)
+
+
+def wrong_manifests(manifest):
+    """Manifests with missing keys, wrong types and values, and valid checksums."""
+    wrong = (None, True, -1, 0, 1.5, float("nan"), 10**30, "x", [], ["x"], {}, {"x": 1})
+    for name in manifest:
+        yield {key: value for key, value in manifest.items() if key != name}
+        yield from ({**manifest, name: value} for value in wrong)
+    settings = manifest["settings"]
+    for name in settings:
+        fewer = {key: value for key, value in settings.items() if key != name}
+        yield {**manifest, "settings": fewer}
+        for value in wrong:
+            yield {**manifest, "settings": {**settings, name: value}}
+
+
+def test_a_bad_manifest_gives_a_clear_error(run, explainer):
+    """Whatever is wrong with it: a ValueError that names the file or the setting."""
+    path = run / "manifest.json"
+    good = path.read_bytes()
+    bad = [json.dumps(with_checksum(m)).encode() for m in wrong_manifests(json.loads(good))]
+    bad += [good[:cut] for cut in range(0, len(good) - 2, 7)]
+    bad += [b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema": 2}', b'{"a": ' * 900]
+    told = []
+    for content in bad:
+        path.write_bytes(content)
+        try:
+            eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+        except ValueError as error:
+            told.append(str(error))
+    assert [words for words in told if not re.search("manifest.json|was created with", words)] == []
+    assert len(told) > 0.9 * len(bad)  # `versions` may hold anything
+
+
+BAD_INDEX = ("", "[]", "{}", '{"chunks": 3}', '{"chunks": [1]}', "[" * 9999)
+
+
+@pytest.mark.parametrize("content", BAD_INDEX, ids=range(len(BAD_INDEX)))
+def test_a_bad_index_is_made_again(run, finished, explainer, content):
+    """The inputs come again, so that nothing is lost."""
+    (run / "inputs/index.json").write_text(content)
+    (run / "part-000001.parquet").unlink()
+    again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
+
+
+def test_a_part_with_other_columns_gives_a_clear_error(run):
+    """A file of another program, even with a checksum."""
+    path = run / "part-000001.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["mean"]), path)
+    path.write_bytes(sealed(path.read_bytes()))
+    with pytest.raises(ValueError, match="does not have the columns of a part"):
+        eblime.open_run(run).frame()

@@ -1,0 +1,264 @@
+"""Inputs on which a model crashes, exits or hangs are recorded as failed; all others are done."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from many import ROWS, make, make_growing, make_killed_while_writing, make_poisoned
+
+import eblime
+from eblime.batch import pool
+from eblime.cli.app import main
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def poison(monkeypatch):
+    """Say on which inputs the model does what."""
+
+    def choose(**acts):
+        chosen = {name.removeprefix("input_"): act for name, act in acts.items()}
+        monkeypatch.setenv("EBLIME_TEST_POISON", json.dumps(chosen))
+
+    return choose
+
+
+def check_others(run, wanted, failed):
+    """All inputs but those that failed have the numbers of a run that nobody disturbed."""
+    others = wanted[~wanted["input"].isin(failed)].reset_index(drop=True)
+
+    pd.testing.assert_frame_equal(run.frame(), others, check_exact=True)
+    errors = run.failures().set_index("input")["error"].to_dict()
+    assert list(errors) == sorted(failed)
+    assert not list(Path(run.folder).glob("in-progress*"))
+    return errors
+
+
+def drive(out, maker):
+    """A run with one worker in a process of its own; returns its exit code."""
+    command = [sys.executable, str(HERE / "many.py"), str(out), "1", "local", maker]
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_crashes_are_recorded(tmp_path, wanted, poison, together):
+    """Two inputs of one part, a last input, and one that ends its process without a signal."""
+    poison(input_5="segfault", input_6="segfault", input_30="os._exit", input_59="segfault")
+    run = eblime.explain_many(
+        make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2, together=together
+    )
+    errors = check_others(run, wanted, [5, 6, 30, 59])
+
+    assert "crashed (signal SIGSEGV) on this input" in errors[5]
+    assert "crashed (exit code 3) on this input" in errors[30]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_model_that_exits_is_recorded(tmp_path, wanted, poison, workers):
+    """`sys.exit` in a model ends neither the driver nor a worker."""
+    poison(input_5="sys.exit", input_11="raise")
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=workers)
+    errors = check_others(run, wanted, [5, 11])
+
+    assert errors[5] == "SystemExit: the model called sys.exit(3)"
+    assert "ZeroDivisionError" in errors[11]
+
+
+def test_a_ctrl_c_is_no_failure(tmp_path):
+    """An interrupt in the model's code is the user's, and ends the call."""
+
+    def interrupted(rows):
+        raise KeyboardInterrupt
+
+    explainer = eblime.TabularExplainer(interrupted, ROWS, n_masks=60)
+    with pytest.raises(KeyboardInterrupt):
+        eblime.explain_many(explainer, ROWS, tmp_path / "r")
+    assert not list((tmp_path / "r").glob("in-progress*"))
+
+
+def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
+    """A scheduler's SIGTERM that a script turns into `sys.exit` is no failure of the input."""
+
+    def terminated(rows):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return rows[:, 0]
+
+    before = signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(7))
+    try:
+        with pytest.raises(SystemExit):
+            eblime.explain_many(
+                eblime.TabularExplainer(terminated, ROWS, n_masks=60), ROWS, tmp_path / "r"
+            )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not list((tmp_path / "r").glob("part-*"))
+
+
+@pytest.mark.parametrize(("maker", "crashes"), [("make_poisoned", 1), ("make_unpicklable", 2)])
+def test_a_crash_of_the_driver_is_got_past(tmp_path, wanted, poison, maker, crashes):
+    """The next call does the part in a worker; without one, the driver finds the input alone."""
+    poison(input_5="segfault")
+    for _ in range(crashes):
+        assert drive(tmp_path / "r", maker) == -signal.SIGSEGV
+    assert drive(tmp_path / "r", maker) == 0
+    errors = check_others(eblime.open_run(tmp_path / "r"), wanted, [5])
+
+    assert "crashed" in errors[5]
+
+
+@pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 58])])
+def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed):
+    """Within shared calls and without; the other inputs of the part keep their numbers."""
+    poison(**{f"input_{number}": "hang" for number in failed})
+    run = eblime.explain_many(
+        make_poisoned,
+        ROWS,
+        tmp_path / "r",
+        part_size=4,
+        workers=workers,
+        together=together,
+        timeout=6,
+    )
+    errors = check_others(run, wanted, failed)
+
+    assert "TimeoutError: This input was not explained within the timeout of 6 s." in errors[5]
+
+
+def test_a_long_time_without_hangs_changes_nothing(tmp_path, wanted):
+    """A timeout is not in the settings of the run, and parts may take longer than that."""
+    run = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20, timeout=30)
+    again = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20)
+
+    assert "timeout" not in again.settings
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 20], check_exact=True)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])
+def test_timeouts_are_checked(tmp_path, timeout):
+    """Before anything is written."""
+    with pytest.raises(ValueError, match="`timeout` must be a number of seconds > 0"):
+        eblime.explain_many(make, ROWS, tmp_path / "r", timeout=timeout)
+    assert not (tmp_path / "r").exists()
+
+
+def test_a_timeout_needs_an_explainer_for_other_processes(tmp_path):
+    """One that cannot be sent is refused with a way out."""
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=60)
+    with pytest.raises(TypeError, match="picklable where there are several workers or a timeout"):
+        eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
+
+
+def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
+    """It names the option where it is wrong, and lists the input that hangs."""
+    (tmp_path / "mood.py").write_text(
+        "import time\n"
+        "def score(texts):\n"
+        "    if 'a stuck day' in texts:\n"
+        "        time.sleep(1000)\n"
+        "    return ['good' in text for text in texts]\n"
+    )
+    (tmp_path / "lines.jsonl").write_text('"a good day"\n"a stuck day"\n"another day"\n')
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    told = "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
+    with pytest.raises(SystemExit) as ended:
+        main(told.format(0).split())
+    assert ended.value.code != 0
+    assert "--timeout must be a number of seconds > 0" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(told.format(6).split())
+
+    run = eblime.open_run(tmp_path / "run")
+    assert run.failures()["input"].tolist() == [1]
+    assert run.frame()["input"].unique().tolist() == [0, 2]
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read in /proc")
+@pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 5)])
+def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, processes):
+    """Every part keeps 32 MB: with a limit of 8 MB a worker does two parts, the first is free."""
+    monkeypatch.setattr(pool, "GROWTH", limit)
+    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path))
+    run = eblime.explain_many(
+        make_growing, ROWS[:40], tmp_path / "r", part_size=4, timeout=60, together=False
+    )
+
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 40], check_exact=True)
+    assert len([entry for entry in tmp_path.iterdir() if entry.is_file()]) == processes
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_signals_leave_no_explainer_behind(tmp_path, wanted, number):
+    """Nothing stays in the temporary folder, and the run goes on later."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    driver = subprocess.Popen(
+        [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"],
+        env={**os.environ, "TMPDIR": str(scratch)},
+    )
+    while driver.poll() is None and not list(tmp_path.glob("r/part-*")):
+        time.sleep(0.02)
+    driver.send_signal(number)
+    assert driver.wait() == -number
+
+    assert list(scratch.iterdir()) == []
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+def test_no_temporary_files_are_left_by_workers(tmp_path, wanted, monkeypatch):
+    """A worker that is killed while it writes leaves one, which the end of the run removes."""
+    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
+    run = eblime.explain_many(
+        make_killed_while_writing, ROWS, tmp_path / "r", part_size=4, workers=2
+    )
+
+    assert (tmp_path / "flag").exists()
+    assert not list((tmp_path / "r").glob(".*.tmp"))
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
+
+
+def test_a_worker_that_cannot_start_is_reported(tmp_path):
+    """A script without the usual guard: its call is told, and not repeated for ever."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import eblime, many\n"
+        f"eblime.explain_many(many.make, many.ROWS, {str(tmp_path / 'r')!r}, workers=2)\n"
+    )
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, str(script)],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 1
+    assert "Worker processes died 3 times while they started" in run.stderr
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own
+def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, request):
+    """As the local engine does; and what killed workers leave is removed at the end."""
+    poison(input_5="segfault", input_6="sys.exit", input_40="hang")
+    monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
+    request.getfixturevalue("cluster")  # its workers see the environment of its start
+    ray = {"part_size": 4, "engine": "ray", "workers": 2}
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", timeout=15, **ray)
+    errors = check_others(run, wanted, [5, 6, 40])
+    assert "crashed (signal SIGSEGV) on this input" in errors[5]
+    assert "sys.exit(3)" in errors[6]
+    assert "timeout of 15 s" in errors[40]
+
+    run = eblime.explain_many(make_killed_while_writing, ROWS, tmp_path / "k", **ray)
+    assert (tmp_path / "flag").exists()
+    assert not list((tmp_path / "k").glob(".*.tmp"))
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)

@@ -1,0 +1,187 @@
+"""A run folder from someone else: what its manifest names runs no code on its own word."""
+
+import json
+import pickle
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from eblime.batch.manifest import with_checksum
+from eblime.cli.app import main
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+GOOD = "def score(texts):\n    return ['good' in text for text in texts]\n"
+EVIL = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + GOOD
+
+
+def command(words):
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main(words.split())
+    return ended.value.code
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """A run of texts, begun in the user's folder with the module `mood_of_mine` there."""
+    here = tmp_path / "mine"
+    here.mkdir()
+    (here / "mood_of_mine.py").write_text(GOOD)
+    (here / "lines.jsonl").write_text('"a good day"\n"another day"\n')
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = "batch text lines.jsonl --model mood_of_mine:score --out run --workers 1 --part-size 1"
+    assert command(words) == 0
+    yield here / "run"
+    for name in ("mood_of_mine", "evil_mood"):
+        sys.modules.pop(name, None)
+
+
+def edit(run, **changes):
+    """Write other settings into the manifest, and let there be something left to do."""
+    path = run / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["settings"]["about"] |= changes
+    path.write_text(json.dumps(with_checksum(manifest)))
+    (run / "part-000001.parquet").unlink()
+
+
+@pytest.fixture
+def evil(tmp_path):
+    """A folder with a module that leaves a mark where it is imported."""
+    folder = tmp_path / "evil"
+    folder.mkdir()
+    for name in ("evil_mood", "mood_of_mine"):
+        (folder / f"{name}.py").write_text(EVIL)
+    return folder
+
+
+class Marks:
+    """Leaves a mark where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def test_a_module_of_a_manifest_is_not_imported(run, evil, capsys):
+    """Only after the user says that the run is trusted."""
+    edit(run, model="evil_mood:score", imported_from=str(evil))
+
+    assert command("batch --resume run --workers 1") == 2
+    assert "evil_mood:score, which can run any code" in capsys.readouterr().err
+    assert not (evil / "ran").exists()
+    assert "evil_mood" not in sys.modules
+    assert command("batch --resume run --workers 1 --trust-run") == 0
+    assert (evil / "ran").exists()
+
+
+def test_a_repeated_model_is_not_imported_from_the_folder_of_a_manifest(run, evil, capsys):
+    """The name is the user's, so the folder is the user's too."""
+    edit(run, imported_from=str(evil))
+    sys.modules.pop("mood_of_mine")
+    sys.path = [entry for entry in sys.path if entry != str(run.parent)]
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+    (run / "part-000001.parquet").unlink()
+    assert sys.modules["mood_of_mine"].__file__ == str(run.parent / "mood_of_mine.py")
+
+    sys.modules.pop("mood_of_mine")
+    (run.parent / "mood_of_mine.py").unlink()
+    sys.path_importer_cache.clear()
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
+    assert "no Python module 'mood_of_mine'" in capsys.readouterr().err
+    assert not (evil / "ran").exists()
+
+
+def test_another_model_than_that_of_the_run_is_refused(run, evil, capsys):
+    """Both are named."""
+    assert command("batch --resume run --model evil_mood:score") == 2
+    told = capsys.readouterr().err
+    assert "created with --model mood_of_mine:score; this call has --model evil_mood:score" in told
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+
+
+@pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib", ".PKL", ".txt", ""])
+def test_a_pickle_of_a_manifest_is_not_read(run, evil, ending, capsys):
+    """Nor with --trust-pickle, which is said of a file that the user names."""
+    model = evil / f"model{ending}"
+    model.write_bytes(pickle.dumps(Marks(evil / "ran")))
+    edit(run, model=str(model), model_sha256=sha256(model.read_bytes()).hexdigest())
+
+    for trust in ("", " --trust-pickle"):
+        assert command("batch --resume run --workers 1" + trust) == 2
+        assert "--model" in capsys.readouterr().err
+    assert not (evil / "ran").exists()
+    if ending == ".pkl":
+        command(f"batch --resume run --workers 1 --model {model} --trust-pickle")
+        assert (evil / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["reference::http://localhost:9", "simplecache::s3://bucket/x", "evil://x", "http://localhost"],
+)
+def test_only_known_stores_are_opened_for_a_manifest(run, address, capsys):
+    """Some file systems render templates, which run code."""
+    edit(run, inputs=address)
+
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
+    assert "names inputs at" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "video"},
+        {"kind": ["text"]},
+        {"model": 3},
+        {"model": None},
+        {"inputs": ["lines.jsonl"]},
+        {"masks": "9"},
+        {"masks": True},
+        {"labels": "x.txt"},
+        {"tokens": None},
+    ],
+    ids=str,
+)
+def test_a_damaged_manifest_is_told(run, changes, capsys):
+    """Wrong types are named, before anything is loaded."""
+    edit(run, **changes)
+
+    assert command("batch --resume run --trust-run") == 2
+    told = capsys.readouterr().err
+    assert "manifest.json is damaged" in told or "was not begun by" in told
+    assert told.count("\n") == 1
+
+
+def test_the_command_that_resumes_is_told(run, monkeypatch, capsys):
+    """Ready to be pasted, with the model where it must be repeated."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("eblime.batch.run.explain_many", interrupted)
+    words = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
+
+    assert command(f"{words} run2") == 130
+    told = capsys.readouterr().out
+    assert "eblime batch --resume run2 --model mood_of_mine:score" in told
+
+
+def test_the_exit_code_says_that_inputs_failed(run, capsys):
+    """Also where all of them did; `--help` says which code it is."""
+    lines = run.parent / "lines.jsonl"
+    words = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
+    lines.write_text('"a good day"\n""\n')
+    assert command(f"{words} some") == 3
+    assert "1 explained, 1 failed" in capsys.readouterr().out
+    lines.write_text('""\n')
+    assert command(f"{words} none") == 3
+    for page in ("batch", "batch text", "batch image", "batch tabular"):
+        command(f"{page} --help")
+        assert "3: some inputs failed" in " ".join(capsys.readouterr().out.split()), page

@@ -1,0 +1,57 @@
+"""Models named on the command line."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from eblime.cli.modelfile import load_model
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sklearn.metrics._dist_metrics.newObj",
+        "sklearn.metrics._dist_metrics.PyFuncDistance64",
+        "sklearn.neural_network._stochastic_optimizers.np",
+        "numpy.dtype[os.system]",
+        "os.system",
+    ],
+)
+def test_only_listed_types_of_a_skops_file_are_read(tmp_path, monkeypatch, name):
+    """A name from a listed module is not enough: the class itself must be listed."""
+    io = pytest.importorskip("skops.io")
+    path = tmp_path / "m.skops"
+    io.dump([1, 2], path)
+    monkeypatch.setattr(io, "get_untrusted_types", lambda file: [name])
+
+    with pytest.raises(PermissionError, match=re.escape(name)):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize("version", ["0.10.0", "0.11.1"])
+def test_an_old_skops_is_refused(tmp_path, monkeypatch, version):
+    """Versions before 0.12 can be deceived about the types in a file."""
+    skops = pytest.importorskip("skops")
+    path = tmp_path / "m.skops"
+    path.touch()
+    monkeypatch.setattr(skops, "__version__", version)
+
+    with pytest.raises(ImportError, match=r"needs skops 0\.12 or newer"):
+        load_model(str(path))
+
+
+@pytest.mark.parametrize("algorithm", ["ball_tree", "kd_tree"])
+def test_neighbours_in_a_skops_file_need_no_trust(tmp_path, algorithm):
+    """Trees and metrics of scikit-learn only hold numbers."""
+    io = pytest.importorskip("skops.io")
+    from sklearn.neighbors import KNeighborsClassifier
+
+    points = np.random.default_rng(0).normal(size=(40, 2))
+    for metric in ("euclidean", "manhattan", "chebyshev"):
+        model = KNeighborsClassifier(algorithm=algorithm, metric=metric)
+        io.dump(model.fit(points, points[:, 0] > 0), tmp_path / "m.skops")
+        again = load_model(str(tmp_path / "m.skops"))
+
+        assert_array_equal(again.predict(points), model.predict(points))
