@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import eblime
-from eblime.domains.text import read_text
+from eblime.domains.text.scene import read_text
 
 N, TEXTS, ROUNDS = 5_000, 3, 5
 

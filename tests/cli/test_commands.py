@@ -19,7 +19,7 @@ from eblime.cli.files import free_names
 from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.photos import parse_hide, parse_segmentation
 from eblime.cli.terminal import open_page, print_explanation
-from eblime.domains.photo import read_photo
+from eblime.domains.image.photo import read_photo
 
 MODEL = '''
 import numpy as np

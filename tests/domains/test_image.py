@@ -11,9 +11,9 @@ from PIL import Image
 from skimage import data
 
 import eblime
-from eblime.domains.image import read_image
-from eblime.domains.photo import open_photo, read_photo
-from eblime.domains.segmentation import SEGMENTATIONS, segment
+from eblime.domains.image.photo import open_photo, read_photo
+from eblime.domains.image.scene import read_image
+from eblime.domains.image.segmentation import SEGMENTATIONS, segment
 
 
 def photo(height=60, width=80):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import eblime
-from eblime.domains.binning import cut_number
+from eblime.domains.tabular.binning import cut_number
 
 NUMBER = r"-?[\d.]+(?:e[-+]\d+)?"
 

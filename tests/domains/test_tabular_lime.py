@@ -9,7 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 import eblime
 import eblime.designs.masks
 import eblime.domains.text
-from eblime.domains.binning import cut_number
+from eblime.domains.tabular.binning import cut_number
 
 lime_tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
 discretize = pytest.importorskip("lime.discretize")

@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from eblime.engine.loop import Question
 from eblime.engine.neighbourhood import MaskedNeighbourhood, masks_at
 from eblime.engine.query import ModelError, ask
+from eblime.engine.settings import Question
 
 WEIGHTS = np.array([0.5, -0.2, 0.1])
 

@@ -214,7 +214,7 @@ def test_large_photos_are_drawn_at_screen_resolution(large, kind):
 
 def test_a_reduced_photo_is_the_mean_of_its_blocks():
     """Colours, values beyond [0, 1] and thin images, against a plain loop."""
-    from eblime.domains.image import ImageScene
+    from eblime.domains.image.scene import ImageScene
 
     rng = np.random.default_rng(0)
     for shown, axis in (

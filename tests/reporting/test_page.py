@@ -18,7 +18,7 @@ from test_storage import explained
 
 import eblime
 from eblime._text import printable
-from eblime.domains.image import ImageScene
+from eblime.domains.image.scene import ImageScene
 from eblime.kernels import ExponentialKernel, uniform
 from eblime.reporting.outlines import outlines
 from eblime.reporting.plain import input_words, kernel_words, object_words

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eblime.batch.place import READ_WHOLE, Place, arrow
-from eblime.domains.photo import PHOTO_ENDINGS
+from eblime.domains.image.photo import PHOTO_ENDINGS
 
 __all__ = ["Files", "find_files"]
 

@@ -23,7 +23,7 @@ import numpy as np
 from eblime.batch.folder import part_names, read_manifest
 from eblime.batch.place import Place, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
-from eblime.domains.image import as_pixels
+from eblime.domains.image.scene import as_pixels
 
 __all__ = ["Spooled", "content", "is_frame", "spool"]
 

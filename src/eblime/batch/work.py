@@ -21,7 +21,8 @@ from eblime.batch.place import Place
 from eblime.batch.recognise import description, recognise
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import explain_together, group_size
-from eblime.engine.loop import LoopSettings, Question, Talk, converse, explain, reply_from
+from eblime.engine.loop import Talk, converse, explain, reply_from
+from eblime.engine.settings import LoopSettings, Question
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import RenderedScene, Subject
 from eblime.results.explanation import Explanation

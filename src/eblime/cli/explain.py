@@ -45,7 +45,7 @@ from eblime.cli.options import (
 from eblime.cli.photos import find_photos, parse_hide, parse_segmentation, photo_size
 from eblime.cli.running import Item, run_all
 from eblime.cli.tables import find_texts, match_columns, parse_groups, parse_rows, read_table
-from eblime.domains.photo import read_photo
+from eblime.domains.image.photo import read_photo
 from eblime.results.explanation import Explanation
 
 __all__ = ["explain_app"]

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 from typing import Any
 
-from eblime.domains.photo import PHOTO_ENDINGS
+from eblime.domains.image.photo import PHOTO_ENDINGS
 
 __all__ = ["find_photos", "parse_hide", "parse_segmentation", "photo_size"]
 

@@ -13,7 +13,7 @@ from eblime.batch.place import Place
 from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.photos import parse_hide, parse_segmentation, photo_size
 from eblime.cli.tables import match_columns, parse_groups, read_table
-from eblime.domains.photo import PHOTO_ENDINGS, read_photo
+from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
 
 __all__ = ["Recipe", "begin", "inputs_of", "located"]
 

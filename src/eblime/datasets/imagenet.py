@@ -78,7 +78,7 @@ def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
     """A photo as the network was trained: the middle of it, its shorter side at 256."""
     from PIL import Image
 
-    from eblime.domains.photo import open_photo
+    from eblime.domains.image.photo import open_photo
 
     upright = open_photo(path).convert("RGB")
     short = min(upright.size)
@@ -91,7 +91,7 @@ def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
 
 def cut_coarsely(image: NDArray[np.uint8], most: int = 13) -> NDArray[np.intp]:
     """Superpixels, as many as SLIC gives up to `most`: few enough to ask about every mask."""
-    from eblime.domains.segmentation import segment
+    from eblime.domains.image.segmentation import segment
 
     stacked = image if image.ndim == 3 else image[..., None]
     for wanted in range(most + 8, 1, -1):

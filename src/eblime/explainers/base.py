@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
-from eblime.engine.loop import LoopSettings, brief
+from eblime.engine.settings import LoopSettings, brief
 from eblime.engine.targets import Target
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation

@@ -8,9 +8,9 @@ from typing import Any
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._repr import settings_repr
-from eblime.domains.hiding import HIDES, Hide
-from eblime.domains.image import Channels, read_image, warn_unscaled
-from eblime.domains.segmentation import Segmentation, check_segmentation
+from eblime.domains.image.hiding import HIDES, Hide
+from eblime.domains.image.scene import Channels, read_image, warn_unscaled
+from eblime.domains.image.segmentation import Segmentation, check_segmentation
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer

@@ -11,11 +11,11 @@ import numpy as np
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._repr import settings_repr
-from eblime.domains.background import Background, TableSettings, prepare
-from eblime.domains.frames import as_frame
-from eblime.domains.sparse_frame import SparseFrame
-from eblime.domains.tabular import PERTURB, REPRESENTATIONS, TableSubject, open_row
-from eblime.domains.tabular_user import UserPerturb
+from eblime.domains.tabular.background import Background, TableSettings, prepare
+from eblime.domains.tabular.custom import UserPerturb
+from eblime.domains.tabular.frames import as_frame
+from eblime.domains.tabular.sparse_frame import SparseFrame
+from eblime.domains.tabular.subject import PERTURB, REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.models.adapt import as_model, output_names

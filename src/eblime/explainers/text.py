@@ -8,7 +8,7 @@ from typing import Any
 
 from eblime._progress import Progress
 from eblime._repr import settings_repr
-from eblime.domains.text import Tokens, read_text
+from eblime.domains.text.scene import Tokens, read_text
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer

@@ -161,15 +161,12 @@ class Explanation:
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page.
         """
-        from eblime.reporting.page import report
-
-        return report(self, path, title=title)
+        report = registry.resolve("eblime.reporting.page:report")
+        return report(self, path, title=title)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture and the first features, without any script."""
-        from eblime.reporting.notebook import fragment
-
-        return fragment(self)
+        return registry.resolve("eblime.reporting.notebook:fragment")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md."""
@@ -198,7 +195,6 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and a word where one is due."""
-        from eblime.reporting.words import cautions
-
+        cautions = registry.resolve("eblime.reporting.words:cautions")
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])

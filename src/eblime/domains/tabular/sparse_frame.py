@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.frames import ArrayFrame, Kind
+from eblime.domains.tabular.frames import ArrayFrame, Kind
 
 __all__ = ["SparseFrame", "SparseView"]
 

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
-__all__ = ["Stencil", "cut_stencil"]
+__all__ = ["Renderer", "cut_renderer"]
 
 Words = NDArray[Any]  # unsigned integers, as wide as divides an image's bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Stencil:
+class Renderer:
     """An image and its hidden version as words, and which superpixel each word belongs to."""
 
     hidden: Words  # (planes, W)
@@ -47,7 +47,7 @@ class Stencil:
             np.bitwise_xor(image, self.hidden, out=image)
 
 
-def cut_stencil(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.intp]) -> Stencil:
+def cut_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.intp]) -> Renderer:
     """Cut an image for rendering; `labels` has the shape of the image, or of one of its planes."""
     planes = shown.size // labels.size
     plane_bytes = shown.nbytes // planes
@@ -61,7 +61,7 @@ def cut_stencil(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.in
         np.ascontiguousarray(pixels).reshape(-1).view(word).reshape(planes, -1)
         for pixels in (shown, hidden)
     )
-    return Stencil(
+    return Renderer(
         hidden=hidden_words,
         change=shown_words ^ hidden_words,
         labels=first,

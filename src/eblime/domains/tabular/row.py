@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from eblime.domains.background import Background
-from eblime.domains.binning import Column
-from eblime.domains.frames import ArrayFrame, as_frame, is_missing
-from eblime.domains.sparse_frame import SparseFrame
+from eblime.domains.tabular.background import Background
+from eblime.domains.tabular.binning import Column
+from eblime.domains.tabular.frames import ArrayFrame, as_frame, is_missing
+from eblime.domains.tabular.sparse_frame import SparseFrame
 
 __all__ = ["read_row"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.binning import BinSpec, Column, cut_category, cut_number
-from eblime.domains.frames import Frame, is_missing
-from eblime.domains.numerals import short_text
+from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
+from eblime.domains.tabular.frames import Frame, is_missing
+from eblime.domains.tabular.numerals import short_text
 
 __all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.background import Background
-from eblime.domains.frames import Frame, as_frame
-from eblime.domains.sparse_frame import SparseFrame
+from eblime.domains.tabular.background import Background
+from eblime.domains.tabular.frames import Frame, as_frame
+from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.protocols import INPUT_ITSELF
 
 __all__ = ["UserNeighbourhood", "UserPerturb", "empty_user_neighbourhood"]

@@ -15,29 +15,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._field_checks import NAMES, Layout, check_object
 from eblime._types import FloatArray, IntArray
-from eblime.domains.background import (
+from eblime.domains.tabular.background import (
     Background,
     Feature,
     TableSettings,
     narrowed,
     prepare,
 )
-from eblime.domains.binning import within_bins
-from eblime.domains.frames import Frame, is_missing
-from eblime.domains.record import Domain
-from eblime.domains.row import read_row
-from eblime.domains.sparse_frame import SparseFrame
-from eblime.domains.tabular_user import UserPerturb, empty_user_neighbourhood
+from eblime.domains.tabular.binning import within_bins
+from eblime.domains.tabular.custom import UserPerturb, empty_user_neighbourhood
+from eblime.domains.tabular.frames import Frame, is_missing
+from eblime.domains.tabular.row import read_row
+from eblime.domains.tabular.scene import TableScene
+from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.protocols import INPUT_ITSELF, Neighbourhood
 
 __all__ = [
     "PERTURB",
     "REPRESENTATIONS",
-    "TABULAR",
     "TableNeighbourhood",
-    "TableScene",
     "TableSubject",
     "open_row",
 ]
@@ -50,33 +47,6 @@ _BATCH_BYTES = 32 << 20
 _KEPT = 1 << 21  # entries of blocks that are kept between looking at them and asking
 
 Block = tuple[IntArray, FloatArray]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableScene:
-    """What an explanation keeps of a row: its features in words, and its values."""
-
-    features: Sequence[str]
-    columns: Sequence[str]  # name of each feature, without its bin
-    values: Sequence[str]  # and its value in the row
-
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "tabular"."""
-        return "tabular"
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.features)
-
-    def details(self) -> dict[str, list[str]]:
-        """The column of each feature, the row's value and its bin."""
-        return {
-            "column": list(self.columns),
-            "value": list(self.values),
-            "bin": list(self.features),
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -355,15 +325,3 @@ def _standard(values: Any, feature: Feature) -> Any:
     """Numbers on the scale of their column."""
     mean, sd = feature.scale or (0.0, 1.0)
     return (values - mean) / sd
-
-
-_LAYOUT = Layout(fields={"features": NAMES, "columns": NAMES, "values": NAMES})
-
-TABULAR = Domain(
-    name="tabular",
-    feature="column",
-    scene=TableScene,
-    explainer="eblime.explainers.tabular:TabularExplainer",
-    check_scene=lambda scene: check_object(scene, _LAYOUT),
-    picture="values",
-)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.frames import Kind, is_missing, objects_or_numbers, refuse_kind
+from eblime.domains.tabular.frames import Kind, is_missing, objects_or_numbers, refuse_kind
 
 __all__ = ["PandasFrame"]
 

@@ -1,4 +1,4 @@
-"""Images: superpixels as features, rendered at memory speed by `stencil`."""
+"""Images: superpixels as features, rendered at memory speed by `renderer`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from scipy import ndimage
 
 from eblime._field_checks import MOST_FEATURES, Layout, Rule, array_of, check_object, one_of
 from eblime._types import FloatArray
-from eblime.domains.hiding import Hide, hidden_version
-from eblime.domains.photo import is_photo, open_photo
+from eblime.domains.image.hiding import Hide, hidden_version
+from eblime.domains.image.photo import is_photo, open_photo
+from eblime.domains.image.renderer import Renderer, cut_renderer
+from eblime.domains.image.segmentation import Segmentation, segment
 from eblime.domains.record import Domain
-from eblime.domains.segmentation import Segmentation, segment
-from eblime.domains.stencil import Stencil, cut_stencil
 
 __all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image", "warn_unscaled"]
 
@@ -84,12 +84,12 @@ class ImageScene:
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
         return (_reduced(pixels, longest) - low) / max(high - low, 1e-300)
 
-    def renderer(self) -> Stencil:
+    def renderer(self) -> Renderer:
         """The image cut into words, which renders at memory speed."""
         labels = self.labels
         if self.channel_axis == 2:  # channels side by side: each number has its pixel's label
             labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
-        return cut_stencil(self.shown, self.hidden, labels)
+        return cut_renderer(self.shown, self.hidden, labels)
 
 
 def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:

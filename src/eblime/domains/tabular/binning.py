@@ -13,8 +13,8 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.frames import as_number, is_missing
-from eblime.domains.numerals import edge_text, exact_text, short_text
+from eblime.domains.tabular.frames import as_number, is_missing
+from eblime.domains.tabular.numerals import edge_text, exact_text, short_text
 
 __all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
 

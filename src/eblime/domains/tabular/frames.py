@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from eblime.domains.sparse_frame import SparseFrame
+    from eblime.domains.tabular.sparse_frame import SparseFrame
 
 __all__ = [
     "ArrayFrame",
@@ -66,7 +66,7 @@ class Frame(Protocol):
 def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFrame:
     """Understand a table."""
     if hasattr(table, "tocsr"):
-        from eblime.domains.sparse_frame import SparseFrame
+        from eblime.domains.tabular.sparse_frame import SparseFrame
 
         return SparseFrame(matrix=table.tocsr(), names=_array_names(table.shape, names))
     if isinstance(table, (np.ndarray, list, tuple)):
@@ -84,7 +84,7 @@ def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFr
         twice = next(name for name in columns if columns.count(name) > 1)
         raise ValueError(f"`background` must have different column names; {twice!r} comes twice.")
     if type(table).__module__.split(".")[0] == "pandas" and hasattr(table, "iloc"):
-        from eblime.domains.pandas_frame import PandasFrame
+        from eblime.domains.tabular.pandas_frame import PandasFrame
 
         if 0 in table.shape or table.ndim != 2:
             raise ValueError(

@@ -1,0 +1,7 @@
+"""Tables: columns or groups of columns as features of a row."""
+
+from __future__ import annotations
+
+from eblime.domains.tabular.scene import TABULAR
+
+__all__ = ["TABULAR"]

@@ -1,0 +1,50 @@
+"""A row of a table as an explanation keeps it, and the record of the domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from eblime._field_checks import NAMES, Layout, check_object
+from eblime.domains.record import Domain
+
+__all__ = ["TABULAR", "TableScene"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableScene:
+    """What an explanation keeps of a row: its features in words, and its values."""
+
+    features: Sequence[str]
+    columns: Sequence[str]  # name of each feature, without its bin
+    values: Sequence[str]  # and its value in the row
+
+    @property
+    def domain(self) -> str:
+        """The name of the domain: "tabular"."""
+        return "tabular"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.features)
+
+    def details(self) -> dict[str, list[str]]:
+        """The column of each feature, the row's value and its bin."""
+        return {
+            "column": list(self.columns),
+            "value": list(self.values),
+            "bin": list(self.features),
+        }
+
+
+_LAYOUT = Layout(fields={"features": NAMES, "columns": NAMES, "values": NAMES})
+
+TABULAR = Domain(
+    name="tabular",
+    feature="column",
+    scene=TableScene,
+    explainer="eblime.explainers.tabular:TabularExplainer",
+    check_scene=lambda scene: check_object(scene, _LAYOUT),
+    picture="values",
+)
