@@ -5,6 +5,7 @@ import functools
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 
@@ -44,6 +45,8 @@ VALUES = (
     {"list": []},
     {"mapping": []},
     {"array": 0},
+    {"array": "array-0"},
+    {"dataclass": "Path", "fields": {}},
     {"ref": 0},
 )
 NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.nan, np.inf, -np.inf)
@@ -51,7 +54,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.na
 
 @functools.cache
 def samples():
-    """One small file for each kind of input and law, as its JSON tree and arrays."""
+    """One small file for each kind of input and law, of both layouts, as JSON tree and arrays."""
     grid = ("grid", {"rows": 2, "columns": 2})
     pixels = np.random.default_rng(0).integers(1, 256, (6, 8, 3), dtype=np.uint8)
     bright = lambda batch: batch.reshape(len(batch), -1)[:, ::7].mean(axis=1) / 255  # noqa: E731
@@ -69,15 +72,18 @@ def samples():
             lambda rows: rows[:, 0] - rows[:, 1], table, n_masks=12, method="lime"
         ).explain(table[0]),
     ]
-    return [parts(packed(explanation)) for explanation in explanations]
+    old = Path(__file__).parent / "data" / "schema-1"
+    files = [packed(explanation) for explanation in explanations]
+    files += [path.read_bytes() for path in sorted(old.glob("*.eblime"))]
+    return [parts(content) for content in files]
 
 
 def parts(content):
-    """The JSON tree and the bytes of each array."""
+    """The JSON tree and the bytes of each array, by name."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         tree = json.loads(archive.read("explanation.json"))
-        count = len(archive.namelist()) - 1
-        return tree, [archive.read(f"{k}.npy") for k in range(count)]
+        names = [name for name in archive.namelist() if name.endswith(".npy")]
+        return tree, {name.removesuffix(".npy"): archive.read(name) for name in names}
 
 
 def zipped(tree, arrays, method=zipfile.ZIP_DEFLATED):
@@ -85,8 +91,8 @@ def zipped(tree, arrays, method=zipfile.ZIP_DEFLATED):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", method) as archive:
         archive.writestr("explanation.json", json.dumps(tree))
-        for k, data in enumerate(arrays):
-            archive.writestr(f"{k}.npy", data)
+        for name, data in arrays.items():
+            archive.writestr(f"{name}.npy", data)
     return buffer.getvalue()
 
 
@@ -100,7 +106,7 @@ def npy(array):
 def mutated(rng):
     """The content of a file with one to three changes somewhere."""
     tree, arrays = samples()[rng.integers(len(samples()))]
-    tree, arrays = copy.deepcopy(tree), list(arrays)
+    tree, arrays = copy.deepcopy(tree), dict(arrays)
     if rng.random() < 0.05:
         content = bytearray(zipped(tree, arrays))
         content[rng.integers(len(content))] ^= int(rng.integers(1, 256))
@@ -109,8 +115,8 @@ def mutated(rng):
         if rng.random() < 0.6:
             _change_tree(rng, tree)
         else:
-            k = int(rng.integers(len(arrays)))
-            arrays[k] = _changed_array(rng, arrays[k])
+            name = list(arrays)[rng.integers(len(arrays))]
+            arrays[name] = _changed_array(rng, arrays[name])
     return zipped(tree, arrays)
 
 

@@ -52,19 +52,19 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "text": "eblime.domains.text:TEXT",
     },
     "plots": {
-        "convergence": "eblime.plot.curves:convergence",
-        "density": "eblime.plot.curves:densities",
         "intervals": "eblime.plot.bars:intervals",
+        "means": "eblime.plot.bars:means",
+        "density": "eblime.plot.curves:densities",
+        "ranks": "eblime.plot.curves:ranks",
         "lambda": "eblime.plot.curves:ridge",
+        "convergence": "eblime.plot.curves:convergence",
         "map": "eblime.plot.maps:importance_map",
         "mean_map": "eblime.plot.maps:mean_map",
-        "means": "eblime.plot.bars:means",
-        "ranks": "eblime.plot.curves:ranks",
-        "sign": "eblime.plot.maps:sign_map",
-        "text": "eblime.plot.text:highlighted",
-        "top_k": "eblime.plot.maps:top_k_map",
         "uncertainty": "eblime.plot.maps:uncertainty_map",
+        "top_k": "eblime.plot.maps:top_k_map",
+        "sign": "eblime.plot.maps:sign_map",
         "values": "eblime.plot.bars:valued",
+        "text": "eblime.plot.text:highlighted",
     },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
@@ -85,7 +85,8 @@ def find(kind: Kind, name: object) -> Any:
         if name in _installed(kind):
             return _installed(kind)[name].load()
     listed = ", ".join(repr(known) for known in names(kind))
-    raise ValueError(f"`{kind.removesuffix('s')}` must be one of {listed}; got {name!r}.")
+    setting = "kind" if kind == "plots" else kind.removesuffix("s")
+    raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 
 
 def register(kind: Kind, name: str, value: Any) -> None:

@@ -51,6 +51,7 @@ def question(masks, targets):
         rows=np.arange(len(masks)),
         targets=targets,
         labels=None,
+        ranked=True,
         opening=None,
     )
 

@@ -2,10 +2,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-from eblime.plot.kinds import KINDS
 from skimage import data
 
 import eblime
+from eblime import registry
 from eblime.plot.bars import compare
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -29,7 +29,7 @@ def others():
     return {"values": row, "text": text.explain("a good film, a good story and a happy end")}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", registry.names("plots"))
 def test_every_picture_draws_on_what_it_is_given(explanation, others, kind, tmp_path):
     """New axes without a window, or the user's; the explanation is not changed; it can be saved."""
     from matplotlib.figure import Figure
@@ -148,7 +148,7 @@ def test_means_and_their_uncertainty_side_by_side(explanation):
     assert len(figure.axes) == 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", registry.names("plots"))
 def test_every_title_names_the_class(explanation, others, kind):
     """Whatever the kind, the title says which output was explained."""
     named = dataclasses.replace(others.get(kind, explanation), label="red kite")

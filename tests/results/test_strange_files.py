@@ -1,7 +1,6 @@
 """Files from strangers: refused with a clear error, or usable in every way."""
 
 import copy
-import dataclasses
 import io
 import json
 import os
@@ -10,10 +9,10 @@ import zipfile
 
 import numpy as np
 import pytest
-from eblime.file_layouts import LAYOUTS, MOST_FEATURES
 from mutations import REFRESH, mutated, npy, samples, zipped
 
 import eblime
+from eblime._field_checks import MOST_FEATURES
 from eblime.results.storage import unpacked
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
@@ -22,10 +21,12 @@ SHARES = 4  # tests among which the mutations are divided, so that they run in p
 
 def loaded(content):
     """The explanation, or None where the file is refused with a message that names it."""
-    try:
-        return unpacked(content, "strange.eblime")
-    except ValueError as error:
-        message = str(error)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # changed answers give other importances
+        try:
+            return unpacked(content, "strange.eblime")
+        except ValueError as error:
+            message = str(error)
     assert "strange.eblime" in message
     assert len(message) < 2000
     return None
@@ -82,13 +83,7 @@ def test_a_mutated_file_can_be_drawn():
     assert drawn
 
 
-def test_every_field_has_a_check():
-    """A class whose fields change must change its layout too."""
-    for kind, layout in LAYOUTS.items():
-        assert [field.name for field in dataclasses.fields(kind)] == list(layout.fields)
-
-
-@pytest.mark.parametrize("which", range(5))
+@pytest.mark.parametrize("which", range(len(samples())))
 def test_the_samples_themselves_load(which):
     """What is mutated below is valid before it is."""
     use(unpacked(zipped(*samples()[which]), "sample"))
@@ -104,11 +99,9 @@ def test_a_schema_is_a_whole_number(schema):
 
 
 def changed(which=0, **fields):
-    """A sample whose explanation has other fields."""
+    """A sample with other fields."""
     tree, arrays = samples()[which]
-    tree = copy.deepcopy(tree)
-    tree["explanation"]["fields"] |= fields
-    return zipped(tree, arrays)
+    return zipped(copy.deepcopy(tree) | fields, arrays)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +117,10 @@ def changed(which=0, **fields):
         ({"provenance": {"mapping": [["seconds", "<b>"]]}}, "seconds"),
         ({"provenance": {"mapping": [["seed", float("nan")]]}}, "finite"),
         ({"provenance": {"mapping": [[7, 1]]}}, r"`Explanation.provenance`"),
-        ({"scores": {"array": 0}}, r"`Explanation.scores`"),
-        ({"masks": {"array": -1}}, "is not a whole"),
+        ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
+        ({"method": {"class": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
+        ({"method": {"class": "EBLIME", "settings": {"b": {"dataclass": "os"}}}}, "known class"),
+        ({"scene": {"domain": "smell", "fields": {}}}, "`domain` must be one of"),
     ],
 )
 def test_wrong_fields_are_refused_by_name(fields, words):
@@ -136,29 +131,29 @@ def test_wrong_fields_are_refused_by_name(fields, words):
 
 def test_the_parts_must_agree():
     """A scene of other features than the posterior's is refused."""
-    scene = samples()[3][0]["explanation"]["fields"]["scene"]
+    scene = samples()[3][0]["scene"]
 
     with pytest.raises(ValueError, match="one number of features"):
-        unpacked(changed(which=0, scene=scene | {"number": 99}), "file")
+        unpacked(changed(which=0, scene=scene), "file")
 
 
 def test_labels_of_superpixels_are_bounded():
     """One pixel with a huge label would name as many features."""
     tree, arrays = samples()[0]
-    place = tree["explanation"]["fields"]["scene"]["fields"]["labels"]["array"]
+    place = tree["scene"]["fields"]["labels"]["array"]
     labels = np.load(io.BytesIO(arrays[place]))
     for value in (MOST_FEATURES * 1000, -1, labels.max() + 2):
         bad = labels.copy()
         bad[0, 0] = value
         with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
-            unpacked(zipped(tree, [*arrays[:place], npy(bad), *arrays[place + 1 :]]), "file")
+            unpacked(zipped(tree, {**arrays, place: npy(bad)}), "file")
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_unread(tmp_path):
     """By the sizes that the archive states; `max_bytes` sets another limit."""
     tree, arrays = samples()[0]
     path = tmp_path / "bomb.eblime"
-    path.write_bytes(zipped(tree, [*arrays, npy(np.zeros(1 << 20))]))
+    path.write_bytes(zipped(tree, {**arrays, "more": npy(np.zeros(1 << 20))}))
     assert path.stat().st_size < 1 << 15
 
     with pytest.raises(ValueError, match=r"at most 1000000 bytes, but needs .*max_bytes="):
@@ -173,7 +168,7 @@ def test_an_array_is_as_large_as_it_says():
     header = npy(np.zeros(3)).replace(b"(3,), ", b"(3" + b"0" * 12 + b",), ")
 
     with pytest.raises(ValueError, match="has another size"):
-        unpacked(zipped(tree, [header, *arrays[1:]]), "file")
+        unpacked(zipped(tree, {**arrays, "array-0": header}), "file")
 
 
 def test_dense_compression_is_refused():

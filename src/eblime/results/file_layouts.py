@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from eblime._checks import check_masks, check_scores, check_weights
 from eblime._field_checks import (
     MOST_FEATURES,
+    NAMES,
     Layout,
     Rule,
+    check_object,
     flag,
     floats,
     instance,
@@ -17,10 +23,11 @@ from eblime._field_checks import (
     text,
     whole,
 )
+from eblime.answers import Answers
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["EXPLANATION"]
+__all__ = ["EXPLANATION", "POSTERIOR", "checked_answers"]
 
 _MOST_MASKS = (1 << 53) - 1
 
@@ -48,6 +55,14 @@ def _finite(explanation: Explanation) -> bool:
     return bool(np.isfinite(post.mean).all()) and post.r2 <= 1
 
 
+_ANSWERS = Layout(
+    fields={
+        "original": optional(number()),
+        "hidden": optional(number()),
+        "features": optional(NAMES),
+    }
+)
+
 EXPLANATION = Layout(
     fields={
         "posterior": instance(Posterior),
@@ -67,3 +82,25 @@ EXPLANATION = Layout(
         Rule(must="a number of seconds in its provenance", holds=_known_provenance),
     ],
 )
+
+POSTERIOR = Layout(
+    fields={
+        "estimand": text(),
+        "method": text(),
+        "n_masks": whole(1, _MOST_MASKS),
+        "r2": number(high=1.0, nan=True),
+        "ess": number(low=0.0),
+    },
+)
+
+
+def checked_answers(fields: Mapping[str, Any]) -> Answers:
+    """Answers from the fields of a file, checked like those of a user and made read-only."""
+    masks = check_masks(fields["masks"])
+    scores = check_scores(fields["scores"], len(masks), ndim=1)
+    weights = check_weights(fields["weights"], len(masks))
+    for array in (masks, scores, weights):
+        array.flags.writeable = False
+    made = Answers(**{**fields, "masks": masks, "scores": scores, "weights": weights})
+    check_object(made, _ANSWERS)
+    return made

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from eblime import registry
-from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME, PublishedGrid
 from eblime.methods.lime import LIME
 from eblime.results.codec import Arrays
 from eblime.results.explanation import Explanation
+from eblime.results.file_layouts import checked_answers
 
 __all__ = ["read_schema_1"]
 
@@ -33,13 +33,8 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     """The explanation of a file of schema 1."""
     found = _Plain(arrays).decode(tree["explanation"])
     fields = found["fields"]
-    answers = Answers(
-        masks=np.asarray(fields["masks"], dtype=np.float64),
-        scores=np.asarray(fields["scores"], dtype=np.float64),
-        weights=np.asarray(fields["weights"], dtype=np.float64),
-        original=fields["prediction"],
-        features=None,
-    )
+    known = {name: fields[name] for name in ("masks", "scores", "weights")}
+    answers = checked_answers(known | {"original": fields["prediction"]})
     domain = registry.find("domains", _DOMAINS[fields["scene"]["type"]])
     scene = domain.scene(**fields["scene"]["fields"])
     domain.check_scene(scene)
@@ -47,8 +42,8 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     posterior = method.fit(np.random.default_rng(0), answers)  # as it was when it was written
     law = fields["posterior"]["fields"]["law"]
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
-        known = _with_draws(posterior, law["fields"]["draws"]["fields"])
-        posterior = replace(known, r2=fields["posterior"]["fields"]["r2"])
+        drawn = _with_draws(posterior, law["fields"]["draws"]["fields"])
+        posterior = replace(drawn, r2=fields["posterior"]["fields"]["r2"])
     return Explanation(
         posterior=posterior,
         answers=answers,

@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import registry
-from eblime._checks import check_masks, check_scores, check_weights
 from eblime._field_checks import check_object
 from eblime._files import write_whole
 from eblime._text import printable
@@ -41,7 +40,7 @@ from eblime.results.codec import (
 )
 from eblime.results.explanation import Explanation
 from eblime.results.file_archive import check_members, parse_array, read_member, read_regular
-from eblime.results.file_layouts import EXPLANATION
+from eblime.results.file_layouts import EXPLANATION, POSTERIOR, checked_answers
 from eblime.results.legacy import read_schema_1
 
 __all__ = ["MAX_BYTES", "SCHEMA", "NewerSchemaError", "load", "packed", "save", "unpacked"]
@@ -120,7 +119,10 @@ def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> E
                 name.removesuffix(".npy"): parse_array(read_member(archive, name))
                 for name in members
             }
-        return read_schema_1(tree, arrays) if schema == 1 else _explanation(tree, arrays)
+        found = read_schema_1(tree, arrays) if schema == 1 else _explanation(tree, arrays)
+        check_object(found.posterior, POSTERIOR)
+        check_object(found, EXPLANATION)
+        return found
     except NewerSchemaError:
         raise
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
@@ -194,7 +196,7 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
     method = decode_method(tree["method"], arrays)
     draws = decode(tree["draws"], arrays)
     posterior = _posterior(method, answers, plain | {"exhaustive": tree["exhaustive"]}, draws)
-    made = Explanation(
+    return Explanation(
         posterior=posterior,
         answers=answers,
         method=StoredMethod(name=posterior.method) if method is None else method,
@@ -206,19 +208,11 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
         provenance=plain["provenance"],
         generator=plain["generator"],
     )
-    check_object(made, EXPLANATION)
-    return made
 
 
 def _answers(fields: Any, arrays: Arrays) -> Answers:
     """The answers of a file, checked like those of a user."""
-    found = {name: decode(value, arrays) for name, value in fields.items()}
-    masks = check_masks(found["masks"])
-    scores = check_scores(found["scores"], len(masks), ndim=1)
-    weights = check_weights(found["weights"], len(masks))
-    for array in (masks, scores, weights):
-        array.flags.writeable = False
-    return Answers(**(found | {"masks": masks, "scores": scores, "weights": weights}))
+    return checked_answers({name: decode(value, arrays) for name, value in fields.items()})
 
 
 def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posterior:
