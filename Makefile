@@ -3,13 +3,22 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check format bench studies results docs clean
+.PHONY: demo test test-lowest check format bench studies results docs clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+
+# The tests with the lowest version of every dependency that pyproject.toml allows. Those versions
+# have wheels for Python 3.10 to 3.11: set PYTHON=python3.11 where the default is newer.
+test-lowest:
+	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python .ci/lowest.py > .venv-lowest/constraints.txt
+	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap]'
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto
 
 check: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -40,7 +49,7 @@ docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build
+	rm -rf $(VENV) .venv-lowest docs/_build
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "eblime needs Python 3.10 or newer; set PYTHON=")'

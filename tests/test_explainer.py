@@ -151,12 +151,13 @@ def test_another_method_needs_no_model():
 
 
 def test_frame_and_text():
-    """One row a feature; the text names the five most important."""
+    """One row per feature; the text names the five most important."""
     pytest.importorskip("pandas")
     e = explain(labels=["for", "against"])
     frame = e.to_frame()
 
-    assert list(frame.columns) == ["feature", "mean", "sd", "low", "high", "prob_positive", "top_k"]
+    numbers = ["feature", "mean", "sd", "low", "high", "prob_positive", "top_k"]
+    assert list(frame.columns) == [*numbers, *e.details()]
     assert len(frame) == 12
     assert str(e).startswith("for: predicted 0.3")
     assert "superpixel 11" in str(e)

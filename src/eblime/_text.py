@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import csv
 import unicodedata
+from typing import Any
 
-__all__ = ["printable", "width"]
+__all__ = ["csv_text", "printable", "width"]
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
 
 _TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # override direction
 
@@ -18,6 +22,24 @@ def printable(text: object) -> str:
     True
     """
     return "".join(map(_shown, str(text)))
+
+
+def csv_text(table: Any) -> str:
+    """A pandas frame as CSV, in which strings that a spreadsheet takes for formulas begin with '.
+
+    Numbers are left as they are.
+    """
+    safe = table.copy()
+    for name in table.columns:
+        if table[name].dtype.kind not in "biufcmM":
+            safe[name] = [_quoted(value) for value in table[name]]
+    # strings in quotes: a line break in one does not begin a new cell
+    return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))
+
+
+def _quoted(value: Any) -> Any:
+    """A cell that is no formula."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def width(text: str) -> int:

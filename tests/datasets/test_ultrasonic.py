@@ -4,9 +4,10 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.datasets import ultrasonic
+from eblime.datasets.scan_network import ScanNetwork
 from eblime.datasets.ultrasonic import Block, endless_scans, sample_scans, scan, scans
 
 
@@ -72,7 +73,6 @@ def test_the_set_is_the_papers_in_number_and_reproducible():
 
 def test_the_network_that_ships_is_right_on_new_scans():
     """It was trained on others; of 40 fresh ones it misses hardly any."""
-    pytest.importorskip("onnxruntime")
     fresh = list(islice(endless_scans(seed=999), 40))
     model = ultrasonic.ultrasonic_network()
     found = model(np.array([made.image for made in fresh])).argmax(axis=1) == 1
@@ -86,3 +86,35 @@ def test_the_scans_that_ship():
 
     assert images.shape == defects.shape == (4, 128, 128)
     assert defects.any(axis=(1, 2)).tolist() == [True, True, True, False]
+
+
+def test_the_network_that_ships_equals_its_torch_twin():
+    """The same weights through torch's own layers give the same probabilities."""
+    torch = pytest.importorskip("torch")
+    from eblime.datasets.networks import scan_layers
+
+    model, twin = ultrasonic.ultrasonic_network(), scan_layers()
+    weights = [w for pair in zip(model.kernels, model.biases, strict=True) for w in pair]
+    with torch.no_grad():
+        for slot, values in zip(
+            twin.parameters(), [*weights, model.head, model.head_bias], strict=True
+        ):
+            slot.copy_(torch.from_numpy(values))
+        images, _ = sample_scans()
+        batch = torch.from_numpy(images[:, None].astype(np.float32) / 255)
+        expected = torch.softmax(twin(batch), dim=1).numpy()
+
+    assert_allclose(model(images), expected, atol=1e-6)
+    assert_allclose(model(np.tile(images, (9, 1, 1))), np.tile(expected, (9, 1)), atol=1e-6)
+    assert model(images[:0]).shape == (0, 2)
+    with pytest.raises(ValueError, match="grey images"):
+        model(images[..., None])
+
+
+def test_the_weights_are_written_and_read(tmp_path):
+    """What `save` writes, `load` reads."""
+    model = ultrasonic.ultrasonic_network()
+    model.save(tmp_path / "w.npz")
+    images, _ = sample_scans()
+
+    assert_array_equal(ScanNetwork.load(tmp_path / "w.npz")(images), model(images))

@@ -396,7 +396,10 @@ def test_networks_say_that_they_scale():
     torch = pytest.importorskip("torch")
 
     def graph(kind):
-        return SimpleNamespace(get_inputs=lambda: [SimpleNamespace(type=kind)])
+        output = SimpleNamespace(name="scores", type="tensor(float)")
+        return SimpleNamespace(
+            get_inputs=lambda: [SimpleNamespace(type=kind)], get_outputs=lambda: [output]
+        )
 
     assert eblime.TorchModel(torch.nn.Identity()).scales_uint8
     assert eblime.OnnxModel(session=graph("tensor(float)")).scales_uint8

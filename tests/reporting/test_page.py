@@ -196,7 +196,7 @@ def test_settings_are_told_in_words():
         (repr(ExponentialKernel(distance="cosine")), "cosine distance, width 0.25"),
         (repr(ExponentialKernel(theta=3.0)), "Euclidean distance, theta 3"),
         (repr(ExponentialKernel(distance="hamming", width=2.0)), "hidden features, width 2"),
-        (repr(uniform), "all masks count the same"),
+        (uniform, "all masks count the same"),
         ("<function mine at 0x7f>", "mine"),
         ("(" * 300, "((("),
         (None, "None"),

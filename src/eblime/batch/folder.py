@@ -9,22 +9,19 @@ whenever the part is read.
 from __future__ import annotations
 
 import json
-import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from importlib.metadata import version
 from typing import Any, TypeVar
 
-from eblime._version import __version__
+from eblime.batch.manifest import decoded, encoded
 from eblime.batch.place import Place, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
 
 __all__ = [
     "COLUMNS",
     "DETAILS",
-    "SCHEMA",
     "check_manifest",
     "done_parts",
     "forget_parts",
@@ -38,7 +35,6 @@ __all__ = [
     "write_part",
 ]
 
-SCHEMA = 2  # since 2 every part has a checksum
 Result = TypeVar("Result")
 _READERS = 8  # parts read at a time
 _ABOUT = b"eblime.explainer"
@@ -83,29 +79,21 @@ COLUMNS = (
 
 
 def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bool = False) -> None:
-    """Write what the run is about, or check that the folder is the folder of this run.
+    """Write the manifest, or check that the folder is that of a run with these settings.
 
-    A run of which no part is done yet may become another; `new_inputs` may be others, as many.
+    A run without finished parts may become another; with `new_inputs` the inputs may differ, if
+    there are as many.
     """
     wanted = json.loads(json.dumps(dict(settings)))
     remove_temporary(folder)
     begun = part_names(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
-        raise ValueError(f"{folder} has parts of a run and no manifest.json: take another.")
+        raise ValueError(f"{folder} has parts of a run and no manifest.json: use another folder.")
     known = read_manifest(folder)["settings"] if begun else {}
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
     if not begun or (new_inputs and known == wanted):
-        manifest = {
-            "schema": SCHEMA,
-            "settings": wanted,
-            "versions": {
-                "eblime": __version__,
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("numpy", "scipy", "pyarrow")},
-            },
-        }
-        (folder / "manifest.json").write((json.dumps(manifest, indent=1) + "\n").encode())
+        (folder / "manifest.json").write(encoded(wanted))
         return
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
@@ -133,24 +121,11 @@ def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:
 
 
 def read_manifest(folder: Place) -> dict[str, Any]:
-    """What a run is about."""
+    """The manifest of a run; a damaged one is refused."""
     place = folder / "manifest.json"
     if place.kind() != "file":
-        raise FileNotFoundError(f"{folder} is no run: it has no manifest.json.")
-    try:
-        found = json.loads(place.read())
-    except ValueError as error:
-        raise ValueError(f"{place} is damaged: {error}.") from error
-    if found.get("schema", 0) > SCHEMA:
-        raise ValueError(
-            f"{folder} has schema {found['schema']}; this eblime reads up to {SCHEMA}. Update it."
-        )
-    if found.get("schema", 0) < SCHEMA:
-        raise ValueError(
-            f"{folder} was made by an earlier eblime, whose parts have no checksums. Make the run "
-            "again, or read its part-*.parquet files with pandas."
-        )
-    return dict(found)
+        raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")
+    return decoded(place.read(), str(place))
 
 
 def read_part(folder: Place, name: str) -> tuple[Any, dict[str, str]]:

@@ -212,18 +212,33 @@ def _open_lock(path: Path) -> int:
         raise
 
 
-def _walked(folder: Path, above: str, recursive: bool) -> Iterator[tuple[str, int]]:
-    """Names and sizes of files, whatever bytes the names are made of."""
+def _walked(
+    folder: Path, above: str, recursive: bool, inside: frozenset[tuple[int, int]] = frozenset()
+) -> Iterator[tuple[str, int]]:
+    """Names and sizes of files, whatever bytes the names are made of.
+
+    Links are followed, but never into a folder that the link is `inside` of. Links that lead
+    nowhere are left out.
+    """
     if not folder.is_dir():
         return
+    here = folder.stat()
+    if (here.st_dev, here.st_ino) in inside:
+        return
+    inside |= {(here.st_dev, here.st_ino)}
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
                 continue
-            if entry.is_file():
-                yield above + entry.name, entry.stat().st_size
+            try:
+                file, size = entry.is_file(), entry.stat().st_size
+            except OSError:  # a link to nothing or to itself
+                continue
+            if file:
+                yield above + entry.name, size
             elif recursive and entry.is_dir():
-                yield from _walked(folder / entry.name, f"{above}{entry.name}/", recursive)
+                below = f"{above}{entry.name}/"
+                yield from _walked(folder / entry.name, below, recursive, inside)
 
 
 def arrow() -> tuple[Any, Any]:

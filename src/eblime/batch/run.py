@@ -11,6 +11,7 @@ import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress, telling
+from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
     done_parts,
@@ -164,7 +165,7 @@ def explain_many(
                     )
         log = folder / "failures.csv"
         if failed:
-            log.write(run.failures().to_csv(index=False).encode())
+            log.write(csv_text(run.failures()).encode())
         elif log.kind() == "file":  # of an earlier call
             log.remove()
     return run

@@ -97,7 +97,7 @@ def _known_chunks(folder: Place) -> list[str]:
     try:
         found = json.loads((folder / _INDEX).read())
         return [str(digest) for digest in found["chunks"]]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
         return []
 
 

@@ -40,7 +40,6 @@ __all__ = ["batch_app", "report"]
 batch_app = typer.Typer(
     invoke_without_command=True,
     no_args_is_help=True,
-    help="Explain many inputs into a folder that survives interruptions.",
     rich_markup_mode=None,
 )
 
@@ -92,6 +91,9 @@ def batch(
     trust_pickle: Trust = False,
 ) -> None:
     """Explain many inputs into a folder that survives interruptions.
+
+    Exit code 0: every input is explained; 3: some inputs failed, the others are explained; 2: an
+    error stopped the run; 130: interrupted.
 
     Example: eblime batch image photos/ --model net.onnx --out run/
 
@@ -152,6 +154,8 @@ def batch_image(
 ) -> None:
     """Explain the photos of a folder and of the folders in it, by superpixels.
 
+    Exit code 3: some inputs failed, the others are explained.
+
     Example: eblime batch image photos/ --model net.onnx --activation softmax --out run/
     """
     from eblime.cli.recipe import begin
@@ -205,6 +209,8 @@ def batch_tabular(
 ) -> None:
     """Explain every row of a .csv, .tsv or .parquet file, of .jsonl objects, or .parquet files.
 
+    Exit code 3: some inputs failed, the others are explained.
+
     Example: eblime batch tabular data.csv --model m.skops --background train.csv --out run/
     """
     from eblime.cli.recipe import begin
@@ -249,6 +255,8 @@ def batch_text(
     trust_pickle: Trust = False,
 ) -> None:
     """Explain .txt files of a folder, lines of a .jsonl file, or the column "text" of a table.
+
+    Exit code 3: some inputs failed, the others are explained.
 
     Example: eblime batch text reviews.jsonl --model mood:score --out run/
     """

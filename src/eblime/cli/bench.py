@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from eblime._files import write_whole
+from eblime._text import csv_text
 from eblime.cli.terminal import asking, say
 
 __all__ = ["bench_app"]
@@ -81,7 +83,7 @@ def bench_coverage(
         say(found.to_json(orient="records"))
         return
     say(_coverage_words(dataset, found, prob))
-    table.to_csv(folder / "rows.csv", index=False)
+    write_whole(folder / "rows.csv", csv_text(table).encode())
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
@@ -168,7 +170,7 @@ def bench_localisation(
             f"{100 * test['difference']:+.1f} % "
             f"({100 * test['low']:+.1f} to {100 * test['high']:+.1f})"
         )
-    table.to_csv(folder / "rows.csv", index=False)
+    write_whole(folder / "rows.csv", csv_text(table).encode())
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
@@ -198,7 +200,7 @@ def bench_lambda(
     for name, words in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
         low, middle, high = table[name].quantile([0.05, 0.5, 0.95])
         say(f"{words}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
-    table.to_csv(folder / "rows.csv", index=False)
+    write_whole(folder / "rows.csv", csv_text(table).encode())
 
 
 @bench_app.command("stability")
@@ -228,7 +230,7 @@ def bench_stability(
     means = table.groupby(["method", "n"], sort=False)[["overlap", "spread", "claimed"]].mean()
     say("overlap of the top 3 of two runs; spread of the means over runs; what the posterior said")
     say(means.round(4).to_string())
-    table.to_csv(folder / "rows.csv", index=False)
+    write_whole(folder / "rows.csv", csv_text(table).encode())
 
 
 @bench_app.command("figure-2")

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
+from eblime._files import write_whole
 from eblime.results.explanation import Explanation
 
 __all__ = ["free_names", "json_line", "make_folder", "target_names", "write_all"]
@@ -36,7 +37,7 @@ def write_all(
     paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
     k = min(top, explanation.scene.n_features)
     explanation.save(paths[0])
-    paths[1].write_text(explanation.to_json(prob, k) + "\n", encoding="utf8")
+    write_whole(paths[1].resolve(), f"{explanation.to_json(prob, k)}\n".encode())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a font without some sign draws a box instead
         poster(explanation, k).savefig(paths[2], dpi=100)

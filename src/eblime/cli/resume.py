@@ -20,6 +20,7 @@ from eblime.cli.terminal import say
 
 __all__ = ["resume_command", "resumed_recipe", "run_recipe"]
 
+_SOME_FAILED = 3  # exit code
 _DATA_ONLY = (".onnx", ".skops")  # models that run no code when they are loaded without trust
 _STORES = ("abfs", "abfss", "az", "gcs", "gs", "hdfs", "memory", "s3", "s3a")
 _OPTIONAL = (str, type(None))
@@ -136,8 +137,8 @@ def run_recipe(recipe: Recipe, folder: str, ways: dict[str, Any]) -> None:
         say(f"All errors: {run.place / 'failures.csv'}")
         say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
-    if failed == run.settings["count"]:
-        raise typer.Exit(1)
+    if failed:
+        raise typer.Exit(_SOME_FAILED)
 
 
 def resume_command(folder: str, recipe: Recipe, *options: str) -> str:

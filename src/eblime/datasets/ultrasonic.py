@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy import fft
 
 from eblime._types import FloatArray, IntArray
+from eblime.datasets.scan_network import ScanNetwork
 
 __all__ = [
     "LABELS",
@@ -98,12 +99,10 @@ def endless_scans(seed: int = 0) -> Iterator[Scan]:
         k += 1
 
 
-def ultrasonic_network() -> Any:
-    """The five-layer network that tells scans with a defect; it ships with the package."""
-    from eblime.models.onnx import OnnxModel
-
-    with resources.as_file(_asset("ultrasonic.onnx")) as path:
-        return OnnxModel.load(path)
+def ultrasonic_network() -> ScanNetwork:
+    """The five-layer network that recognises scans with a defect; it ships with the package."""
+    with resources.as_file(_asset("ultrasonic.npz")) as path:
+        return ScanNetwork.load(path)
 
 
 def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:

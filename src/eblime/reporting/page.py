@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
+from eblime._files import write_whole
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.reporting.numbers import LEVELS, MOST, page_numbers, reading_order
@@ -60,7 +61,7 @@ def report(
     sections = "".join(_section(entry, place, k) for place, entry in enumerate(listed))
     page = whole_page(heading, _controls(most), f"{_contents(listed)}{sections}", _footer())
     if path is not None:
-        Path(path).write_text(page, encoding="utf8")
+        write_whole(Path(path).resolve(), page.encode())
     return page
 
 

@@ -1,0 +1,84 @@
+"""A small convolutional network in plain NumPy: it runs wherever the library does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+from scipy import special
+
+__all__ = ["ScanNetwork"]
+
+_BLOCK = 16  # images at once: the windows of a layer stay in the processor's cache
+_LAYERS = 4
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ScanNetwork:
+    """Grey images to class probabilities: 3 x 3 convolutions, each with ReLU and 2 x 2 maxima.
+
+    The largest value of each channel goes to a linear layer and a softmax.
+    """
+
+    kernels: Sequence[Floats]  # (out, in, 3, 3) each
+    biases: Sequence[Floats]  # (out,) each
+    head: Floats  # (classes, channels)
+    head_bias: Floats  # (classes,)
+
+    @classmethod
+    def load(cls, path: Path) -> ScanNetwork:
+        """Read the weights that `save` wrote."""
+        with np.load(path, allow_pickle=False) as found:
+            return cls(
+                kernels=[found[f"kernel{k}"] for k in range(_LAYERS)],
+                biases=[found[f"bias{k}"] for k in range(_LAYERS)],
+                head=found["head"],
+                head_bias=found["head_bias"],
+            )
+
+    def save(self, path: Path) -> None:
+        """Write the weights as plain arrays."""
+        named: dict[str, Any] = {f"kernel{k}": kernel for k, kernel in enumerate(self.kernels)}
+        named |= {f"bias{k}": bias for k, bias in enumerate(self.biases)}
+        np.savez(path, head=self.head, head_bias=self.head_bias, **named)
+
+    def __call__(self, batch: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1]."""
+        if batch.ndim != 3:
+            raise ValueError(
+                f"`batch` must hold grey images, shape (n, H, W); got shape {batch.shape}."
+            )
+        scale = np.float32(255 if batch.dtype == np.uint8 else 1)
+        images = batch.astype(np.float32)[..., None] / scale
+        blocks = [self._logits(images[k : k + _BLOCK]) for k in range(0, len(images), _BLOCK)]
+        logits = np.concatenate([np.empty((0, len(self.head)), np.float32), *blocks])
+        return np.asarray(special.softmax(logits.astype(np.float64), axis=1))
+
+    def _logits(self, images: Floats) -> Floats:
+        """Outputs before the softmax, (n, classes), of images (n, H, W, 1)."""
+        for kernel, bias in zip(self.kernels, self.biases, strict=True):
+            images = _halved(np.maximum(_convolved(images, kernel) + bias, 0))
+        return np.asarray(images.max(axis=(1, 2)) @ self.head.T + self.head_bias)
+
+
+def _convolved(images: Floats, kernel: Floats) -> Floats:
+    """Correlate (n, H, W, in) with (out, in, 3, 3), zeros around the border: one matrix product."""
+    n, height, width, _ = images.shape
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = sliding_window_view(padded, (3, 3), axis=(1, 2))  # (n, H, W, in, 3, 3)
+    rows = windows.reshape(n * height * width, -1)
+    return np.asarray((rows @ kernel.reshape(len(kernel), -1).T).reshape(n, height, width, -1))
+
+
+def _halved(images: Floats) -> Floats:
+    """The largest value of each 2 x 2 square; an odd row or column at the end is left out."""
+    n, height, width, channels = images.shape
+    even = images[:, : height // 2 * 2, : width // 2 * 2]
+    return np.asarray(even.reshape(n, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4)))
