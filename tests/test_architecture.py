@@ -65,7 +65,7 @@ ALLOWED = {
         *("_checks", "_lazy", "_text", "_types", "methods", "protocols", "results"),
         *("matplotlib", "numpy", "scipy"),
     },
-    "reporting": {"_text", "_types", "_version", "plot", "results", "PIL", "numpy"},
+    "reporting": {"_files", "_text", "_types", "_version", "plot", "results", "PIL", "numpy"},
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version", "domains"),
@@ -79,11 +79,21 @@ ALLOWED = {
     },
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_threads", "_types", "_version"),
-        *("datasets", "designs", "explainers", "kernels", "methods"),
+        *("datasets", "designs", "explainers", "kernels", "methods", "registry"),
         *("matplotlib", "numpy", "pandas", "scipy"),
     },
     "cli": {
-        *("_checks", "_table", "_text", "_version", "batch", "datasets", "domains", "evaluation"),
+        *(
+            "_checks",
+            "_files",
+            "_table",
+            "_text",
+            "_version",
+            "batch",
+            "datasets",
+            "domains",
+            "evaluation",
+        ),
         *("explainers", "models", "plot", "reporting", "results"),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },

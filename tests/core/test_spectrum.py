@@ -4,6 +4,7 @@ import pytest
 from numpy.testing import assert_allclose
 from problems import problem
 
+from eblime.answers import Answers
 from eblime.core.evidence import Evidence
 from eblime.core.lambda_quadrature import half_line_lambda
 from eblime.core.mixture import Mixture
@@ -121,7 +122,7 @@ def test_unequal_weights_do_not_move_the_posterior(rng):
     """
     problems = [rounded(), *(unequal(rng) for _ in range(40))]
     for masks, scores, weights in problems:
-        post = EBLIME().fit(rng, masks, scores[:, None], weights)[0]
+        post = EBLIME().fit(rng, Answers(masks=masks, scores=scores, weights=weights))
         precise = precise_posterior(masks, scores, weights)
         low, high = precise.quantile(np.array([0.025, 0.975]))
 

@@ -98,7 +98,7 @@ def test_times_are_written_as_exactly_as_needed():
         explainer = eblime.TabularExplainer(
             lambda t: np.zeros(len(t)), pd.DataFrame({"x": times}), n_masks=20
         )
-        return explainer.scene({"x": times[place]}).features[0]
+        return explainer.subject({"x": times[place]}).scene.features[0]
 
     assert label(days, 0) == "x = 2020-01-01"
     assert label(days, 3) == "x = 2020-01-05"

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.engine.loop import Talk, converse
-from eblime.engine.query import ModelError, reply_to, rows_to_ask
+from eblime.engine.loop import Talk, converse, reply_from
+from eblime.engine.query import ModelError, Reply, reply_to, rows_to_ask
 from eblime.engine.settings import LoopSettings, Question
 from eblime.models.answers import as_scores
 from eblime.protocols import Subject
@@ -47,10 +47,13 @@ def explain_together(
     while waiting:
         for numbers in _groups(settings, waiting):
             questions = [waiting.pop(k) for k in numbers]
-            for k, question, scores in zip(
-                numbers, questions, _scores(settings, questions), strict=True
-            ):
-                following = _send(talks[k], question, scores)
+            if len(numbers) == 1:  # in batches of its own
+                replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
+            else:
+                scores = _scores(settings, questions)
+                replies = [reply_to(*pair) for pair in zip(questions, scores, strict=True)]
+            for k, reply in zip(numbers, replies, strict=True):
+                following = _send(talks[k], reply)
                 if isinstance(following, Question):
                     waiting[k] = following
                 else:
@@ -58,10 +61,10 @@ def explain_together(
     return [found[k] for k in range(len(subjects))]
 
 
-def _send(talk: Talk, question: Question, scores: FloatArray) -> Question | dict[int, Explanation]:
-    """Pass the scores on: the next question, or the explanations at the end."""
+def _send(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
+    """Pass a reply on: the next question, or the explanations at the end."""
     try:
-        return talk.send(reply_to(question, scores))
+        return talk.send(reply)
     except StopIteration as end:
         found: dict[int, Explanation] = end.value
         return found

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime import registry
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
@@ -67,7 +68,7 @@ def coverage(
     """
     check_choice("dataset", dataset, tuple(CASES))
     for name in methods:
-        as_method(name)
+        check_choice("methods", name, registry.names("methods"))
     for name in truths:
         check_choice("truths", name, TRUTHS)
     for name, value in (("seeds", seeds), *(("n", count) for count in n)):

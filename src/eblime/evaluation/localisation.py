@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.explainers.image import ImageExplainer
-from eblime.methods.regression import as_method
 
 __all__ = ["PARTS", "counts", "localisation", "mcnemar"]
 
@@ -63,7 +63,7 @@ def localisation(
     """
     check_choice("dataset", dataset, PARTS)
     for name in methods:
-        as_method(name)
+        check_choice("methods", name, registry.names("methods"))
     check_count("n", n)
     check_count("top", top)
     there = len(_faulty(dataset)[0])

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, item
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.methods.eblime import EBLIME
-from eblime.methods.regression import as_method, fit
+from eblime.methods.regression import fit
 
 __all__ = ["lambda_study", "stability"]
 
@@ -58,7 +59,7 @@ def stability(
     runs; `claimed`, the posterior's own standard deviation, which should be as large.
     """
     for name in methods:
-        as_method(name)
+        check_choice("methods", name, registry.names("methods"))
     check_count("runs", runs)
     settings = {
         "dataset": dataset,

@@ -125,14 +125,14 @@ class Explanation:
         except ImportError as error:
             raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
         post = self.posterior
-        columns = {"feature": list(self.features), "mean": post.mean}
-        if not post.has_spread:  # a point estimate has nothing to say about the rest
-            nothing = np.full(post.n_features, np.nan)
-            names = ("sd", "low", "high", "prob_positive", "top_k")
-            return pd.DataFrame(columns | dict.fromkeys(names, nothing) | self.details())
-        columns |= post.columns(prob)
-        columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
-        return pd.DataFrame(columns | self.details())
+        names = ("sd", "low", "high", "prob_positive", "top_k")
+        columns: dict[str, Any] = {"feature": list(self.features), "mean": post.mean}
+        columns |= dict.fromkeys(names, np.full(post.n_features, np.nan))  # of a point estimate
+        if post.has_spread:
+            columns |= post.columns(prob)
+            columns["top_k"] = post.top_k_probability(min(k, post.n_features))
+        columns |= self.details()
+        return pd.DataFrame({name: _encodable(values) for name, values in columns.items()})
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
@@ -198,3 +198,10 @@ class Explanation:
         cautions = registry.resolve("eblime.reporting.words:cautions")
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])
+
+
+def _encodable(values: Any) -> Any:
+    """Values of a column; characters that UTF-8 cannot hold become question marks."""
+    if isinstance(values, list):
+        return [v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values]
+    return values

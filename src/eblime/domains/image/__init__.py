@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eblime.domains.image.scene import IMAGE
+from eblime.domains.image.scene import IMAGE, ImageScene, read_image
 
-__all__ = ["IMAGE"]
+__all__ = ["IMAGE", "ImageScene", "read_image"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eblime.domains.tabular.scene import TABULAR
+from eblime.domains.tabular.scene import TABULAR, TableScene
 
-__all__ = ["TABULAR"]
+__all__ = ["TABULAR", "TableScene"]

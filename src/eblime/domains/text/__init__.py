@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eblime.domains.text.scene import TEXT
+from eblime.domains.text.scene import TEXT, TextScene, read_text
 
-__all__ = ["TEXT"]
+__all__ = ["TEXT", "TextScene", "read_text"]
