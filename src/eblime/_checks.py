@@ -1,6 +1,6 @@
-"""Checks of what crosses the public border: what must hold, what came, where.
+"""Checks of public arguments: each message says what must hold, what was passed, and where.
 
-Each check returns the cleaned value or raises; pure code behind the border never checks again.
+Each check returns the cleaned value or raises; code behind them does not check again.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = [
     "check_weights",
 ]
 
-_HUGE = 1e100  # squares and products of what is larger would overflow
+_HUGE = 1e100  # squares and products of larger numbers would overflow
 _TINY = 1e-100  # and those of what is smaller vanish
 
 
 def as_floats(name: str, values: ArrayLike) -> FloatArray:
-    """Return a float64 array, or say that the values are not real numbers."""
+    """Return a float64 array, or raise if the values are not real numbers."""
     try:
         array = np.asarray(values)
         if array.dtype.kind in "cSUmM" or np.ma.is_masked(values):
@@ -47,7 +47,7 @@ def check_masks(masks: ArrayLike) -> FloatArray:
     array = as_floats("masks", masks)
     if array.ndim != 2:
         raise ValueError(
-            "`masks` must be 2-D, one row a mask and one column a feature; "
+            "`masks` must be 2-D, one row per mask and one column per feature; "
             f"got shape {array.shape}."
         )
     if 0 in array.shape:
@@ -96,7 +96,7 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
     if not array.any():
         raise ValueError(
             f"`weights` must not all be zero; got {n_masks} zeros. "
-            "A wider kernel keeps some masks in sight."
+            "A wider kernel gives some masks weight."
         )
     _refuse_vanishing("weights", array)
     return array
@@ -139,7 +139,7 @@ def check_level(name: str, value: float) -> float:
 
 
 def check_choice(name: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a word that is not among those known, and list them."""
+    """Refuse a value that is not among the known ones, and list them."""
     if value not in known:
         words = ", ".join(repr(word) for word in known)
         raise ValueError(f"`{name}` must be one of {words}; got {value!r}.")
@@ -156,7 +156,7 @@ def _refuse_vanishing(name: str, array: FloatArray) -> None:
 
 
 def _refuse_non_finite(name: str, array: FloatArray) -> None:
-    """Refuse NaN, infinities and what would overflow, and say in which row the first one stands."""
+    """Refuse NaN, infinities and numbers that would overflow, naming the row of the first one."""
     if array.size == 0 or (array.min() >= -_HUGE and array.max() <= _HUGE):  # never so with a NaN
         return
     bad = np.argwhere(~(np.abs(array) <= _HUGE))

@@ -12,7 +12,7 @@ __all__ = ["write_whole"]
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file under another name in the same folder, sync it, and rename it.
 
-    What a crash leaves behind is called `.NAME.*.tmp`.
+    A crash may leave a file `.NAME.*.tmp` behind.
     """
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     temporary = Path(name)
@@ -29,7 +29,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _umask() -> int:
-    """The bits that new files must not have; asking for it means setting it for a moment."""
+    """The permission bits that new files must not have; reading it requires setting it briefly."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask

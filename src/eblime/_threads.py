@@ -1,4 +1,4 @@
-"""Threads of linear algebra: one is best for small problems that alternate with a model's own."""
+"""Limits on threads of linear algebra: one is best for small fits between model calls."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from typing import Any
 __all__ = ["available_cores", "few_threads", "limit_threads"]
 
 _SMALL = 2e8  # multiplications below which one thread is as fast
-
-
 _LOCK = threading.RLock()
-_INSIDE: dict[object, Any] = {}  # the limit that is set, for each of our threads that asked for it
+_INSIDE: dict[object, Any] = {}  # the limit, once per thread that is inside `few_threads`
 
 
 @contextmanager
 def few_threads(work: float) -> Iterator[None]:
-    """One thread of BLAS where the work is small.
+    """Limit BLAS to one thread for small problems.
 
-    After a call OpenBLAS's idle threads spin for a while, and take the cores from the next call of
-    a model that brings threads of its own: on two cores a booster answered half as fast. The limit
-    holds for the whole process: the first thread that asks sets it, the last that leaves lifts it.
+    OpenBLAS's idle threads spin for a while after a call and take cores from the model, which may
+    have threads of its own: on two cores a booster was half as fast. The limit holds for the whole
+    process: the first thread that enters sets it, the last that leaves lifts it.
     """
     if work > _SMALL:
         yield
@@ -40,14 +38,14 @@ def few_threads(work: float) -> Iterator[None]:
         yield
     finally:
         with _LOCK:
-            # absent in a child process that was forked in the meantime, which has no limit any more
+            # absent in a process that was forked in the meantime: it has no limit
             limit = _INSIDE.pop(token, None)
             if limit is not None and not _INSIDE:
                 limit.restore_original_limits()
 
 
 def _begin_child() -> None:
-    """In a forked child the other threads are gone: lift their limit, and take a free lock."""
+    """In a forked process the other threads are gone: lift their limit and use a new lock."""
     global _LOCK
     _LOCK = threading.RLock()
     limit = next(iter(_INSIDE.values()), None)
@@ -57,7 +55,7 @@ def _begin_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # nobody sets or lifts a limit while a process forks
+    # no limit is set or lifted while a process forks
     os.register_at_fork(
         before=lambda: _LOCK.acquire(),
         after_in_parent=lambda: _LOCK.release(),
@@ -73,10 +71,10 @@ def available_cores() -> int:
 
 
 def limit_threads(count: int = 1) -> None:
-    """So many threads of linear algebra, torch and onnxruntime here: processes share the cores.
+    """Limit the threads of linear algebra, torch and onnxruntime in this process.
 
-    What is loaded later reads the environment; what is loaded already is told, once NumPy's and
-    SciPy's libraries are there.
+    Libraries that are loaded later read the environment. Those that are loaded already are limited
+    directly, so NumPy's and SciPy's are imported first.
     """
     for name in ("OMP_NUM_THREADS", "EBLIME_THREADS"):
         os.environ[name] = str(count)

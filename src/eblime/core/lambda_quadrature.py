@@ -1,4 +1,4 @@
-"""The posterior of lambda on the whole half-line, by panels laid where its mass is.
+"""The posterior of lambda on the whole half-line, by panels where its mass is.
 
 The density of `x = log(lambda)` is analytic in the strip `|Im x| < pi` whatever the data are, so
 that eight Gauss-Legendre nodes on a panel across which it varies little leave errors near the
@@ -36,7 +36,7 @@ _FINE, _ = legendre.leggauss(16)
 _TO_FINE = _to_series(8) @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
 _FINE_TO_SERIES = _to_series(16)
 _DEPTH = 28.0  # panels whose density is exp(-28) of the highest, or less, are left out
-_REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): what lies further out weighs 1e-16
+_REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): beyond this the mass is 1e-16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class PanelLambda:
         return float(self.quantile(0.5))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles of lambda: the panel by bisection, the place in it by safeguarded Newton."""
+        """Quantiles of lambda: the panel by bisection, the position in it by safeguarded Newton."""
         target = check_prob("q", q)
         total, series = self._cumulated()
         aim = np.ravel(target) * total[-1]
@@ -129,13 +129,13 @@ class PanelLambda:
         return np.concatenate([[0.0], np.cumsum(mass)]), np.asarray(series, dtype=np.float64)
 
     def _log_lambda(self, panel: IntArray, place: FloatArray) -> FloatArray:
-        """Turn a place in [-1, 1] of a panel into x."""
+        """Turn a position in [-1, 1] of a panel into x."""
         left, right = self.left[panel], self.right[panel]
         return np.asarray((left + right) / 2 + place * (right - left) / 2)
 
 
 def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = False) -> PanelLambda:
-    """Posterior of lambda on (0, inf), by panels placed where its mass is.
+    """Posterior of lambda on (0, inf), by panels where its mass is.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = Fal
 def _panels(
     log_density: Callable[[FloatArray], FloatArray], low: float, high: float, tilt: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Lay panels: none where nothing weighs, narrow enough that the log density bends little.
+    """Choose panels: only where there is mass, and narrow enough that the log density bends little.
 
     The lower a panel lies below the top, the more the density may vary across it.
     """

@@ -1,4 +1,4 @@
-"""Rankings of the features, from draws: who is first, and how far the data can tell."""
+"""Rankings of the features, from draws: which are first, and how certain that is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Mixtures of Student t laws: the marginals of beta, exactly and for every feature at once.
 
 All components share one number of degrees of freedom, so that one table of the t distribution
-function serves every node and every feature: ten times faster than computing each value afresh.
+function serves every node and every feature: ten times faster than computing each value separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Designs: which masks to ask about, functions of (rng, n_masks, p) that return (N, p) 0s and 1s.
+"""Designs: which masks to ask about.
 
-Every design here asks about the input itself, the mask of ones.
+`masks` has functions of (rng, n_masks, p) that decide all masks at once; `rounds` has the designs
+that the loop uses, which may decide round by round.
 """

@@ -12,7 +12,7 @@ MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million m
 
 
 def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """Each feature shown or hidden by a fair coin; the input itself is the first row.
+    """Show or hide each feature by a fair coin; the input itself is the first row.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def paired(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """Coins and their complements, one after the other: all features shown equally often.
+    """Coin tosses and their complements in turn: all features are shown equally often.
 
     What is even in the complement, such as interactions of two features, cancels out of the
     importances, which halves their error for models that have many.
@@ -35,7 +35,7 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """All 2^p masks, whatever `n_masks` says: no sampling error is left. The input is the last.
+    """All 2^p masks, whatever `n_masks` is: no sampling error is left. The input is the last row.
 
     Row k shows feature j where bit j of k is set.
     """
@@ -48,7 +48,7 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """How many features are hidden is uniform on 1 .. p, and which ones too: lime's for text.
+    """Hide a number of features that is uniform on 1 .. p, chosen at random: lime's for texts.
 
     The input itself is the first row.
     """
@@ -61,7 +61,7 @@ def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def is_exhaustive(masks: FloatArray) -> bool:
-    """Whether the masks are all there are, each once."""
+    """Whether the masks are all 2^p masks, each once."""
     n, p = masks.shape
     if p > MOST_EXHAUSTIVE or n != 2**p or not np.isin(masks, (0, 1)).all():
         return False

@@ -1,4 +1,4 @@
-"""The loop that explains one input: ask, append, fit, stop. The only place that asks.
+"""The loop that explains one input: ask, append, fit, stop. No other code asks the model.
 
 `converse` is the loop itself. It yields `Question`s and receives the model's replies, so that a
 single input (`explain`), many inputs that share model calls, and a GPU pipeline all run the same

@@ -209,7 +209,7 @@ def _failed(rows: IntArray, error: Exception) -> ModelError:
 
 
 def _place(rows: IntArray) -> str:
-    """The masks of a batch, as people read them."""
+    """The masks of a batch, for a message."""
     if len(rows) == 0:
         return "the input itself"
     return f"mask {rows[0]}" if len(rows) == 1 else f"masks {rows[0]} to {rows[-1]}"

@@ -71,7 +71,7 @@ class State:
         grown = self.neighbourhood.extend(self.rng, wanted)
         weights = _weights(self.settings.kernel, grown.closeness[known:], warn=warn)
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
-            # each mask stands for as many as a sample would have of it
+            # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
         return replace(self, neighbourhood=grown, weights=weights)
 

@@ -147,8 +147,8 @@ class EBLIME:
         self, rng: np.random.Generator, spectrum: Spectrum, response: Response
     ) -> Posterior:
         """Posterior of one target."""
-        # Standardised scores have a spread of one at the average weight, and b is meant there:
-        # else the prior would take over where a narrow kernel makes all weights small.
+        # Standardised scores have a spread of one at the average weight, so b is scaled by that
+        # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
         weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
         evidence = evidence_of(spectrum, response, a=self.a, b=self.b * weight)
         lam: LambdaLaw

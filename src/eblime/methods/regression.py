@@ -1,4 +1,4 @@
-"""`fit`: the regression alone, for people who have their masks and scores already."""
+"""`fit`: the regression alone, for masks and scores that you already have."""
 
 from __future__ import annotations
 

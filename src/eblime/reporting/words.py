@@ -105,7 +105,7 @@ def _rarely_changed(explanation: Explanation) -> int:
 def settings(explanation: Explanation) -> list[tuple[str, str]]:
     """The settings as pairs of a heading and a sentence, in reading order."""
     post, made = explanation.posterior, explanation.provenance
-    lam = post.lam
+    lam = post.extras.get("lam")
     design = str(made.get("design", "unknown"))
     asked = "exhaustive" if explanation.exhaustive else design
     pairs = [
@@ -117,7 +117,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
             f"effective sample size {post.ess:.1f}",
         ),
         ("Method", f"{post.method}: {object_words(made.get('method', 'unknown'))}"),
-        ("Ridge parameter", _ridge(lam)),
+        *([("Ridge parameter", _ridge(lam))] if lam is not None else []),
         ("Seed", _seed(made)),
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
     ]

@@ -62,7 +62,7 @@ def decode(value: Any, arrays: Arrays, home: str | None = None) -> Any:
 
 
 def encode_method(method: Any, arrays: Arrays) -> dict[str, Any] | None:
-    """A method by its class and settings; None where it cannot be made again from them."""
+    """A method by its class and settings; None if it cannot be rebuilt from them."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known().values():
         return None
     found = dict(arrays)

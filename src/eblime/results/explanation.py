@@ -1,4 +1,4 @@
-"""The result of an explanation: posterior, scene and where it came from."""
+"""The result of an explanation: posterior, answers, scene and provenance."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["Explanation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:
-    """Why the model gave this score to this input, and how sure that is."""
+    """Why the model gave this score to this input, and how certain that is."""
 
     posterior: Posterior
     answers: Answers  # what was asked and answered
@@ -194,7 +194,7 @@ class Explanation:
         )
 
     def __str__(self) -> str:
-        """What was explained, the five most important features, and a word where one is due."""
+        """What was explained, the five most important features, and notes about the fit."""
         cautions = registry.resolve("eblime.reporting.words:cautions")
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])

@@ -11,6 +11,7 @@ import numpy as np
 
 from eblime._checks import check_level
 from eblime._types import FloatArray, RNGLike
+from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
@@ -52,10 +53,8 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
         "r2": _number(post.r2),
         "ess": _number(post.ess),
         "intercept": _number(post.intercept),
-        "lambda": {
-            "median": _number(post.lam.median),
-            "interval": [_number(value) for value in post.lam.quantile(tails)],
-        },
+        "estimand": post.estimand,
+        "lambda": _lambda(post, tails),
         "features": features,
         "provenance": dict(explanation.provenance),
     }
@@ -78,7 +77,8 @@ def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -
     except ImportError as error:
         raise ImportError("ArviZ is not installed: pip install 'eblime[arviz]'.") from error
     draws = explanation.posterior.draw(n_draws, rng)
-    posterior = {"beta": draws.beta[None], "sigma2": draws.sigma2[None], "lam": draws.lam[None]}
+    posterior = {"beta": draws.beta[None]}
+    posterior |= {name: values[None] for name, values in draws.extras.items()}
     observed = {"scores": explanation.scores}
     coords, dims = {"feature": list(explanation.features)}, {"beta": ["feature"]}
     if int(arviz.__version__.split(".")[0]) >= 1:
@@ -103,6 +103,15 @@ def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
         lower_bounds=low,
         upper_bounds=high,
     )
+
+
+def _lambda(post: Posterior, tails: list[float]) -> dict[str, Any] | None:
+    """Median and interval of the ridge parameter; None for a method that has none."""
+    law = post.extras.get("lam")
+    if law is None:
+        return None
+    interval = [_number(value) for value in law.quantile(tails)]
+    return {"median": _number(law.median), "interval": interval}
 
 
 def _number(value: float) -> float | None:

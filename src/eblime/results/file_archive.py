@@ -1,4 +1,4 @@
-"""Reading zip archives and NumPy arrays from files that nobody vouches for.
+"""Reading zip archives and NumPy arrays from untrusted files.
 
 Sizes are compared with the limit before anything is decompressed or allocated.
 """

@@ -60,7 +60,7 @@ class NewerSchemaError(ValueError):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StoredMethod:
-    """Stands for a method that this installation does not have."""
+    """A placeholder for a method that this installation does not have."""
 
     name: str
 
@@ -163,7 +163,7 @@ def _compact(answers: Answers) -> Answers:
 
 
 def _summary(post: Posterior) -> dict[str, Any]:
-    """What a refit is compared with, and what stands for it where the method is unknown."""
+    """The numbers that a refit is compared with, and that replace it if the method is unknown."""
     found: dict[str, Any] = {"name": post.method, "estimand": post.estimand, "mean": post.mean}
     found |= {"r2": post.r2, "ess": post.ess, "intercept": post.intercept}
     return found | ({"sd": post.sd} if post.has_spread else {})

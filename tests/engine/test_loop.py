@@ -1,0 +1,168 @@
+"""The loop: rounds, stop rules, shared calls, and methods with a law of their own."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+from eblime.batch.shared_calls import explain_together
+from eblime.designs.masks import bernoulli
+from eblime.engine.loop import converse
+from eblime.engine.query import reply_to, rows_to_ask
+from eblime.laws import normal_law
+from eblime.posterior import Posterior
+
+TEXT = "one two three four five six seven eight nine ten"
+
+
+def score(texts):
+    """A score of words, and of one pair of them."""
+    return [("two" in t) + 0.5 * ("seven" in t) - 0.3 * ("one" in t and "ten" in t) for t in texts]
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Three rounds of 40 masks, of which the later show what looked important more often."""
+
+    n_masks: int = 120
+
+    def next(self, rng, answers):
+        """Masks of the next round."""
+        if answers.n_masks >= self.n_masks:
+            return None
+        masks = bernoulli(rng, 40, answers.n_features)
+        if answers.n_masks:
+            gain = np.abs(np.corrcoef(answers.masks.T, answers.scores)[-1, :-1])
+            masks[:, np.argmax(np.nan_to_num(gain))] = 1
+        return masks
+
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Ordinary least squares with a normal law."""
+
+    name: str = "least squares"
+
+    def fit(self, rng, answers):
+        """The estimate and its usual covariance."""
+        design = np.column_stack([np.ones(answers.n_masks), answers.masks])
+        inverse = np.linalg.pinv(design.T @ design)
+        beta = inverse @ design.T @ answers.scores
+        left = answers.scores - design @ beta
+        cov = inverse * (left @ left) / max(1, answers.n_masks - len(beta))
+        law = normal_law(beta[1:], cov[1:, 1:])
+        return Posterior.from_law(law, answers, method=self.name)
+
+
+def test_a_design_asks_in_rounds():
+    """Later rounds see the answers of earlier ones, and nothing is asked twice."""
+    asked = []
+
+    def model(texts):
+        asked.extend(texts)
+        return score(texts)
+
+    e = eblime.TextExplainer(model, design=Rounds()).explain(TEXT)
+
+    assert len(e.masks) == 120
+    assert e.provenance["rounds"] == 3
+    assert e.provenance["model_calls"] == len(asked) <= 121
+    assert_allclose(e.scores, score(e.scene.inputs(e.masks)))
+    assert (e.masks[40:, e.posterior.mean.argmax()] == 1).mean() > 0.6
+
+
+def test_a_stop_rule_ends_the_questions():
+    """It is called after each round with posterior and answers; its reason is recorded."""
+    seen = []
+
+    def until(posterior, answers):
+        seen.append(answers.n_masks)
+        return "enough" if answers.n_masks >= 80 else None
+
+    e = eblime.TextExplainer(score, design=Rounds()).explain(TEXT, until=until)
+
+    assert seen == [40, 80]
+    assert len(e.masks) == 80
+    assert e.provenance["stopped"] == "enough"
+
+
+def test_rounds_share_model_calls():
+    """Inputs that ask in rounds share calls, with the numbers of explaining each alone."""
+    texts = [TEXT, TEXT[4:], "two seven nine four three one"]
+    calls = []
+
+    def model(batch):
+        calls.append(len(batch))
+        return score(batch)
+
+    explainer = eblime.TextExplainer(model, design=Rounds())
+    subjects = [explainer.subject(text) for text in texts]
+    rngs = [np.random.default_rng(k) for k in range(3)]
+    together = explain_together(explainer.loop, subjects, 1, rngs)
+
+    assert len(calls) == 3
+    for k, (text, found) in enumerate(zip(texts, together, strict=True)):
+        alone = explainer.explain(text, rng=np.random.default_rng(k))
+        assert_array_equal(found[0].posterior.mean, alone.posterior.mean)
+        assert_array_equal(found[0].masks, alone.masks)
+
+
+def test_the_loop_is_a_conversation():
+    """It yields questions and returns explanations, whoever answers them."""
+    explainer = eblime.TextExplainer(score, n_masks=30)
+    subject = explainer.subject(TEXT)
+    talk = converse(explainer.loop, subject, 1, 0)
+    question = next(talk)
+    scores = np.array(score(question.neighbourhood.inputs(rows_to_ask(question))))[:, None]
+
+    with pytest.raises(StopIteration) as end:
+        talk.send(reply_to(question, scores))
+    assert_array_equal(end.value.value[0].posterior.mean, explainer.explain(TEXT).posterior.mean)
+
+
+@pytest.mark.parametrize("explain", ["text", "table", "image"])
+def test_a_law_of_ones_own_goes_everywhere(explain, tmp_path):
+    """A method with a normal law is printed, exported, saved and drawn."""
+    rng = np.random.default_rng(0)
+    if explain == "text":
+        e = eblime.TextExplainer(score, method=LeastSquares()).explain(TEXT)
+    elif explain == "table":
+        rows = rng.normal(size=(80, 4))
+        e = eblime.TabularExplainer(
+            lambda r: r[:, 0] - r[:, 2], rows, n_masks=200, method=LeastSquares()
+        ).explain(rows[0])
+    else:
+        image = rng.integers(0, 256, (24, 24, 3), dtype=np.uint8)
+        grid = ("grid", {"rows": 3, "columns": 4})
+        model = lambda batch: batch[:, :12].mean(axis=(1, 2, 3))  # noqa: E731
+        e = eblime.ImageExplainer(
+            model, segmentation=grid, n_masks=200, method=LeastSquares()
+        ).explain(image)
+    post = e.posterior
+
+    assert "least squares" in str(e)
+    assert e.to_frame()["sd"].notna().all()
+    assert '"least squares"' in e.to_json()
+    assert "least squares" in e.to_html()
+    assert post.ranking().order.shape == (post.n_features,)
+    e.plot("intervals").figure.canvas.print_figure("/dev/null", format="png")
+    with pytest.raises(eblime.NoSpreadError, match="no ridge parameter"):
+        post.lam  # noqa: B018
+    loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+    assert_allclose(loaded.posterior.mean, post.mean, atol=0.1 * post.sd.max() + 1e-12)
+    assert loaded.posterior.method == "least squares"
+    with pytest.raises(ValueError, match="not installed"):
+        loaded.refit(loaded.method)
+
+
+def test_an_empty_design_is_refused():
+    """A design that asks about nothing gives a clear error."""
+
+    class Nothing:
+        def next(self, rng, answers):
+            return None
+
+    with pytest.raises(ValueError, match="at least one mask"):
+        eblime.TextExplainer(score, design=Nothing()).explain(TEXT)
