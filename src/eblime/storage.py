@@ -23,6 +23,7 @@ from eblime._files import write_whole
 from eblime.core.empirical import Empirical, PointMass
 from eblime.core.evidence import Evidence
 from eblime.core.lam import FixedLambda, GridLambda
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Draws, Mixture
 from eblime.core.panels import PanelLambda
 from eblime.core.posterior import Posterior
@@ -48,6 +49,7 @@ _CLASSES = {
         GridLambda,
         ImageScene,
         Intercept,
+        LocalMixture,
         Mixture,
         NoiseVariance,
         PanelLambda,

@@ -13,6 +13,7 @@ from eblime._checks import as_floats, check_choice, check_count, check_level, ch
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.core.empirical import NoSpreadError, PointMass
 from eblime.core.lam import LambdaLaw
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Draws, Mixture
 from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
 from eblime.core.scalar import Intercept, NoiseVariance
@@ -22,7 +23,7 @@ __all__ = ["Law", "Posterior"]
 
 
 class Law(Protocol):
-    """A law of beta: exact (`Mixture`), a set of draws (`Empirical`) or a point (`PointMass`)."""
+    """A law of beta: `Mixture`, `LocalMixture`, draws (`Empirical`) or a point (`PointMass`)."""
 
     @property
     def n_features(self) -> int: ...  # noqa: D102
@@ -137,7 +138,7 @@ class Posterior:
         """
         if not self.has_spread:
             return {}
-        law = self.law.marginals() if isinstance(self.law, Mixture) else None
+        law = self.law.marginals() if isinstance(self.law, (Mixture, LocalMixture)) else None
         tail = (1 - check_level("prob", prob)) / 2
         ends = np.array([tail, 1 - tail])
         if law is None:

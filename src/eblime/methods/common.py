@@ -8,12 +8,13 @@ from eblime._types import FloatArray
 from eblime.core.empirical import PointMass
 from eblime.core.evidence import Evidence
 from eblime.core.lam import LambdaLaw
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.posterior import Law, Posterior
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, effective_size
 
-__all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
+__all__ = ["bayesian_posterior", "evidence_of", "local_posterior", "point_posterior"]
 
 
 def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
@@ -41,6 +42,35 @@ def bayesian_posterior(
         intercept=0.0 if intercept is None else intercept.mean,
         intercept_law=intercept,
         noise=NoiseVariance(mixture=mixture),
+        r2=_surrogate_r2(spectrum, response, coefficients),
+        ess=effective_size(spectrum.root**2),
+        n_masks=len(spectrum.rows),
+        method=name,
+    )
+
+
+def local_posterior(
+    name: str, spectrum: Spectrum, response: Response, law: LocalMixture
+) -> Posterior:
+    """Assemble the posterior of a law with a scale for each feature.
+
+    The intercept has the spread that the fitted precisions give it, about the value at which the
+    posterior means of the importances put it.
+    """
+    coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
+    intercept = None
+    if spectrum.flat:
+        scales = np.exp(-law.fitted / 2)
+        moved = spectrum.centre @ (scales * law.base.mean - law.mean)
+        noise = 1 / float(spectrum.root @ spectrum.root)
+        direction, offset = -spectrum.centre * scales, response.mean + float(moved)
+        intercept = Intercept(law=law.base.along(direction, noise=noise, offset=offset))
+    return Posterior(
+        law=law,
+        lam=law.base.lam,
+        intercept=0.0 if intercept is None else intercept.mean,
+        intercept_law=intercept,
+        noise=NoiseVariance(mixture=law.base),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
         n_masks=len(spectrum.rows),
