@@ -6,7 +6,14 @@ from scipy import stats
 
 import eblime
 
-METHODS = ["eblime", "eblime-paper", "bayeslime", eblime.EBLIME.paper(draws=None)]
+METHODS = [
+    "eblime",
+    "eblime-paper",
+    "bayeslime",
+    eblime.EBLIME.paper(draws=None),
+    eblime.EBLIME(local=True),
+    eblime.EBLIME(local=False),
+]
 
 
 @pytest.mark.parametrize("method", METHODS)

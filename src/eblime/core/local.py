@@ -132,9 +132,9 @@ def fit_local(
 
     Notes
     -----
-    A round moves the log precisions half of the way to their posterior means. The other features'
-    precisions enter as numbers; all the way they would count as known, and the intervals would be
-    too narrow.
+    A round moves the log precisions half of the way to their posterior means, starting from the
+    common lambda. The other features' precisions enter as numbers: all the way they would count as
+    known, and the intervals would be too narrow.
     """
     fitted = np.zeros(len(spectrum.basis))
     base = ridge(spectrum, response)
@@ -155,5 +155,5 @@ def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:
         scale=(law.scale * scales).reshape(-1, p),
         df=base.evidence.df,
         unit=base.unit,
-        heavy=base.marginals().heavy,
+        heavy=base.heavy,
     )

@@ -71,13 +71,18 @@ class Mixture:
         df, p = self.evidence.df, self.n_features
         if not self.unit:
             return np.zeros((p, p))
-        heavy = self._diverges(self._left(self._rows, 1.0))
+        heavy = self.heavy
         if df <= 2 or heavy.all():
             return np.where(np.eye(p) > 0, np.inf, np.nan)
         cov = self._spread_matrix(df - 2)
         cov[heavy] = cov[:, heavy] = np.nan
         cov[heavy, heavy] = np.inf
         return cov * self.unit**2
+
+    @property
+    def heavy(self) -> BoolArray:
+        """Whether an importance has no variance because E(1 / lambda | Y) diverges, (p,)."""
+        return self._diverges(self._left(self._rows, 1.0))
 
     @property
     def correlation(self) -> FloatArray:

@@ -110,9 +110,7 @@ def release(base: Mixture, fitted: FloatArray) -> ScaleMixture:
     )
 
 
-def _conditionals(
-    base: Mixture, lambdas: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _conditionals(base: Mixture, lambdas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """`1 - lambda M_jj`, `M_jj` and `b_j` at every lambda, each (L, p).
 
     The first is summed by itself: where the data say little, the difference would keep no digits.
