@@ -23,6 +23,7 @@ from eblime.core.student import StudentMixture
 __all__ = ["LocalMixture", "fit_local"]
 
 _ROUNDS = 2
+_FEW, _NODES = 5, 10  # values of lambda in a round, and in the marginals
 _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in scales of a t law
 
 
@@ -139,7 +140,7 @@ def fit_local(
     fitted = np.zeros(len(spectrum.basis))
     base = ridge(spectrum, response)
     for _ in range(_ROUNDS):
-        fitted = np.clip((fitted + release(base, fitted).mean_log) / 2, -20.0, 20.0)
+        fitted = np.clip((fitted + release(base, fitted, n_lambdas=_FEW).mean_log) / 2, -20.0, 20.0)
         scaled = rescale(spectrum, np.exp(-fitted / 2))
         base = ridge(scaled, project(scaled, response))
     return LocalMixture(base=base, fitted=fitted, mean=_marginals(base, fitted).mean)
@@ -147,12 +148,13 @@ def fit_local(
 
 def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:
     """Marginals of beta with each feature's own precision integrated out."""
-    law = release(base, fitted).trimmed()
+    released = release(base, fitted, n_lambdas=_NODES).trimmed()
+    loc, scale = released.laws()
     scales, p = np.exp(-fitted / 2), len(fitted)
     return StudentMixture(
-        weights=law.weights.reshape(-1, p),
-        loc=(law.loc * scales).reshape(-1, p),
-        scale=(law.scale * scales).reshape(-1, p),
+        weights=released.weights.reshape(-1, p),
+        loc=(loc * scales).reshape(-1, p),
+        scale=(scale * scales).reshape(-1, p),
         df=base.evidence.df,
         unit=base.unit,
         heavy=base.heavy,

@@ -12,38 +12,48 @@ where `psi = phi_j / fitted phi_j`. So beta_j is a mixture of t laws over (lambd
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import BoolArray, FloatArray
 from eblime.core.gauss import gauss_rule
 from eblime.core.mixture import Mixture
 from eblime.core.priors import log_local_precision
 
-__all__ = ["ScaleMixture", "release"]
+__all__ = ["Released", "release"]
 
-_LAMBDAS = 10  # nodes kept of the law of lambda
-_STEPS = np.arange(-40.0, 41.0)  # log(psi); the integrands are analytic, so that a step of 1 does
+_STEPS = np.arange(-32.0, 25.0)  # log(psi); the integrands are analytic, so that a step of 1 does
 _LOW, _HIGH = 1e-8, 1e-5  # masses of a node below which the ends of the grid are cut off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScaleMixture:
-    """Every feature's t laws over L values of lambda and F of its own log precision."""
+class Released:
+    """Every feature's chances over L values of lambda and F of its own log precision."""
 
     logs: FloatArray  # (F, p) log(phi)
     weights: FloatArray  # (L, F, p), sums to one for each feature
-    loc: FloatArray  # (L, F, p) in units of the fitted scales
-    scale: FloatArray  # (L, F, p)
+    penalty: FloatArray  # (L, F, p) lambda psi
+    df: float
+    b: FloatArray  # (L, p) locations at the fitted precisions
+    spread: FloatArray  # (L, p) M_jj
+    reach: FloatArray  # (L, p) 1 - lambda M_jj
+    flat: FloatArray  # (L, p) b^2 / reach
+    free: FloatArray  # (L, p) Q(0)
 
     @property
     def mean_log(self) -> FloatArray:
         """E(log phi_j | Y), (p,)."""
         return np.asarray(np.sum(self.weights.sum(axis=0) * self.logs, axis=0))
 
-    def trimmed(self) -> ScaleMixture:
-        """The same law on the part of the grid that has mass, F as small as all features allow.
+    def laws(self) -> tuple[FloatArray, FloatArray]:
+        """Locations and scales of the t laws, each (L, F, p), in units of the fitted scales."""
+        f = self.reach[:, None] + self.penalty * self.spread[:, None]
+        q = self.free[:, None] + self.penalty * self.flat[:, None] / f
+        return self.b[:, None] / f, np.sqrt(q / self.df * self.spread[:, None] / f)
+
+    def trimmed(self) -> Released:
+        """The same on the part of the grid that has mass, F as small as all features allow.
 
         Mass beyond the right end, a spike at zero, is counted at the last node.
         """
@@ -52,23 +62,19 @@ class ScaleMixture:
         first = np.argmax(mass > _LOW, axis=0)
         last = n - 1 - np.argmax(mass[::-1] > _HIGH, axis=0)
         length = int(np.max(last - first)) + 1
-        first = np.minimum(first, n - length)
-        rows = first + np.arange(length)[:, None]
-        cut = [
-            np.take_along_axis(values, rows[None], axis=1)
-            for values in (self.weights, self.loc, self.scale)
-        ]
+        rows = np.minimum(first, n - length) + np.arange(length)[:, None]
+        weights = np.take_along_axis(self.weights, rows[None], axis=1)
         beyond = np.arange(n)[:, None] > rows[-1]
-        cut[0][:, -1] += np.sum(self.weights * beyond, axis=1)
-        return ScaleMixture(
+        weights[:, -1] += np.einsum("lfp,fp->lp", self.weights, beyond)
+        return replace(
+            self,
             logs=np.take_along_axis(self.logs, rows, axis=0),
-            weights=cut[0] / cut[0].sum(axis=(0, 1)),
-            loc=cut[1],
-            scale=cut[2],
+            weights=weights / weights.sum(axis=(0, 1)),
+            penalty=self.penalty[:, rows, 0],
         )
 
 
-def release(base: Mixture, fitted: FloatArray) -> ScaleMixture:
+def release(base: Mixture, fitted: FloatArray, *, n_lambdas: int) -> Released:
     """Release each feature's precision in turn, the others staying as fitted.
 
     Parameters
@@ -77,37 +83,49 @@ def release(base: Mixture, fitted: FloatArray) -> ScaleMixture:
         The law of `beta_j exp(fitted_j / 2)` with every precision at its fitted value.
     fitted
         Log precisions, shape (p,).
+    n_lambdas
+        How many values stand for the law of lambda.
 
     Notes
     -----
     A feature that the data do not reach keeps its precision: nothing can be learnt about it.
     """
-    x, chances = gauss_rule(np.log(base.lam.nodes), base.lam.weights, _LAMBDAS)
-    lambdas = np.exp(x)[:, None]
+    x, chances = gauss_rule(np.log(base.lam.nodes), base.lam.weights, n_lambdas)
+    lambdas, df = np.exp(x)[:, None], base.evidence.df
     reach, spread, b = _conditionals(base, lambdas)
     q = base.evidence.q(lambdas[:, 0])[:, None]
     known = reach > 1e-12
     flat = np.where(known, b**2 / np.where(known, reach, 1.0), 0.0)
-    free = np.maximum(q - lambdas * flat, min(base.evidence.floor, float(q.min())))  # Q(0)
+    free = np.maximum(q - lambdas * flat, np.minimum(base.evidence.floor, q))  # Q(0)
     penalty = lambdas[:, None] * np.exp(_STEPS)[:, None]  # (L, F, 1)
     f = reach[:, None] + penalty * spread[:, None]
-    q_psi = free[:, None] + penalty * flat[:, None] / f
-    logs = fitted + _STEPS[:, None]
-    log_weights = (
-        np.log(np.maximum(chances, 1e-300))[:, None, None]
-        + (0.5 * _STEPS[:, None] + log_local_precision(logs))
-        - 0.5 * np.log(f)
-        - 0.5 * base.evidence.df * np.log(q_psi / q[:, None])
+    log_weights = np.log(free[:, None] + penalty * flat[:, None] / f)
+    log_weights *= -0.5 * df
+    log_weights -= 0.5 * np.log(f)
+    log_weights += (np.log(np.maximum(chances, 1e-300)) + 0.5 * df * np.log(q[:, 0]))[:, None, None]
+    return Released(
+        logs=fitted + _STEPS[:, None],
+        weights=_normalised(log_weights, fitted, known),
+        penalty=penalty,
+        df=df,
+        b=b,
+        spread=spread,
+        reach=reach,
+        flat=flat,
+        free=free,
     )
-    stay = ~known.any(axis=0) & (_STEPS[:, None] != 0)
-    log_weights = np.where(stay, -np.inf, log_weights)
-    weights = np.exp(log_weights - log_weights.max(axis=(0, 1)))
-    return ScaleMixture(
-        logs=logs,
-        weights=weights / weights.sum(axis=(0, 1)),
-        loc=b[:, None] / f,
-        scale=np.sqrt(q_psi / base.evidence.df * spread[:, None] / f),
-    )
+
+
+def _normalised(log_weights: FloatArray, fitted: FloatArray, known: BoolArray) -> FloatArray:
+    """Weights of the nodes, (L, F, p), from the evidence without the prior of psi; in place."""
+    log_weights += 0.5 * _STEPS[:, None] + log_local_precision(fitted + _STEPS[:, None])
+    unknown = ~known.any(axis=0)
+    if unknown.any():
+        log_weights[:, (_STEPS != 0)[:, None] & unknown] = -np.inf
+    log_weights -= log_weights.max(axis=(0, 1))
+    weights = np.exp(log_weights, out=log_weights)
+    weights /= weights.sum(axis=(0, 1))
+    return weights
 
 
 def _conditionals(base: Mixture, lambdas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
