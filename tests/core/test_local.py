@@ -77,10 +77,7 @@ def test_released_laws_equal_the_literal_forms(rng, n, p):
 
 
 def test_marginals_equal_a_literal_double_integral(rng):
-    """The distribution function of each importance, by brute force over (lambda, phi_j).
-
-    Ten values of lambda stand for its law: .001 is what that costs where it is wide, as here.
-    """
+    """The distribution function of each importance, by brute force over (lambda, phi_j)."""
     data = problem(rng, 14, 2)
     post = eblime.fit(*data, method=METHOD)
     at = post.quantile([0.025, 0.3, 0.975])
@@ -98,7 +95,7 @@ def test_marginals_equal_a_literal_double_integral(rng):
                 chances.append(stats.t.cdf((at[:, j] - loc[j]) / np.sqrt(cov[j, j]), df))
         weights = np.exp(np.array(logs) - np.max(logs))
 
-        assert_allclose(weights @ chances / weights.sum(), [0.025, 0.3, 0.975], atol=1e-3)
+        assert_allclose(weights @ chances / weights.sum(), [0.025, 0.3, 0.975], atol=2e-4)
 
 
 def exact_pair(data):

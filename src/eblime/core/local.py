@@ -23,7 +23,8 @@ from eblime.core.student import StudentMixture
 __all__ = ["LocalMixture", "fit_local"]
 
 _ROUNDS = 2
-_FEW, _NODES = 5, 10  # values of lambda in a round, and in the marginals
+_FEW = 5  # values of lambda in a round
+_LEAST, _MOST, _WORK = 10, 40, 400  # values in the marginals: about 400 over p
 _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in scales of a t law
 
 
@@ -148,9 +149,10 @@ def fit_local(
 
 def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:
     """Marginals of beta with each feature's own precision integrated out."""
-    released = release(base, fitted, n_lambdas=_NODES).trimmed()
-    loc, scale = released.laws()
     scales, p = np.exp(-fitted / 2), len(fitted)
+    n_lambdas = min(max(_WORK // p, _LEAST), _MOST)  # few features leave the law of lambda wide
+    released = release(base, fitted, n_lambdas=n_lambdas).trimmed()
+    loc, scale = released.laws()
     return StudentMixture(
         weights=released.weights.reshape(-1, p),
         loc=(loc * scales).reshape(-1, p),

@@ -156,7 +156,10 @@ class Posterior:
         return self.draw(n, rng).beta
 
     def draw(self, n: int, rng: RNGLike = None) -> Draws:
-        """Draw (beta, sigma^2, lambda) jointly and i.i.d.: Algorithm 1."""
+        """Draw (beta, sigma^2, lambda) jointly and i.i.d.: Algorithm 1.
+
+        With local scales beta is drawn independently of the other two.
+        """
         check_count("n", n)
         return self.law.draw(np.random.default_rng(rng), n)
 
