@@ -75,7 +75,8 @@ def decompose(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Spectrum
         lever = root.copy()
         lever[heaviest] = 0.0
         offset, weighted = _reflect(masks, root, heaviest)
-        centre, weighted = masks[heaviest] + offset, weighted * lever[:, None]
+        centre = masks[heaviest] + offset
+        weighted *= lever[:, None]
     else:
         lever, centre, weighted = root, np.zeros(masks.shape[1]), masks * root[:, None]
     basis, d = _right_vectors(weighted, len(root) - flat)
@@ -163,7 +164,8 @@ def _reflect(values: FloatArray, root: FloatArray, heaviest: int) -> tuple[Float
     weights = root**2
     shifted = values - values[heaviest]
     offset = (weights / weights.sum()) @ shifted
-    return offset, shifted - offset / (1 + root[heaviest] / np.linalg.norm(root))
+    shifted -= offset / (1 + root[heaviest] / np.linalg.norm(root))
+    return offset, shifted
 
 
 def _projection(spectrum: Spectrum, y: FloatArray) -> tuple[FloatArray, float]:
