@@ -73,7 +73,7 @@ class Domain:
     scene
         The class of its scenes, a dataclass; files store its fields.
     read
-        (input, **settings) -> scene, for `eblime.Explainer`; None where an explainer of its own
+        `(input, **settings) -> scene`, for `eblime.Explainer`; None where an explainer of its own
         reads the inputs.
     explainer
         The explainer of its own; None is `eblime.Explainer`.
