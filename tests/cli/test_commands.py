@@ -17,7 +17,7 @@ import eblime
 from eblime.cli.app import main
 from eblime.cli.files import free_names
 from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.photos import parse_hide, parse_segmentation
+from eblime.cli.image import parse_hide, parse_segmentation
 from eblime.cli.terminal import open_page, print_explanation
 from eblime.domains.image.photo import read_photo
 

@@ -125,15 +125,18 @@ def in_options(message: str, words: Sequence[str] = ()) -> str:
         The command line, which says whose options to name.
     """
     names = dict(_SETTINGS)
-    if (
-        len(words) > 1
-        and words[0] in ("explain", "batch")
-        and words[1] in registry.names("domains")
-    ):
-        _, command = command_of(words[1])
-        for option in command.options if command is not None else ():
-            names[option.setting or option.name] = option.flag
+    if len(words) > 1 and words[0] in ("explain", "batch"):
+        names |= {option.setting or option.name: option.flag for option in _options_of(words[1])}
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), message)
+
+
+def _options_of(name: str) -> Sequence[Option]:
+    """A domain's own options; none if there is no such domain or if it cannot be loaded."""
+    try:
+        command = command_of(name)[1]
+    except Exception:
+        return ()
+    return command.options if command is not None else ()
 
 
 def _own_parameter(option: Option) -> Parameter:
