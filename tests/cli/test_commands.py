@@ -16,8 +16,8 @@ from test_storage import explained
 import eblime
 from eblime.cli.app import main
 from eblime.cli.files import free_names
-from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.image import parse_hide, parse_segmentation
+from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.terminal import open_page, print_explanation
 from eblime.domains.image.photo import read_photo
 
@@ -413,7 +413,7 @@ def test_a_row_of_a_table_from_files(folder, capsys):
         (("--row", "999"), "--row must be from 0 to 177"),
         (("--drop", "nothing"), "--drop must name columns"),
         (("--drop", "alcohol"), "missing: 'alcohol'"),
-        (("--group", "x"), "--group must be such as"),
+        (("--group", "x"), "--group must be like"),
     ):
         code, _, err = run(capsys, *words, *bad)
         assert code == 2

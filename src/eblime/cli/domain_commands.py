@@ -141,9 +141,13 @@ def _options_of(name: str) -> Sequence[Option]:
 
 def _own_parameter(option: Option) -> Parameter:
     """A domain's own option as a parameter of the command's function."""
-    bounds = {"min": option.minimum, "max": option.maximum} if option.type in (int, float) else {}
+    is_number = option.type in (int, float)
     info = typer.Option(
-        option.flag, help=option.help, autocompletion=_completion(option.choices), **bounds
+        option.flag,
+        help=option.help,
+        min=option.minimum if is_number else None,
+        max=option.maximum if is_number else None,
+        autocompletion=_completion(option.choices),
     )
     kind: Any = list[option.type] if option.many else option.type  # type: ignore[name-defined]
     if option.default is None:
