@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, progress, a browser where there is one."""
+"""Output on the terminal: messages, tables, progress bars, and pages in a browser."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ __all__ = ["asking", "open_page", "print_explanation", "say"]
 _BAR = 28
 
 
-def say(words: str, *, error: bool = False) -> None:
-    """One line of plain words: no markup, no colour codes of anybody else's."""
+def say(text: str, *, error: bool = False) -> None:
+    """Print plain text: markup and control characters in it have no effect."""
     stream = sys.stderr if error else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf8"
-    shown = "\n".join(printable(line) for line in words.split("\n"))
+    shown = "\n".join(printable(line) for line in text.split("\n"))
     print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
-    """A coloured table with bars on a terminal, the plain table in a pipe."""
+    """Print a coloured table with bars on a terminal, and the plain table in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
     head = f"{printable(explanation.label)}: predicted {explanation.prediction:.4g}"
     if not console.is_terminal:
@@ -48,7 +48,7 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
 
 
 def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Table:
-    """The first features with a bar for each interval, where the terminal has room for it."""
+    """The top features, with a bar for each interval if the terminal is wide enough."""
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
     certain = post.has_spread
@@ -65,27 +65,27 @@ def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Tab
         table.add_column(name, justify="right", no_wrap=True)
     digits = decimals([mean, ends.ravel()])
     chance = post.prob_positive()[order] if certain else None
-    for place, j in enumerate(order):
-        low, high = ends[place]
+    for k, j in enumerate(order):
+        low, high = ends[k]
         colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
         cells = [
             Text(printable(explanation.features[j])),
             *(
-                [Text(_bar((low, mean[place], high), start, end, room), style=colour)]
+                [Text(_bar((low, mean[k], high), start, end, room), style=colour)]
                 if room >= 8
                 else []
             ),
-            Text(written(mean[place], digits), style="bold"),
+            Text(written(mean[k], digits), style="bold"),
         ]
         if chance is not None:
             cells += [Text(written(end_, digits)) for end_ in (low, high)]
-            cells.append(Text(f"{chance[place]:.3f}"))
+            cells.append(Text(f"{chance[k]:.3f}"))
         table.add_row(*cells)
     return table
 
 
 def _bar(marks: tuple[float, float, float], start: float, end: float, room: int) -> str:
-    """An interval with its mean, in characters; zero is a thin line."""
+    """An interval with its mean, drawn in characters; zero is a thin line."""
     span = (end - start) or 1.0
     low, mean, high = (round((room - 1) * (mark - start) / span) for mark in marks)
     zero = round((room - 1) * (0 - start) / span)
@@ -98,7 +98,7 @@ def _bar(marks: tuple[float, float, float], start: float, end: float, room: int)
 
 @contextmanager
 def asking(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, silence in a pipe; the function is told (done, total)."""
+    """A progress bar on a terminal, nothing in a pipe; call the function with (done, total)."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done, total: None
@@ -114,7 +114,7 @@ def asking(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def open_page(path: Path) -> bool:
-    """Show a page in a graphical browser, where there is one and a screen; never waits for it."""
+    """Open a page in a graphical browser; returns False if there is none. Does not wait for it."""
     screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
@@ -124,6 +124,6 @@ def open_page(path: Path) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    if type(browser) is webbrowser.GenericBrowser:  # a text browser, which takes the terminal
+    if type(browser) is webbrowser.GenericBrowser:  # a text browser would take over the terminal
         return False
     return bool(browser.open(path.resolve().as_uri()))
