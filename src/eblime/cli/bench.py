@@ -11,7 +11,7 @@ import typer
 
 from eblime._files import write_whole
 from eblime._text import csv_text
-from eblime.cli.terminal import asking, say
+from eblime.cli.terminal import progress_bar, say
 
 __all__ = ["bench_app"]
 
@@ -76,7 +76,7 @@ def bench_coverage(
         "seed": seed,
     }
     folder = out or _folder("coverage", {"dataset": dataset, **settings})
-    with asking(f"coverage, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
         table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = summary(table)
     if as_json:
@@ -138,30 +138,18 @@ def bench_localisation(
 
     Example: eblime bench localisation --dataset ultrasonic
     """
-    from eblime._table import align
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
     folder = out or _folder("localisation", {"dataset": dataset, **settings})
-    with asking(f"localisation, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
         table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = counts(table)
     if as_json:
         say(found.to_json(orient="records"))
         return
-    rows = [
-        [
-            row.method,
-            f"{row.found}/{row.of}",
-            f"{row.share:.3f}",
-            f"{row.low:.3f}",
-            f"{row.high:.3f}",
-        ]
-        for row in found.itertuples()
-    ]
-    head = ["method", "found", "share", "95% low", "high"]
     say(f"{dataset}: defects with at least half of their area under the top {top} superpixels")
-    say("\n".join(align(head, [list(column) for column in zip(*rows, strict=True)])))
+    say(_shares_table(found))
     for first, second in (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime")):
         test = mcnemar(table, first, second)
         say(
@@ -172,6 +160,18 @@ def bench_localisation(
         )
     write_whole(folder / "rows.csv", csv_text(table).encode())
     say(f"Every row is in {folder / 'rows.csv'}.")
+
+
+def _shares_table(found: Any) -> str:
+    """The share of defects that each method found, with intervals."""
+    from eblime._table import align
+
+    head = ["method", "found", "share", "95% low", "high"]
+    rows = [
+        [row.method, f"{row.found}/{row.of}", *(f"{x:.3f}" for x in (row.share, row.low, row.high))]
+        for row in found.itertuples()
+    ]
+    return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
 
 
 @bench_app.command("lambda")
@@ -192,7 +192,7 @@ def bench_lambda(
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
     folder = out or _folder("lambda", {"dataset": dataset, **settings})
-    with asking(f"lambda, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
         table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
@@ -222,7 +222,7 @@ def bench_stability(
 
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
     folder = out or _folder("stability", {"dataset": dataset, **settings})
-    with asking(f"stability, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
         table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
@@ -247,7 +247,7 @@ def bench_figure_2(
     model = efficientnet_lite0()
     explanations = []
     for photo in photos:
-        with asking(photo.name, quiet=False) as progress:
+        with progress_bar(photo.name, quiet=False) as progress:
             explainer = ImageExplainer(
                 model, n_masks=n, labels={photo.target: photo.label}, progress=progress
             )

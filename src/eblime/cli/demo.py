@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from eblime.cli.files import make_folder, write_all
-from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.results.explanation import Explanation
 
 __all__ = ["demo"]
@@ -53,7 +53,7 @@ def _scan() -> tuple[Explanation, str, str]:
     from eblime.explainers.image import ImageExplainer
 
     images, defects = sample_scans()
-    with asking("asking the network", quiet=False) as progress:
+    with progress_bar("asking the network", quiet=False) as progress:
         explainer = ImageExplainer(
             ultrasonic_network(),
             segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
@@ -75,7 +75,7 @@ def _photo() -> tuple[Explanation, str, str]:
     from eblime.explainers.image import ImageExplainer
 
     model = efficientnet_lite0()
-    with asking("asking EfficientNet-Lite0", quiet=False) as progress:
+    with progress_bar("asking EfficientNet-Lite0", quiet=False) as progress:
         explainer = ImageExplainer(model, n_masks=400, labels={967: "espresso"}, progress=progress)
         explanation = explainer.explain(coffee())
     print_explanation(explanation, prob=0.95, top=5)

@@ -101,9 +101,16 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
     except KeyboardInterrupt:
         say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
         raise typer.Exit(130) from None
+    _summarise(run, folder, recipe)
+
+
+def _summarise(run: Any, folder: str, recipe: Recipe) -> None:
+    """Print how a run ended; failed inputs give their own exit code."""
     failures = run.failures()
     failed = len(failures)
-    say(f"{settings['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
+    say(
+        f"{recipe.settings['inputs']}: {run.settings['count'] - failed} explained, {failed} failed."
+    )
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
         say(f"All errors: {Place.of(folder) / 'failures.csv'}")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from eblime.cli.domain_commands import in_options
 from eblime.cli.files import json_line, target_names, unique, write_all
-from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
 
@@ -55,7 +55,7 @@ def run_all(
     for item, stem in zip(items, _stems(items, out), strict=True):
         try:
             aside = redirect_stdout(sys.stderr) if showing.json else nullcontext()
-            with aside, asking(item.title, quiet=showing.json) as progress:
+            with aside, progress_bar(item.title, quiet=showing.json) as progress:
                 explanations = explain(item, progress)
         except Exception as error:
             if len(items) == 1:

@@ -20,9 +20,11 @@ from eblime._text import printable, width
 from eblime.reporting.words import cautions, fit_sentence
 from eblime.results.explanation import Explanation
 
-__all__ = ["asking", "open_page", "print_explanation", "say"]
+__all__ = ["open_page", "print_explanation", "progress_bar", "say"]
 
-_BAR = 28
+_BAR = 28  # characters of a bar where there is room
+_SHORTEST_BAR = 8
+_LONGEST = 44  # characters of a feature's name
 
 
 def say(text: str, *, error: bool = False) -> None:
@@ -51,41 +53,42 @@ def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Tab
     """The top features, with a bar for each interval if the terminal is wide enough."""
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
-    certain = post.has_spread
     mean = post.mean[order]
-    ends = post.interval(prob)[order] if certain else np.stack([mean, mean], axis=1)
-    start, end = min(0.0, ends.min()), max(0.0, ends.max())
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("feature", max_width=44, overflow="ellipsis", no_wrap=True)
-    longest = min(44, max(width(printable(explanation.features[j])) for j in order))
-    room = min(_BAR, columns - longest - (52 if certain else 16))
-    if room >= 8:
-        table.add_column("", no_wrap=True)
-    for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if certain else ())):
-        table.add_column(name, justify="right", no_wrap=True)
+    ends = post.interval(prob)[order] if post.has_spread else np.stack([mean, mean], axis=1)
+    names = [printable(explanation.features[j]) for j in order]
+    longest = min(_LONGEST, max(map(width, names)))
+    room = min(_BAR, columns - longest - (52 if post.has_spread else 16))
+    table = _empty_table(prob, bars=room >= _SHORTEST_BAR, intervals=post.has_spread)
+    limits = min(0.0, ends.min()), max(0.0, ends.max())
     digits = decimals([mean, ends.ravel()])
-    chance = post.prob_positive()[order] if certain else None
-    for k, j in enumerate(order):
-        low, high = ends[k]
-        colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
-        cells = [
-            Text(printable(explanation.features[j])),
-            *(
-                [Text(_bar((low, mean[k], high), start, end, room), style=colour)]
-                if room >= 8
-                else []
-            ),
-            Text(written(mean[k], digits), style="bold"),
-        ]
-        if chance is not None:
-            cells += [Text(written(end_, digits)) for end_ in (low, high)]
-            cells.append(Text(f"{chance[k]:.3f}"))
+    positive = post.prob_positive()[order] if post.has_spread else None
+    for k, (low, high) in enumerate(ends):
+        cells = [Text(names[k])]
+        if room >= _SHORTEST_BAR:
+            colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
+            cells.append(Text(_bar((low, mean[k], high), limits, room), style=colour))
+        cells.append(Text(written(mean[k], digits), style="bold"))
+        if positive is not None:
+            cells += [Text(written(value, digits)) for value in (low, high)]
+            cells.append(Text(f"{positive[k]:.3f}"))
         table.add_row(*cells)
     return table
 
 
-def _bar(marks: tuple[float, float, float], start: float, end: float, room: int) -> str:
+def _empty_table(prob: float, *, bars: bool, intervals: bool) -> Table:
+    """The columns of the table."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("feature", max_width=_LONGEST, overflow="ellipsis", no_wrap=True)
+    if bars:
+        table.add_column("", no_wrap=True)
+    for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if intervals else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: int) -> str:
     """An interval with its mean, drawn in characters; zero is a thin line."""
+    start, end = limits
     span = (end - start) or 1.0
     low, mean, high = (round((room - 1) * (mark - start) / span) for mark in marks)
     zero = round((room - 1) * (0 - start) / span)
@@ -97,7 +100,7 @@ def _bar(marks: tuple[float, float, float], start: float, end: float, room: int)
 
 
 @contextmanager
-def asking(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """A progress bar on a terminal, nothing in a pipe; call the function with (done, total)."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
