@@ -433,3 +433,30 @@ def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, m
         assert "word 'good'" in out
     code, _, err = run(capsys, "explain", "text", "none.txt", "--model", "mood:score")
     assert (code, "no text file" in err) == (2, True)
+
+
+def test_a_text_that_cannot_be_read_does_not_stop_the_others(folder, capsys):
+    """It is reported, and the exit code is 2."""
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
+    code, out, err = run(capsys, "explain", "text", "notes", "--model", "mood:score")
+
+    assert code == 2
+    assert "word 'good'" in out
+    assert "bad.txt" in err
+    assert "must be a text in UTF-8" in err
+
+
+def test_batch_text_has_the_options_of_explain_text(folder, capsys):
+    """Positions become features of their own."""
+    pytest.importorskip("pyarrow")
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "lines.jsonl").write_text('"a good good day"\n')
+    words = "batch text lines.jsonl --model mood:score --positions --hide _ --design bernoulli"
+    code, _, err = run(capsys, *words.split(), "--workers", 1, "--out", "run")
+    features = list(eblime.open_run("run").frame()["feature"])
+
+    assert (code, err) == (0, "")
+    assert "word 'good' #2" in features

@@ -254,18 +254,21 @@ def test_a_package_that_cannot_be_imported_harms_only_its_own_command(folder, ca
     assert "The domain 'broken' cannot be loaded: no luck" in err
 
 
-def test_an_option_that_all_domains_have_is_refused(monkeypatch, capsys):
-    """A domain cannot declare --seed again."""
+@pytest.mark.parametrize("name", ["seed", "kind", "model_sha256"])
+def test_an_option_that_all_domains_have_is_refused(monkeypatch, capsys, name):
+    """A domain cannot declare --seed again, nor the name of another entry of a manifest."""
     command = Command(
         argument="x",
         example="x",
         items=lambda argument, model, options: [],
-        options=[Option(name="seed", help="Mine.", type=int)],
+        options=[Option(name=name, help="Mine.", type=int)],
     )
     clash = Domain(name="clash", feature="part", scene=object, command=command)
     monkeypatch.setitem(registry._ADDED["domains"], "clash", clash)
 
-    assert "declares the option --seed" in run(capsys, "explain clash x --model m:f")[2]
+    option = f"--{name.replace('_', '-')}"
+    assert f"declares the option {option}" in run(capsys, "explain clash x --model m:f")[2]
+    assert run(capsys, "explain --help")[0] == 0
 
 
 def test_a_domain_without_a_command_is_not_listed(monkeypatch, capsys):

@@ -23,6 +23,7 @@ __all__ = ["Build", "command_of", "domain_group", "in_options", "make_command", 
 
 Build = Callable[[Domain, Command], Any]  # returns what `make_command` does
 _OWN = "own_"  # parameters of a domain's own options start with this, to clash with no other
+_RESERVED = ("imported_from", "inputs", "kind")  # entries of a manifest besides options
 _SETTINGS = {  # settings of all explainers -> options
     "n_masks": "--masks",
     **{
@@ -48,9 +49,9 @@ def domain_group(build: Build) -> type[TyperGroup]:
                 return None
             try:
                 domain, command = command_of(cmd_name)
+                return None if command is None else build(domain, command)
             except Exception as error:
                 return _unavailable(cmd_name, error)
-            return None if command is None else build(domain, command)
 
     return DomainGroup
 
@@ -172,12 +173,13 @@ def _completion(choices: Sequence[str]) -> Callable[[str], list[str]] | None:
 
 
 def _check_names(name: str, own: Sequence[Option], shared: Sequence[Parameter]) -> None:
-    """Refuse a domain that declares an option twice, or one that all domains have."""
-    taken = {entry.name for entry in shared}
+    """Refuse an option that is declared twice, that all domains have, or that a manifest needs."""
+    taken = {*_RESERVED, *(entry.name for entry in shared)}
     for option in own:
-        if option.name in taken:
+        if option.name in taken or option.name.endswith("_sha256"):
             raise ValueError(
-                f"The domain {name!r} declares the option {option.flag}, which already exists."
+                f"The domain {name!r} declares the option {option.flag}, which already exists or "
+                "is reserved."
             )
         taken.add(option.name)
 
