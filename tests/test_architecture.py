@@ -25,7 +25,7 @@ ALLOWED = {
     "_checks": {"_types", "numpy"},
     "_field_checks": {"numpy"},
     "_progress": {"tqdm"},
-    "_table": {"_text", "_types", "core", "numpy"},
+    "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
     "protocols": {"_types", "numpy"},
     "registry": set(),
@@ -62,10 +62,13 @@ ALLOWED = {
     },
     # what people look at
     "plot": {
-        *("_checks", "_lazy", "_text", "_types", "methods", "protocols", "results"),
+        *("_checks", "_lazy", "_text", "_types", "posterior", "protocols", "registry", "results"),
         *("matplotlib", "numpy", "scipy"),
     },
-    "reporting": {"_text", "_types", "_version", "plot", "results", "PIL", "numpy"},
+    "reporting": {
+        *("_files", "_text", "_types", "_version", "plot", "protocols", "registry", "results"),
+        *("PIL", "jinja2", "markupsafe", "numpy"),
+    },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version", "domains"),

@@ -11,7 +11,7 @@ _LONGEST = 60  # characters of one setting
 
 
 def settings_repr(explainer: Any) -> str:
-    """One line: the model's name, arrays by shape, and the settings that differ from the default."""
+    """One line: the model's name, and the settings that differ from the default."""
     parts = [f"model={_model_name(explainer.model)}"]
     for entry in fields(explainer):
         value = getattr(explainer, entry.name) if entry.init else None

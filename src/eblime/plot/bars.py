@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, needs_domain, title
+from eblime.plot.style import (
+    AGAINST,
+    FAVOUR,
+    INK,
+    NEUTRAL,
+    axes,
+    caption,
+    clean,
+    needs_domain,
+    title,
+)
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:

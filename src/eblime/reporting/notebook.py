@@ -93,7 +93,7 @@ def _rows(explanation: Explanation) -> list[dict[str, Any]]:
     start, length = ends.min(), np.ptp(ends) or 1.0
 
     def position(values: FloatArray) -> FloatArray:
-        return 3 + 114 * np.clip((values - start) / length, 0, 1)
+        return np.asarray(3 + 114 * np.clip((values - start) / length, 0, 1))
 
     zero = float(position(np.zeros(1))[0])
     return [

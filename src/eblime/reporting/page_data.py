@@ -72,7 +72,9 @@ def _densities(
     x = np.empty((_POINTS, post.n_features))
     x[:] = post.mean
     x[:, order] = np.linspace(start, end, _POINTS)
-    x[x == 0] = 1e-12 * (end - start).max()  # the half-Cauchy prior leaves a spike without mass at zero
+    x[x == 0] = (
+        1e-12 * (end - start).max()
+    )  # the half-Cauchy prior leaves a spike without mass at zero
     height = post.pdf(x)[:, order]
     highest = height.max(axis=0)
     if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw
