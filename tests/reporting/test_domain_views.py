@@ -31,7 +31,7 @@ def test_page_shows_the_view_of_the_domain(explain):
 
 
 def test_view_can_be_given_by_name(explain):
-    """"module:name" is imported when the page is built."""
+    """As "module:name", which is imported when the page is built."""
     assert '<rect data-feature="0"' in explain(view="series_domain:view").to_html()
 
 

@@ -128,7 +128,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     post, made = explanation.posterior, explanation.provenance
     design = "exhaustive" if explanation.exhaustive else str(made.get("design", "unknown"))
     kernel = describe_kernel(made.get("kernel", "unknown"), post.n_features)
-    pairs = [
+    pairs: list[tuple[str, str | None]] = [
         ("Features", f"{post.n_features}{_reading(made)}"),
         ("Masks", f"{post.n_masks}: {_DESIGNS.get(design, design)}"),
         ("Weights", f"{kernel}; effective sample size {post.ess:.1f}"),
@@ -138,7 +138,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
         ("Versions", _versions(made)),
     ]
-    return [(heading, sentence) for heading, sentence in pairs if sentence]
+    return [(heading, sentence) for heading, sentence in pairs if sentence is not None]
 
 
 def _reading(made: Mapping[str, Any]) -> str:
@@ -147,10 +147,10 @@ def _reading(made: Mapping[str, Any]) -> str:
     return f": {phrases}" if phrases else ""
 
 
-def _ridge(lam: ScalarLaw | None) -> str:
-    """The posterior of lambda in a few words; empty for a method without a ridge parameter."""
+def _ridge(lam: ScalarLaw | None) -> str | None:
+    """The posterior of lambda in a few words; None for a method without a ridge parameter."""
     if lam is None:
-        return ""
+        return None
     low, high = lam.quantile([0.025, 0.975])
     if low == high:
         return f"fixed at {low:.4g}"
@@ -169,9 +169,9 @@ def _time(made: Mapping[str, Any]) -> str:
     return "" if seconds is None else f" in {seconds:.1f} s"
 
 
-def _versions(made: Mapping[str, Any]) -> str:
-    """Versions of the packages; empty if they are unknown."""
+def _versions(made: Mapping[str, Any]) -> str | None:
+    """Versions of the packages; None if they are unknown."""
     versions = made.get("versions")
     if not isinstance(versions, Mapping):
-        return ""
+        return None
     return ", ".join(f"{name} {version}" for name, version in versions.items())
