@@ -51,7 +51,7 @@ class Robust:
         return dataclasses.replace(found, extras={})
 
 
-@pytest.fixture(scope="module", params=[name for name in LAWS])
+@pytest.fixture(scope="module", params=LAWS)
 def explanation(request):
     """An image explained by a method with that law."""
     return explained(Robust(request.param))
@@ -148,7 +148,7 @@ def test_convergence_of_a_point_estimate_has_lines_only():
 def test_maps_need_an_image(kind):
     """A text is refused with the reason."""
     text = eblime.TextExplainer(lambda texts: [len(text) for text in texts]).explain("one two")
-    with pytest.raises(TypeError, match="needs an image explanation; .* is 'text'"):
+    with pytest.raises(TypeError, match=r"needs an image explanation; .* is 'text'"):
         text.plot(kind)
 
 

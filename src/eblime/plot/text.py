@@ -50,7 +50,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     cut = f", first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}    R² {post.r2:.2f}; "
-        f"green raises, orange lowers, underlined: certain{cut}",
+        f"green raises, orange lowers, underlined where certain{cut}",
         fontsize="small",
         loc="left",
     )
