@@ -35,18 +35,12 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     drawn.set_xlim(-0.5, columns + 0.5)
     drawn.set_ylim(shown + 0.1, -0.5)
     for line, start, text, owner in placed:
-        if line >= shown:
-            break
-        if owner >= 0 and text.strip():
-            colour = FAVOUR if mean[owner] > 0 else AGAINST
-            box = {"color": colour, "alpha": 0.65 * abs(mean[owner]) / most, "linewidth": 0}
-            drawn.fill_between([start, start + width(text)], line - 0.08, line + 0.72, **box)
-            if certain[owner]:
-                ends = [start, start + width(text)]
-                drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
-        drawn.text(
-            start, line + 0.5, text.replace("$", r"\$"), family="monospace", fontsize=9, color=INK
-        )
+        if line < shown:
+            if owner >= 0 and text.strip():
+                ends = (start, start + width(text))
+                _shade(drawn, line, ends, mean[owner] / most, certain=certain[owner])
+            safe = text.replace("$", r"\$")
+            drawn.text(start, line + 0.5, safe, family="monospace", fontsize=9, color=INK)
     cut = f", first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}    R² {post.r2:.2f}; "
@@ -68,6 +62,15 @@ def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float
 def _size(columns: int, lines: int) -> tuple[float, float]:
     """The size in inches of that many columns and lines of monospaced text."""
     return 0.092 * columns, 0.5 + 0.3 * lines
+
+
+def _shade(drawn: Any, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
+    """A box behind a word with that share of the largest importance; a line below if certain."""
+    colour = FAVOUR if share > 0 else AGAINST
+    box = {"color": colour, "alpha": 0.65 * abs(share), "linewidth": 0}
+    drawn.fill_between(ends, line - 0.08, line + 0.72, **box)
+    if certain:
+        drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
 
 
 def _certain(explanation: Explanation) -> Any:

@@ -41,16 +41,20 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
     values = explanation.details().get("value")
     if values is not None:
         found["value"] = [printable(values[j]) for j in order]
-    if not post.has_spread:
-        return found
+    return found | _spread(explanation, order, k) if post.has_spread else found
+
+
+def _spread(explanation: Explanation, order: IntArray, k: int) -> dict[str, Any]:
+    """Intervals, probabilities and densities; empty if there are too few masks for them."""
+    post = explanation.posterior
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
     positive = post.prob_positive()
     if not all(np.isfinite(values).all() for values in (quantiles, post.sd, positive)):
-        return found  # too few masks for any interval
+        return {}
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
     digits = _digits(quantiles)
-    return found | {
+    return {
         "sd": _short(post.sd[order]),
         "positive": _short(positive[order], 3),
         "top": _short(post.top_k_probability(k)[order], 3),
