@@ -552,9 +552,9 @@ def test_tables_come_through_files_and_pages(tmp_path):
     assert list(again.scene.values) == list(e.scene.values)
     assert len(e.plot("values").patches) == 12
     assert "alcohol" in e.to_html()
-    with pytest.raises(TypeError, match="needs an explanation of a text"):
+    with pytest.raises(TypeError, match="needs a text explanation"):
         e.plot("text")
-    with pytest.raises(TypeError, match="Maps need an explanation of an image"):
+    with pytest.raises(TypeError, match="needs an image explanation"):
         e.plot("map")
 
 

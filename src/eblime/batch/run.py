@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
-from eblime._progress import Progress, telling
+from eblime._progress import Progress, progress_reporter
 from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
@@ -153,10 +153,10 @@ def explain_many(
         )
         with (
             closing(_work(do_parts, check, job, workers)) as work,
-            telling(progress, len(listed), unit="input") as tell,
+            progress_reporter(progress, len(listed), unit="input") as report,
         ):
             for finished, failed in work:
-                tell(finished, failed)
+                report(finished, failed)
                 if max_failures is not None and failed > max_failures:
                     raise RuntimeError(
                         f"{failed} inputs have failed, more than the {max_failures} allowed; "

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime._files import write_whole
-from eblime._progress import Progress, telling
+from eblime._progress import Progress, progress_reporter
 from eblime._threads import limit_threads
 from eblime._version import __version__
 
@@ -44,13 +44,13 @@ def run_study(
     done = {} if folder is None else _finished(folder, items)
     todo = [item for item in items if item not in done]
     total = len(items)
-    with telling(progress, total, unit="item") as tell:
-        tell(len(done))
+    with progress_reporter(progress, total, unit="item") as report:
+        report(len(done))
         for item, rows in _results(task, settings, todo, jobs):
             done[item] = rows
             if folder is not None:
                 write_whole(folder / f"item-{item}.json", json.dumps(rows).encode())
-            tell(len(done))
+            report(len(done))
     return [row for item in items for row in done[item]]
 
 
