@@ -21,6 +21,7 @@ ALLOWED = {
     "_lazy": set(),
     "_repr": set(),
     "_files": set(),
+    "_warnings": set(),
     "_text": set(),
     "_checks": {"_types", "numpy"},
     "_field_checks": {"numpy"},
@@ -41,7 +42,7 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "numpy", "protocols", "registry"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "protocols"),
+        *("_checks", "_field_checks", "_types", "_warnings", "protocols"),
         *("PIL", "narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {

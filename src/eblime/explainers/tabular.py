@@ -15,7 +15,8 @@ from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.custom import UserPerturb
 from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.sparse_frame import SparseFrame
-from eblime.domains.tabular.subject import PERTURB, REPRESENTATIONS, TableSubject, open_row
+from eblime.domains.tabular.neighbourhood import PERTURB
+from eblime.domains.tabular.subject import REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.models.adapt import as_model, output_names
