@@ -46,7 +46,7 @@ ALLOWED = {
         *("PIL", "narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_types", "protocols"),
+        *("_checks", "_types", "_warnings", "protocols"),
         *("PIL", "numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {

@@ -78,16 +78,21 @@ def read_row(row: Any, background: Background) -> list[Any]:
 def _labelled(row: Any) -> Any:
     """A frame of one row or a series as a dictionary; other rows unchanged."""
     if isinstance(row, DataFrameLike):
-        frame = as_frame(row)
-        if isinstance(frame, SparseFrame) or frame.n_rows != 1:
-            raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
-        import narwhals as nw
-
-        native = nw.from_native(row, eager_only=True)
-        return {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
+        return _only_row(row)
     if isinstance(row, SeriesLike):
         return {str(name): value for name, value in row.items()}
     return row
+
+
+def _only_row(table: Any) -> dict[str, Any]:
+    """The values of a data frame of one row, by column."""
+    import narwhals as nw
+
+    frame = as_frame(table)
+    if isinstance(frame, SparseFrame) or frame.n_rows != 1:
+        raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
+    native = nw.from_native(table, eager_only=True)
+    return {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
 
 
 def _by_name(row: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
