@@ -21,7 +21,7 @@ ALLOWED = {
     "_lazy": set(),
     "_repr": set(),
     "_files": set(),
-    "_warnings": set(),
+    "_warn": set(),
     "_text": set(),
     "_checks": {"_types", "numpy"},
     "_field_checks": {"numpy"},
@@ -42,11 +42,11 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "numpy", "protocols", "registry"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "_warnings", "protocols"),
+        *("_checks", "_field_checks", "_types", "_warn", "protocols"),
         *("PIL", "narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_types", "_warnings", "protocols"),
+        *("_checks", "_types", "_warn", "protocols"),
         *("PIL", "numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {

@@ -52,10 +52,10 @@ class Explainer(BaseExplainer):
     ...     def inputs(self, masks):
     ...         return self.series * masks.repeat(len(self.series) // 2, axis=1)
     >>> halves = Domain(name="halves", feature="half", scene=Halves, read=Halves)
-    >>> last = lambda batch: batch[:, -1]
-    >>> explanation = Explainer(last, halves).explain(np.arange(8.0))
+    >>> ends = lambda batch: 2 * batch[:, 0] + batch[:, -1]
+    >>> explanation = Explainer(ends, halves).explain(np.ones(8))
     >>> explanation.posterior.mean.round(1)
-    array([0., 7.])
+    array([2., 1.])
     """
 
     model: Any

@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._warnings import warn_user
+from eblime._warn import warn_user
 
 __all__ = ["ScalesUint8", "warn_unscaled"]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._warnings import warn_user
+from eblime._warn import warn_user
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime._warnings import warn_user
+from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.frame import Frame

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ def _narwhals_frame(table: Any) -> Any:
 
 
 def _checked_names(
-    columns: Sequence[Any], shape: tuple[int, ...], names: Sequence[str] | None
+    columns: Iterable[Any], shape: tuple[int, ...], names: Sequence[str] | None
 ) -> list[str]:
     """The column names of a data frame, all different."""
     if 0 in shape:

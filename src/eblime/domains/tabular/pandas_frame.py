@@ -55,7 +55,8 @@ class PandasFrame:
         """One more row, in the dtypes of the frame if its values fit them."""
         import pandas as pd
 
-        base, parts = self.frame, {}
+        base = self.frame
+        parts: dict[int, Any] = {}
         for c, (value, dtype) in enumerate(zip(row, self.frame.dtypes, strict=True)):
             parts[c] = _one_value(value, dtype)
             if parts[c].dtype != dtype and isinstance(dtype, pd.CategoricalDtype):  # a new category
@@ -92,7 +93,7 @@ class PandasFrame:
                 parts[c] = pd.Series(values.take(rows[:, c]), dtype=dtype, copy=False)
         return self._with_labels(parts)
 
-    def _with_labels(self, parts: Mapping[int, Any]) -> pd.DataFrame:
+    def _with_labels(self, parts: dict[int, Any]) -> pd.DataFrame:
         """Columns by position, as a frame with the user's own column labels."""
         import pandas as pd
 
@@ -114,6 +115,7 @@ def _one_value(value: Any, dtype: Any) -> pd.Series[Any]:
         wider = [*dtype.categories, value]
         return pd.Series([value], dtype=pd.CategoricalDtype(wider, ordered=dtype.ordered))
     try:
-        return pd.Series([value], dtype=dtype)
+        one: pd.Series[Any] = pd.Series([value], dtype=dtype)
+        return one
     except (TypeError, ValueError, OverflowError):  # a fraction in an integer column
         return pd.Series([value])

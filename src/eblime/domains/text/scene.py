@@ -17,7 +17,7 @@ import numpy as np
 from eblime._field_checks import MOST_FEATURES, NAMES, Layout, Rule, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
-from eblime._warnings import warn_user
+from eblime._warn import warn_user
 from eblime.domains.record import Domain
 from eblime.domains.text.tokens import (
     TOKENS,
