@@ -267,7 +267,7 @@ def test_scripts_without_spaces_give_a_warning():
 def test_warnings_about_texts_point_at_the_caller():
     """Not at a line of the library."""
     text = " ".join(f"w{k}a w{k}b." for k in range(300))
-    explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=400)
+    explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=900)
     with pytest.warns(UserWarning, match="300 sentences are explained instead") as caught:
         explainer.explain(text)
 
