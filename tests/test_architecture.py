@@ -42,12 +42,12 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "protocols", "PIL", "narwhals", "numpy"),
-        *("pandas", "scipy", "skimage", "sklearn"),
+        *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL", "narwhals"),
+        *("numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_types", "protocols", "PIL", "numpy", "onnxruntime", "scipy", "torch"),
-        *("xgboost",),
+        *("_checks", "_types", "_warn", "protocols", "PIL", "numpy", "onnxruntime", "scipy"),
+        *("torch", "xgboost"),
     },
     "results": {
         *("_checks", "_field_checks", "_files", "_text", "_types", "answers", "core"),
@@ -92,6 +92,7 @@ ALLOWED = {
         *("evaluation", "explainers", "models", "plot", "registry", "reporting", "results"),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
+    "_warn": set(),
 }
 
 

@@ -11,7 +11,7 @@ from eblime._types import FloatArray
 from eblime.engine.loop import Talk, converse, reply_from
 from eblime.engine.query import ModelError, Reply, reply_to, rows_to_ask
 from eblime.engine.settings import LoopSettings, Question
-from eblime.models.answers import as_scores
+from eblime.models.scores import as_scores
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 

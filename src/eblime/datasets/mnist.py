@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import cache_folder, local_folder
-from eblime.datasets.networks import kept_network, torch_or_a_word, train_classifier
+from eblime.datasets.networks import kept_network, train_classifier
+from eblime.models.torch import import_torch
 
 __all__ = ["digits", "mnist", "network"]
 
@@ -62,7 +63,7 @@ def network(seed: int = 0) -> Any:
 
 def _layers(seed: int) -> Any:
     """Two convolutions and two linear layers."""
-    torch = torch_or_a_word()
+    torch = import_torch()
     torch.manual_seed(seed)
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3, padding=1),

@@ -12,19 +12,11 @@ from numpy.typing import NDArray
 
 from eblime._files import write_whole
 from eblime.datasets.cache import cache_folder
+from eblime.models.torch import TorchModel, import_torch
 
-__all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier", "weights_digest"]
+__all__ = ["kept_network", "scan_layers", "train_classifier", "weights_digest"]
 
 BATCH = 32
-
-
-def torch_or_a_word() -> Any:
-    """torch, or a word on where to get it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("Training a network needs torch: pip install 'eblime[torch]'.") from error
-    return torch
 
 
 def scan_layers(seed: int = 0) -> Any:
@@ -32,7 +24,7 @@ def scan_layers(seed: int = 0) -> Any:
 
     Between them the strongest answer of each channel is taken, wherever in the picture it is.
     """
-    torch = torch_or_a_word()
+    torch = import_torch()
     torch.manual_seed(seed)
     layers: list[Any] = []
     for before, after in ((1, 8), (8, 16), (16, 32), (32, 32)):
@@ -57,7 +49,7 @@ def train_classifier(
     seed: int = 0,
 ) -> None:
     """Adam with one cycle of the learning rate; where told, half of the batches are mirrored."""
-    torch = torch_or_a_word()
+    torch = import_torch()
     x = torch.from_numpy(images[:, None].astype(np.float32) / 255)
     y = torch.from_numpy(labels.astype(np.int64))
     steps = max(1, len(x) // BATCH)
@@ -85,8 +77,7 @@ def weights_digest(model: Any) -> str:
 
 def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
     """A network from the cache folder as a `TorchModel`; trained and kept where it is not there."""
-    torch = torch_or_a_word()
-    from eblime.models.torch import TorchModel
+    torch = import_torch()
 
     layers = make()
     path = cache_folder() / f"{name}.pt"
