@@ -78,8 +78,8 @@ ALLOWED = {
         *("scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_threads", "_types", "_version"),
-        *("datasets", "designs", "explainers", "kernels", "methods"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version"),
+        *("batch", "datasets", "designs", "explainers", "kernels", "methods", "registry"),
         *("matplotlib", "numpy", "pandas", "scipy"),
     },
     "cli": {
