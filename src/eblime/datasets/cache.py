@@ -81,4 +81,4 @@ def _user_cache() -> Path:
             "The default cache folder needs platformdirs: pip install 'eblime[data]'. Or set "
             "EBLIME_CACHE to a folder."
         ) from error
-    return platformdirs.user_cache_path("eblime", appauthor=False)
+    return Path(platformdirs.user_cache_path("eblime", appauthor=False))
