@@ -29,7 +29,7 @@ Message = tuple[Any, ...]  # its kind, and what belongs to it
 
 
 class PartWorker(Protocol):
-    """What `job.begin()` returns in a worker process: it does the parts of a run."""
+    """What `job.start()` returns in a worker process: it does the parts of a run."""
 
     @property
     def about(self) -> Mapping[str, str]:
@@ -107,7 +107,7 @@ def _serve(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
     limit_threads(threads)
     try:
-        worker: PartWorker = pickle.loads(connection.recv_bytes()).begin()
+        worker: PartWorker = pickle.loads(connection.recv_bytes()).start()
     except BaseException as error:
         connection.send(("unready", str(error) or type(error).__name__))
         return

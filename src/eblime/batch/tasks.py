@@ -70,7 +70,7 @@ class _TaskRun:
     timeout: float | None = None
     about: Mapping[str, str] = field(default_factory=dict)
 
-    def begin(self) -> _TaskRun:
+    def start(self) -> _TaskRun:
         """Nothing has to be made first."""
         return self
 

@@ -115,7 +115,7 @@ class Job:
         """Its share for the process that supervises workers."""
         return Rules(settings=self.settings, folder=self.folder, timeout=self.timeout)
 
-    def begin(self) -> Worker:
+    def start(self) -> Worker:
         """Make the worker of this run, in the process that does the work."""
         return Worker.begin(self)
 
