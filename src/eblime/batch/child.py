@@ -15,18 +15,44 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eblime._threads import limit_threads
-from eblime.batch.work import Worker
 
-__all__ = ["Child", "Message"]
+__all__ = ["Child", "Message", "PartWorker"]
 
 Message = tuple[Any, ...]  # its kind, and what belongs to it
+
+
+class PartWorker(Protocol):
+    """What `job.start()` returns in a worker process: it does the parts of a run."""
+
+    @property
+    def about(self) -> Mapping[str, str]:
+        """A description that is stored with every part."""
+        ...
+
+    def do(self, part: int, begin: Callable[[Sequence[int]], None]) -> int:
+        """Do a part and write it; returns how many of its inputs failed."""
+        ...
+
+    def name(self, number: int) -> str:
+        """The name of an input."""
+        ...
+
+    def explained(
+        self, numbers: Sequence[int], begin: Callable[[Sequence[int]], None]
+    ) -> Iterable[tuple[int, Any]]:
+        """Results of inputs, by number."""
+        ...
+
+    def rows(self, number: int, result: Any) -> Any:
+        """A result as it is stored."""
+        ...
 
 
 class Child:
@@ -81,7 +107,7 @@ def _serve(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the driver
     limit_threads(threads)
     try:
-        worker = Worker.begin(pickle.loads(connection.recv_bytes()))
+        worker: PartWorker = pickle.loads(connection.recv_bytes()).start()
     except BaseException as error:
         connection.send(("unready", str(error) or type(error).__name__))
         return
@@ -100,7 +126,7 @@ def _serve(connection: Connection, threads: int) -> None:
             connection.send(("done", failed, _memory_held()))
 
 
-def _do(worker: Worker, connection: Connection, kind: str, given: Any) -> int:
+def _do(worker: PartWorker, connection: Connection, kind: str, given: Any) -> int:
     """Do a task; returns how many inputs of a part failed."""
 
     def begin(numbers: Sequence[int]) -> None:

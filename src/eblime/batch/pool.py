@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from eblime.batch.child import Child, Message
-from eblime.batch.folder import write_part
-from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
-from eblime.batch.work import Rules, part_numbers
 
-__all__ = ["TRIES", "Pool", "WorkerStartError"]
+__all__ = ["TRIES", "PartRules", "Pool", "WorkerStartError"]
 
 TRIES = 3  # deaths of workers that no input explains: while starting, or while a part is written
 GROWTH = 1 << 30  # bytes by which a worker may grow after its first task before it is replaced
@@ -32,6 +29,27 @@ class WorkerStartError(RuntimeError):
     """No worker process can be started, or the explainer cannot be made in it."""
 
 
+class PartRules(Protocol):
+    """What a pool must know about a run: its inputs by part, and how results are stored."""
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that an input may take; None is no limit."""
+        ...
+
+    def numbers(self, part: int) -> Sequence[int]:
+        """The inputs of a part."""
+        ...
+
+    def failure(self, number: int, name: str, error: Exception) -> Any:
+        """What is stored for an input that crashed its worker or ran out of time, or an error."""
+        ...
+
+    def finish(self, part: int, rows: Mapping[int, Any], about: Mapping[str, str]) -> int:
+        """Write a part that was done in pieces; returns how many of its inputs failed."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class _Task:
     """A part to do: whole at first, in pieces after its worker died."""
@@ -39,14 +57,16 @@ class _Task:
     part: int
     pieces: list[tuple[int, ...]]  # inputs that are not done
     whole: bool = True
-    rows: dict[int, Rows] = field(default_factory=dict)  # by input, where it is done in pieces
+    rows: dict[int, Any] = field(default_factory=dict)  # by input, where it is done in pieces
     deaths: int = 0  # that no input explains
 
     def message(self) -> Message:
         """The next step, as it is sent to a worker."""
         return ("part", self.part) if self.whole else ("inputs", self.pieces[0])
 
-    def interrupted(self, begun: tuple[int, ...], name: str | None, error: Exception) -> None:
+    def interrupted(
+        self, begun: tuple[int, ...], name: str | None, error: Exception, rules: PartRules
+    ) -> None:
         """Plan what to do after the death of a worker that had begun some inputs."""
         piece = self.pieces.pop(0)
         rest = tuple(n for n in piece if n not in self.rows and n not in begun)
@@ -58,7 +78,7 @@ class _Task:
                     "explained. Finished parts are saved; call again to resume."
                 ) from error
         elif len(piece) == 1 and not self.whole:
-            self.rows[begun[0]] = failure_rows(begun[0], name or str(begun[0]), error)
+            self.rows[begun[0]] = rules.failure(begun[0], name or str(begun[0]), error)
         else:
             self.whole = False
             self.pieces += [(number,) for number in begun]
@@ -86,7 +106,7 @@ class _Member:
 class Pool:
     """Some worker processes for one run."""
 
-    def __init__(self, packed_job: bytes, rules: Rules, size: int, threads: int) -> None:
+    def __init__(self, packed_job: bytes, rules: PartRules, size: int, threads: int) -> None:
         self._job, self._rules, self._size, self._threads = packed_job, rules, size, threads
         self._members: list[_Member] = []
         self._about: dict[str, str] = {}  # the explainer, as a worker describes it
@@ -94,10 +114,7 @@ class Pool:
 
     def run(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Do parts; yields (part, number of failed inputs) as each is done."""
-        todo = deque(
-            _Task(part=part, pieces=[tuple(part_numbers(self._rules.settings, part))])
-            for part in parts
-        )
+        todo = deque(_Task(part=part, pieces=[tuple(self._rules.numbers(part))]) for part in parts)
         while todo or any(member.task for member in self._members):
             self._assign(todo)
             children = [member.child for member in self._members]
@@ -159,18 +176,12 @@ class Pool:
             if task.pieces:
                 member.give(task)
                 return
-            failed = self._write(task)
+            failed = self._rules.finish(task.part, task.rows, self._about)
         member.memory = member.memory or memory
         if memory > member.memory + GROWTH:
             self._members.remove(member)
             member.child.kill()
         yield task.part, failed
-
-    def _write(self, task: _Task) -> int:
-        """Write a part that was done in pieces; returns how many of its inputs failed."""
-        rows = joined_rows(task.rows[number] for number in sorted(task.rows))
-        write_part(self._rules.folder, task.part, rows, self._about)
-        return failures_in(rows)
 
     def _late(self, member: _Member) -> bool:
         """Whether a worker has been silent about inputs for longer than allowed."""
@@ -205,11 +216,11 @@ class Pool:
         task = member.task
         if task is None:
             return
-        task.interrupted(member.begun, member.name, error)
+        task.interrupted(member.begun, member.name, error, self._rules)
         if task.pieces:
             todo.appendleft(task)
         else:
-            yield task.part, self._write(task)
+            yield task.part, self._rules.finish(task.part, task.rows, self._about)
 
 
 def _ending(exit_code: int | None) -> str:

@@ -84,6 +84,20 @@ class Rules:
     folder: Place
     timeout: float | None  # seconds per input
 
+    def numbers(self, part: int) -> range:
+        """The inputs of a part."""
+        return part_numbers(self.settings, part)
+
+    def failure(self, number: int, name: str, error: Exception) -> Rows:
+        """What is stored for an input that crashed its worker or ran out of time."""
+        return failure_rows(number, name, error)
+
+    def finish(self, part: int, rows: Mapping[int, Rows], about: Mapping[str, str]) -> int:
+        """Write a part that was done in pieces; returns how many of its inputs failed."""
+        joined = joined_rows(rows[number] for number in sorted(rows))
+        write_part(self.folder, part, joined, about)
+        return failures_in(joined)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
@@ -100,6 +114,10 @@ class Job:
     def rules(self) -> Rules:
         """Its share for the process that supervises workers."""
         return Rules(settings=self.settings, folder=self.folder, timeout=self.timeout)
+
+    def start(self) -> Worker:
+        """Make the worker of this run, in the process that does the work."""
+        return Worker.begin(self)
 
 
 def part_numbers(settings: Mapping[str, Any], part: int) -> range:
