@@ -21,9 +21,9 @@ from skimage import data
 
 import eblime
 from eblime._threads import available_cores
-from eblime.batch import work
+from eblime.batch import worker as worker_module
 from eblime.batch.inputs import as_inputs
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.models.torch import TorchModel
 
 N, SIDE = 1_000, 224
@@ -44,20 +44,20 @@ def photos(count: int) -> list[np.ndarray]:
 def speed(explainer: Any, count: int, ahead: int) -> float:
     """Photos a second, with so many cut ahead; 0 is one after the other."""
     settings = {"targets": 1, "seed": 0, "together": True}
-    worker = work.Worker(
+    worker = worker_module.Worker(
         explainer=explainer,
         inputs=as_inputs(photos(count)),
         settings=settings,
-        folder=Place.of("nowhere"),
+        folder=Location.of("nowhere"),
     )
     with (
-        mock.patch.object(work, "on_gpu", return_value=ahead > 0),
-        mock.patch.object(work, "available_cores", return_value=ahead + 1),
+        mock.patch.object(worker_module, "on_gpu", return_value=ahead > 0),
+        mock.patch.object(worker_module, "available_cores", return_value=ahead + 1),
     ):
-        list(worker._explained(range(4)))  # warms up
+        list(worker.explained(range(4)))  # warms up
         start = time.perf_counter()
         failed = [
-            found for _, found in worker._explained(range(count)) if isinstance(found, Exception)
+            found for _, found in worker.explained(range(count)) if isinstance(found, Exception)
         ]
         if failed:
             raise failed[0]

@@ -12,8 +12,8 @@ import pytest
 from many import ROWS
 
 import eblime
+from eblime.batch.location import Location
 from eblime.batch.manifest import with_checksum
-from eblime.batch.place import Place
 from eblime.batch.seal import DamagedFileError, checked, sealed
 
 FLIPS = 300
@@ -54,9 +54,9 @@ def test_a_flipped_bit_of_a_part_is_noticed(run):
     for _ in range(FLIPS):
         flip(part, chance)
         with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged"):
-            checked(Place.of(part))
+            checked(Location.of(part))
         part.write_bytes(good)
-    assert checked(Place.of(part)) == good
+    assert checked(Location.of(part)) == good
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 40, 500, -1])
@@ -65,7 +65,7 @@ def test_a_part_of_another_length_is_noticed(run, cut):
     part = run / "part-000001.parquet"
     part.write_bytes(part.read_bytes()[:cut])
     with pytest.raises(DamagedFileError):
-        checked(Place.of(part))
+        checked(Location.of(part))
 
 
 @pytest.mark.parametrize("read", ["frame", "failures", "summary", "scan"])
@@ -114,16 +114,16 @@ def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
 
 def test_a_damaged_input_is_never_read(run, explainer, monkeypatch):
     """Also where it is damaged after the call has looked at it."""
-    from eblime.batch import spool
+    from eblime.batch import stream_inputs
 
     (run / "part-000001.parquet").unlink()
     good = (run / "inputs/000000.parquet").read_bytes()
-    monkeypatch.setattr(spool, "_intact", lambda folder, number: True)
+    monkeypatch.setattr(stream_inputs, "_intact", lambda folder, number: True)
     chance = random.Random(5)
     for _ in range(25):
-        spool._chunk.cache_clear()
+        stream_inputs._chunk.cache_clear()
         flip(run / "inputs/000000.parquet", chance)
-        stored = spool.spool(((None, row) for row in ROWS[:8]), Place.of(run))
+        stored = stream_inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
         with pytest.raises(DamagedFileError):
             stored.get(3)
         (run / "inputs/000000.parquet").write_bytes(good)

@@ -15,7 +15,7 @@ import pytest
 from many import ROWS, make, make_deadly, make_nothing, make_shifted
 
 import eblime
-from eblime.batch.inputs import _of_ray
+from eblime.batch.inputs import _ray_rows
 
 HERE = Path(__file__).parent
 TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
@@ -134,10 +134,10 @@ def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster
         eblime.explain_many(second, *finished, engine="ray")
 
     dataset = cluster.data.range(12, override_num_blocks=6).map(late)
-    assert [value for _, value in _of_ray(dataset)] == list(range(12))
+    assert [value for _, value in _ray_rows(dataset)] == list(range(12))
     with pytest.raises(ValueError, match="too few for 2 workers"):
         eblime.explain_many(make, ROWS, tmp_path / "r", engine="ray", workers=2, cpus_per_worker=1)
-    with pytest.raises(RuntimeError, match="cannot be made in a worker: no such"):
+    with pytest.raises(RuntimeError, match="cannot be created in a worker: no such"):
         eblime.explain_many(make_nothing, ROWS, tmp_path / "n", engine="ray", workers=2)
 
 
@@ -312,7 +312,7 @@ def test_functions_of_a_notebook_are_told_about(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    assert "The explainer cannot be made in a worker" in run.stderr
+    assert "The explainer cannot be created in a worker" in run.stderr
     assert "Can't get attribute 'model'" in run.stderr
 
 

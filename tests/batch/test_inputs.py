@@ -14,9 +14,9 @@ from many import ROWS
 import eblime
 from eblime._text import csv_text
 from eblime.batch import inputs as inputs_module
-from eblime.batch import spool as spool_module
+from eblime.batch import stream_inputs
 from eblime.batch.inputs import Stream, as_inputs
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 
 NAMES = ["age", "debt", "job", "sex", "town"]
 FRAME = pd.DataFrame(ROWS, columns=NAMES)
@@ -78,7 +78,7 @@ KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays]
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_kind_gives_the_same_run(tmp_path, explainer, kind, monkeypatch):
     """Read at once, in chunks, by row group: the numbers are those of the frame; and again."""
-    monkeypatch.setattr(spool_module, "_COUNT", 13)
+    monkeypatch.setattr(stream_inputs, "_COUNT", 13)
     monkeypatch.setattr(inputs_module, "_CHUNK", 17)
     wanted = eblime.explain_many(explainer, FRAME, tmp_path / "f", part_size=8).frame()
     given = kind(tmp_path)
@@ -116,7 +116,7 @@ def test_a_run_in_a_store(tmp_path, explainer):
     again = eblime.open_run("memory://runs/a")
     assert again.explanation(3).label == "output"
     assert again.folder == "memory://runs/a"
-    with pytest.raises(ValueError, match="no address that pyarrow or fsspec can open"):
+    with pytest.raises(ValueError, match="not an address that pyarrow or fsspec can open"):
         eblime.open_run("nothing://runs/a")
 
 
@@ -124,7 +124,7 @@ def test_a_run_in_a_store(tmp_path, explainer):
 def test_a_ray_dataset_is_an_input():
     """Its rows in their order, by whatever it calls them."""
     ray = pytest.importorskip("ray", reason="ray is not installed")
-    from eblime.batch.inputs import _of_ray
+    from eblime.batch.inputs import _ray_rows
 
     class Dataset:  # what is used of one; the engine's own test starts Ray
         context = SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False))
@@ -136,7 +136,7 @@ def test_a_ray_dataset_is_an_input():
             yield {"item": [1.0, 2.0]}
             yield {"age": 1.0, "debt": 2.0}
 
-    found = list(_of_ray(Dataset()))
+    found = list(_ray_rows(Dataset()))
     assert ray is not None
     assert [name for name, _ in found] == ["a.png", None, None, None]
     assert found[0][1].shape == (2, 2)
@@ -145,10 +145,10 @@ def test_a_ray_dataset_is_an_input():
 
 def test_what_is_laid_down_comes_back(tmp_path, rng):
     """Texts, paths, images of any size and names."""
-    folder = Place.of(tmp_path)
+    folder = Location.of(tmp_path)
     images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
     laid = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
-    found = laid.laid_down(folder)
+    found = laid.stored_in(folder)
 
     assert len(found) == 3
     assert found.name(2) == "2.png"
@@ -157,13 +157,13 @@ def test_what_is_laid_down_comes_back(tmp_path, rng):
     for place, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
         (tmp_path / place).mkdir()
         laid = Stream(entries=((None, entry) for entry in entries))
-        found = laid.laid_down(Place.of(tmp_path / place))
+        found = laid.stored_in(Location.of(tmp_path / place))
         assert [found.get(k) for k in range(2)] == entries
         assert found.name(1) == "1"
     with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
-        Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
+        Stream(entries=[(None, "a"), (None, 3)]).stored_in(Location.of(tmp_path / "x"))
     with pytest.raises(ValueError, match="the iterator was empty"):
-        Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
+        Stream(entries=iter([])).stored_in(Location.of(tmp_path / "y"))
 
 
 def test_pictures_and_broken_texts_are_laid_down_as_they_are(tmp_path):
@@ -171,26 +171,26 @@ def test_pictures_and_broken_texts_are_laid_down_as_they_are(tmp_path):
     from PIL import Image
 
     picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
-    found = Stream(entries=[(None, picture)]).laid_down(Place.of(tmp_path / "a"))
+    found = Stream(entries=[(None, picture)]).stored_in(Location.of(tmp_path / "a"))
     np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
-    found = Stream(entries=[(None, "cut \ud83d")]).laid_down(Place.of(tmp_path / "b"))
+    found = Stream(entries=[(None, "cut \ud83d")]).stored_in(Location.of(tmp_path / "b"))
     assert found.get(0) == "cut \ud83d"
     mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
-    found = Stream(entries=mixed).laid_down(Place.of(tmp_path / "c"))
+    found = Stream(entries=mixed).stored_in(Location.of(tmp_path / "c"))
     assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
     (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
-    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path / "d"))
+    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path / "d"))
     assert found.get(0)["a"] is True
     (tmp_path / "x.jsonl").write_text('{"text": null}\n')
     with pytest.raises(ValueError, match="line 1, must have a string"):
-        as_inputs(tmp_path / "x.jsonl").laid_down(Place.of(tmp_path / "e"))
+        as_inputs(tmp_path / "x.jsonl").stored_in(Location.of(tmp_path / "e"))
 
 
 def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):
     """Whole numbers at first and fractions later are fractions; words make words of all."""
     monkeypatch.setattr(inputs_module, "_CHUNK", 2)
     (tmp_path / "x.csv").write_text("a,b,c\n1,1,x\n2,2,\n3,3.5,y\n4,,z\n5,word,\n")
-    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path))
+    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path))
 
     rows = [found.get(k) for k in range(5)]
     assert [row["a"] for row in rows] == [1, 2, 3, 4, 5]
@@ -198,7 +198,7 @@ def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):
     assert rows[4]["b"] == "word"
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3,4\n")
     with pytest.raises(ValueError, match="cannot be read as a table"):
-        as_inputs(tmp_path / "bad.csv").laid_down(Place.of(tmp_path / "z"))
+        as_inputs(tmp_path / "bad.csv").stored_in(Location.of(tmp_path / "z"))
 
 
 def test_folders_and_files_are_inputs(tmp_path):
@@ -280,14 +280,14 @@ def test_files_of_others_are_left_alone(tmp_path, explainer):
     assert len(list(out.rglob("*theirs*"))) == 2
     assert not list(out.glob(".part-*"))
     (out / "manifest.json").unlink()
-    with pytest.raises(ValueError, match="has parts of a run and no manifest"):
+    with pytest.raises(ValueError, match="has parts of a run but no manifest"):
         eblime.explain_many(explainer, ROWS[:4], out)
 
 
 def test_what_an_input_holds_is_the_same_in_every_process():
     """Objects count by what they are, not by where they lie."""
     code = (
-        "import numpy as np; from eblime.batch.spool import content; "
+        "import numpy as np; from eblime.batch.entries import content; "
         "print(content(np.array([['x', 1.5], ['y', None]], dtype=object)))"
     )
     said = {

@@ -151,7 +151,7 @@ def test_timeouts_are_checked(tmp_path, timeout):
 def test_a_timeout_needs_an_explainer_for_other_processes(tmp_path):
     """One that cannot be sent is refused with a way out."""
     explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=60)
-    with pytest.raises(TypeError, match="picklable where there are several workers or a timeout"):
+    with pytest.raises(TypeError, match="picklable with several workers or a timeout"):
         eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
 
 

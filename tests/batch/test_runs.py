@@ -8,8 +8,8 @@ import pytest
 from many import ROWS, make
 
 import eblime
+from eblime.batch.location import Location
 from eblime.batch.overview import overview
-from eblime.batch.place import Place
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -110,7 +110,7 @@ def test_what_would_change_the_numbers_is_refused(tmp_path):
     with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     with (
-        Place.of(tmp_path / "r").locked(),
+        Location.of(tmp_path / "r").locked(),
         pytest.raises(RuntimeError, match="another process"),
     ):
         eblime.explain_many(make(), ROWS[:8], tmp_path / "r", part_size=4)
@@ -180,7 +180,7 @@ def test_the_folded_normal_is_right(rng):
 
 def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):
     """What a GPU is spared, cutting and fitting, is done beside it: same numbers, same failures."""
-    from eblime.batch import work
+    from eblime.batch import worker
 
     images = [rng.random((16, 16)) for _ in range(9)]
     images[4] = np.full((16, 16), np.nan)
@@ -190,7 +190,7 @@ def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):
         n_masks=100,
     )
     plain = eblime.explain_many(explainer, images, tmp_path / "a")
-    monkeypatch.setattr(work, "on_gpu", lambda explainer: True)
+    monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
     piped = eblime.explain_many(explainer, images, tmp_path / "b")
 
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
@@ -219,12 +219,12 @@ def test_workers_are_chosen_by_cores_memory_and_parts(tmp_path, monkeypatch, wan
 
     monkeypatch.setattr(local, "available_cores", lambda: 16)
     monkeypatch.setattr(local, "_free_memory", lambda: 5 << 30)
-    assert local._sensible(make, 100) == 5
-    assert local._sensible(make, 3) == 3
+    assert local._worker_count(make, 100) == 5
+    assert local._worker_count(make, 3) == 3
     monkeypatch.setattr(local, "on_gpu", lambda explainer: True)
-    assert local._sensible(make, 100) == 1
-    with pytest.raises(TypeError, match="must not carry a network from a GPU"):
-        local.check_travels(make)
+    assert local._worker_count(make, 100) == 1
+    with pytest.raises(TypeError, match="must not hold a network on a GPU"):
+        local.check_sendable(make)
     monkeypatch.undo()
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=30, workers="auto")
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -290,7 +290,7 @@ def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch)
         sizes.append(len(rows))
         return rows[:, 0]
 
-    monkeypatch.setattr("eblime.domains.tabular._BATCH_BYTES", memory)
+    monkeypatch.setattr("eblime.domains.tabular.subject._BATCH_BYTES", memory)
     explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, **settings)
     run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
 

@@ -111,11 +111,11 @@ def batch(
     if resume is None:
         raise ValueError("eblime batch needs image, tabular or text, or --resume RUN.")
     from eblime.batch.folder import read_manifest
-    from eblime.batch.place import Place
+    from eblime.batch.location import Location
     from eblime.cli.resume import resumed_recipe, run_recipe
 
     recipe = resumed_recipe(
-        read_manifest(Place.of(resume)),
+        read_manifest(Location.of(resume)),
         resume,
         model=model,
         trust_run=trust_run,
@@ -289,7 +289,7 @@ def report(
     from eblime.batch.results import open_run
 
     opened = open_run(run)
-    page = html or opened.place / "report.html"
+    page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
     here = Path(str(page))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime.batch.files import Files, find_files
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.photos import parse_hide, parse_segmentation, photo_size
 from eblime.cli.tables import match_columns, parse_groups, read_table
@@ -92,7 +92,7 @@ class Photos:
     def get(self, number: int) -> Any:
         """A photo as an array."""
         place = self.files.folder / self.files.name(number)
-        source = place.folder or io.BytesIO(place.read())
+        source = place.local_path or io.BytesIO(place.read())
         return read_photo(source, self.size, str(place))
 
 
@@ -100,7 +100,7 @@ def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]
     """What a run is told, with every path such that it is found from anywhere."""
     told: dict[str, Any] = {
         "kind": kind,
-        "inputs": Place.of(inputs).address,
+        "inputs": Location.of(inputs).address,
         "model": located(model),
         "model_sha256": _digest(model),
         "imported_from": None if Path(model).is_file() else str(Path.cwd()),
@@ -122,7 +122,7 @@ def located(model: str) -> str:
 def inputs_of(recipe: Recipe) -> Any:
     """The inputs of a run: photos in the size that the model takes, else as they are."""
     told = recipe.told
-    place = Place.of(told["inputs"])
+    place = Location.of(told["inputs"])
     if told["kind"] != "image":
         return place
     if place.kind() == "nothing":
@@ -135,7 +135,7 @@ def _background(told: dict[str, Any]) -> Path:
     """The table that says what is usual: the user's, or the inputs where they can be read whole."""
     if told["background"] is not None:
         return Path(told["background"])
-    path = Place(told["inputs"]).folder
+    path = Location(told["inputs"]).local_path
     whole = path is not None and path.suffix in (".csv", ".tsv", ".parquet") and path.is_file()
     if path is not None and not path.exists():
         raise FileNotFoundError(f"There is no table {told['inputs']!r}.")
@@ -149,4 +149,4 @@ def _background(told: dict[str, Any]) -> Path:
 
 def _digest(path: str) -> str | None:
     """What a file holds, None for a Python name."""
-    return Place.of(path).digest() if Path(path).is_file() else None
+    return Location.of(path).digest() if Path(path).is_file() else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.cli.options import parse_targets
 from eblime.cli.recipe import Recipe, inputs_of, located
 from eblime.cli.terminal import say
@@ -134,7 +134,7 @@ def run_recipe(recipe: Recipe, folder: str, ways: dict[str, Any]) -> None:
     say(f"{told['inputs']}: {run.settings['count'] - failed} explained, {failed} failed.")
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {run.place / 'failures.csv'}")
+        say(f"All errors: {run.location / 'failures.csv'}")
         say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
     if failed:
@@ -157,7 +157,7 @@ def _data_only(model: str) -> bool:
 def _check_inputs(address: str, folder: str) -> None:
     """Refuse addresses that some file systems answer with code, such as `reference::http://...`."""
     scheme, mark, _ = address.partition("://")
-    if mark and Place.of(address).folder is None and scheme not in _STORES:
+    if mark and Location.of(address).local_path is None and scheme not in _STORES:
         raise PermissionError(
             f"{folder} names inputs at {address}, which is not a path or one of the stores "
             f"{', '.join(_STORES)}. Add --trust-run if you trust whoever made the run."
