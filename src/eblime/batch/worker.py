@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+from eblime import registry
 from eblime._text import printable
 from eblime._threads import available_cores
 from eblime.batch.folder import write_part
@@ -55,6 +56,11 @@ class Worker:
     def start(cls, job: Job) -> Worker:
         """Create the explainer, and check that its model is the one that the run began with."""
         explainer = make_explainer(job.explainer)
+        if job.settings["keep"] and explainer.domain not in registry.names("domains"):
+            raise TypeError(
+                f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
+                "with `eblime.registry.register`, or by an entry point of its package."
+            )
         worker = cls(
             explainer=explainer,
             inputs=job.inputs,
