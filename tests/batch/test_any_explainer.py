@@ -257,7 +257,7 @@ def test_other_settings_of_a_domain_are_refused(tmp_path):
     ids=["frame", "texts", "lists", "rows", "images"],
 )
 def test_parts_of_large_inputs_are_smaller(tmp_path, inputs, size):
-    """Eight images in a part, and 64 rows or texts, whatever they are stored in."""
+    """Eight images in a part, and 64 rows or texts, in every container."""
 
     def fails(x):
         raise ValueError("not explained")

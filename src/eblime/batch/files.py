@@ -56,7 +56,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".t
 
 
 def _fingerprint(folder: Location, sizes: Mapping[str, int]) -> str:
-    """A digest of names and sizes, and of contents where that is affordable."""
+    """A digest of names and sizes, and of contents unless they are large or remote."""
     found = hashlib.sha256()
     whole = folder.local_path is not None and sum(sizes.values()) <= READ_WHOLE
     for name, size in sizes.items():

@@ -96,7 +96,7 @@ def _may_use_gpu(explainer: Any) -> bool:
 
 
 def _free_memory() -> int:
-    """Bytes of memory that are available; a guess where the system does not say."""
+    """Bytes of memory that are available; a guess if the system does not report it."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
             if line.startswith("MemAvailable:"):

@@ -128,9 +128,7 @@ def explain_many(
         listed = given.stored_in(folder) if isinstance(given, Stream) else given
         size = part_size or _part_size(folder, listed)
         settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
-        check_manifest(folder, settings, new_inputs=retry)
-        if retry:
-            _delete_failed(folder, part_count(len(listed), size))
+        _open_folder(folder, settings, retry=retry)
         job = Job(
             explainer=explainer,
             inputs=listed,
@@ -139,10 +137,7 @@ def explain_many(
             resumed=bool(part_names(folder)),
             timeout=timeout,
         )
-        failed = _done(chosen, job, workers, max_failures, progress)
-        run = Run(location=folder)
-        _write_failures(run, failed)
-    return run
+        return _done(chosen, job, workers, max_failures, progress)
 
 
 def _check_numbers(seed: Any, workers: Any, part_size: Any, timeout: Any) -> None:
@@ -157,16 +152,18 @@ def _check_numbers(seed: Any, workers: Any, part_size: Any, timeout: Any) -> Non
         raise ValueError(f"`timeout` must be a number of seconds > 0, or None; got {timeout!r}.")
 
 
-def _delete_failed(folder: Location, parts: int) -> None:
-    """Delete finished parts with failures, so that they are done again."""
-    done = done_parts(folder, range(parts))
-    delete_parts(folder, [part for part, failures in done.items() if failures])
+def _open_folder(folder: Location, settings: Mapping[str, Any], *, retry: bool) -> None:
+    """Write or check the manifest; with `retry`, delete parts with failures."""
+    check_manifest(folder, settings, new_inputs=retry)
+    if retry:
+        done = done_parts(folder, range(part_count(settings["count"], settings["part_size"])))
+        delete_parts(folder, [part for part, failures in done.items() if failures])
 
 
 def _done(
     engine: Engine, job: Job, workers: Workers, max_failures: int | None, progress: Progress
-) -> int:
-    """Do the run with a progress bar; returns how many inputs failed."""
+) -> Run:
+    """Do the unfinished parts of a run, with a progress bar."""
     failed = 0
     with (
         closing(do_missing_parts(engine, job, workers)) as work,
@@ -180,7 +177,9 @@ def _done(
                     f"open_run({str(job.folder)!r}).failures() lists them. Use retry=True "
                     "(--retry) to try them again."
                 )
-    return failed
+    run = Run(location=job.folder)
+    _write_failures(run, failed)
+    return run
 
 
 def _write_failures(run: Run, failed: int) -> None:

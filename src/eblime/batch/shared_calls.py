@@ -35,7 +35,7 @@ def explain_together(
     """Explain several inputs with few model calls.
 
     The numbers are the same as explaining each input alone: every input has its own generator, and
-    a model must score a row the same whatever other rows are in the batch. A call is no larger
+    the score of a row must not depend on the other rows of its batch. A call is no larger
     than memory has room for. With a design that asks in rounds, the inputs share the calls of
     every round; an input that needs fewer rounds leaves the group earlier.
     """
