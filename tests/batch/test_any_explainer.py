@@ -12,6 +12,7 @@ import eblime
 from eblime import registry
 from eblime.batch import shared_calls, worker
 from eblime.batch.inputs import generator_of
+from eblime.batch.job import on_gpu
 from eblime.batch.overview import overview
 from eblime.batch.shared_calls import explain_together
 from eblime.domains.record import Domain
@@ -279,3 +280,19 @@ def test_a_large_question_alone_is_split(monkeypatch):
 
     assert max(model.calls) <= 16
     same(explain(explainer.loop, subjects[1], [0], generator_of(0, 1)), found[1])
+
+
+def test_a_torch_model_knows_whether_it_is_on_a_gpu():
+    """By its device setting, or else by its parameters; other models are not on a GPU."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    from eblime.models.torch import TorchModel
+
+    def explainer(device):
+        model = TorchModel(torch.nn.Linear(2, 2), device=device)
+        return eblime.ImageExplainer(model, segmentation="grid")
+
+    assert not on_gpu(explainer("auto"))
+    assert not on_gpu(explainer("cpu"))
+    assert on_gpu(explainer("cuda"))
+    assert not on_gpu(series_explainer(Counting()))
+    assert not on_gpu(make_series)
