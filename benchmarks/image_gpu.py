@@ -96,7 +96,8 @@ def measure(name: str, batch: int) -> None:
     found = seconds(runs, 9)
     least = found["forward passes alone"]
     print(
-        f"{name}, batches of {batch}:\n\n| | seconds | relative to forward passes |\n|---|---:|---:|"
+        f"{name}, batches of {batch}:\n\n"
+        "| | seconds | relative to forward passes |\n|---|---:|---:|"
     )
     for run, value in found.items():
         print(f"| {run} | {value:.3f} | {value / least:.3f} |")

@@ -138,7 +138,8 @@ def main() -> None:
     )
     print(
         "| N | p | eblime | BayesianRidge | eblime / BayesianRidge | BayesLIME "
-        "| BayesLIME / eblime | printed form, extrapolated | printed form / eblime | EBLIME.paper() | paper / eblime "
+        "| BayesLIME / eblime | printed form, extrapolated | printed form / eblime "
+        "| EBLIME.paper() | paper / eblime "
         "| peak memory / masks |"
     )
     print("|" + "---:|" * 12)

@@ -1,4 +1,4 @@
-"""A page about a run: what matters over all inputs, the worst fits and the failures, with links."""
+"""A run as an HTML page: importance over all inputs, worst fits, failures, and links."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from eblime._progress import Progress, progress_reporter
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
 from eblime.reporting.render import render_page
@@ -30,19 +30,19 @@ def overview(
     pages: int = 60,
     progress: Progress = None,
 ) -> str:
-    """A page about a run, written to `path` if given.
+    """An HTML page about a run; also written to `path`, if given.
 
     Parameters
     ----------
     run
-        A run of `open_run` or `explain_many`.
+        A run, from `open_run`.
     path
-        Where to write the page; None only returns it, without links.
+        The file to write; None only returns the page, without links.
     prob
-        Level of the intervals.
+        Probability of the intervals.
     pages
-        If the run kept its explanations: how many get a page of their own beside `path`, in
-        `pages/`, the worst fits first.
+        How many explanations get their own page in `pages/` next to `path`, the worst fits first;
+        needs a run with keep=True.
     progress
         None shows a bar on a terminal when the work takes longer than a second; True always, False
         never; or a function of (done, total).
@@ -51,14 +51,14 @@ def overview(
     for rows in run.pieces():
         found.add(rows)
     failures = list(run.failures().itertuples())
-    links = {} if path is None else _pages(run, Place.of(path), found.listed()[:pages], progress)
+    links = {} if path is None else _pages(run, Location.of(path), found.listed()[:pages], progress)
     page = render_page(
         "run.html.j2",
         scripted=False,
-        heading=f"Run “{run.place.name}”",
+        heading=f"Run “{run.location.name}”",
         summary=_summary(run, found, len(failures)),
-        classes=found.by_class() if found.images else None,
-        importances=[] if found.images else list(run.summary(prob).itertuples()),
+        classes=found.by_class() if found.regions else None,
+        importances=[] if found.regions else list(run.summary(prob).itertuples()),
         prob=prob,
         worst=found.worst,
         first=found.first,
@@ -67,26 +67,26 @@ def overview(
         most=_MOST,
     )
     if path is not None:
-        Place.of(path).write(page.encode())
+        Location.of(path).write(page.encode())
     return page
 
 
 @dataclass(slots=True)
 class _Overall:
-    """What the page needs from the run, collected part by part."""
+    """Totals of a run, which is read one part at a time."""
 
     r2: list[Any] = field(default_factory=list)
     worst: list[Any] = field(default_factory=list)
     first: list[Any] = field(default_factory=list)
     classes: dict[str, Any] = field(default_factory=dict)  # label -> sums
     inputs: int = 0
-    images: bool = True
+    regions: bool = True  # features are regions of their own input, such as superpixels
 
     def add(self, rows: Any) -> None:
-        """Add the rows of one part."""
+        """Add the rows of a part."""
         if rows.empty:
             return
-        self.images &= bool(rows["feature"].str.startswith("superpixel ").all())
+        self.regions &= bool(rows["area"].notna().all())
         rows = rows.assign(certain=(rows["low"] > 0) | (rows["high"] < 0))
         certain = rows.groupby(["input", "target"], sort=False)["certain"].mean()
         each = rows.drop_duplicates(["input", "target"])
@@ -128,14 +128,14 @@ def _summary(run: Run, found: _Overall, failed: int) -> str:
     )
 
 
-def _pages(run: Run, path: Place, entries: Iterable[Any], progress: Progress) -> dict[Any, Any]:
-    """Write the pages of kept explanations; their links and thumbnails by input and target."""
+def _pages(run: Run, path: Location, entries: Iterable[Any], progress: Progress) -> dict[Any, Any]:
+    """Write pages of kept explanations; returns links and thumbnails by (input, target)."""
     folder = path.parent
-    kept = set((run.place / "explanations").files())
-    there = [e for e in entries if f"{e.input}-{e.target}.eblime" in kept]
+    kept = set((run.location / "explanations").files())
+    listed = [entry for entry in entries if f"{entry.input}-{entry.target}.eblime" in kept]
     links = {}
-    with progress_reporter(progress, len(there), unit="page") as report_progress:
-        for done, entry in enumerate(there, start=1):
+    with progress_reporter(progress, len(listed), unit="page") as report_progress:
+        for done, entry in enumerate(listed, start=1):
             explanation = run.explanation(entry.input, entry.target)
             name = f"pages/{entry.input}-{entry.target}.html"
             title = f"{entry.name}: {entry.label}"

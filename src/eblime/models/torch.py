@@ -86,6 +86,14 @@ class TorchModel:
         """Always True: uint8 images are divided by 255, others are not."""
         return True
 
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the network is on a GPU, or will be moved to one."""
+        if self.device not in ("auto", "cpu"):
+            return True
+        first = next(self.module.parameters(), None)
+        return first is not None and bool(first.device.type != "cpu")
+
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
