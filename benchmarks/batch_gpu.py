@@ -71,9 +71,8 @@ def main() -> None:
     count = parser.parse_args().photos
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
-    print(
-        "| network | segmented ahead | photos per second | model inputs per second |\n|---|---:|---:|---:|"
-    )
+    print("| network | segmented ahead | photos per second | model inputs per second |")
+    print("|---|---:|---:|---:|")
     home = "cuda" if torch.cuda.is_available() else "cpu"
     for name, autocast in (
         ("resnet18", False),
