@@ -248,10 +248,8 @@ def main() -> None:
         _table(lines, args.rounds)
     if "memory" in args.only:
         first, last = (measured("run_memory", n)["peak"] for n in (1_000, 10_000))
-        print(
-            f"\nPeak memory of the driver: {first:.0f} MB for 1,000 inputs, "
-            f"{last:.0f} MB for 10,000."
-        )
+        print(f"\nPeak memory of the driver: {first:.0f} MB for 1,000 inputs, ", end="")
+        print(f"{last:.0f} MB for 10,000.")
 
 
 Line = tuple[str, tuple[Any, ...], int | None]  # name, what to measure, threads

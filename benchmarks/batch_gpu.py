@@ -17,13 +17,13 @@ from unittest import mock
 import numpy as np
 import torch
 import torchvision
+from eblime.batch.location import Location
 from skimage import data
 
 import eblime
 from eblime._threads import available_cores
 from eblime.batch import worker as worker_module
 from eblime.batch.inputs import as_inputs
-from eblime.batch.location import Location
 from eblime.models.torch import TorchModel
 
 N, SIDE = 1_000, 224
@@ -71,10 +71,8 @@ def main() -> None:
     count = parser.parse_args().photos
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
-    print(
-        "| network | segmented ahead | photos per second | model inputs per second |\n"
-        "|---|---:|---:|---:|"
-    )
+    print("| network | segmented ahead | photos per second | model inputs per second |")
+    print("|---|---:|---:|---:|")
     home = "cuda" if torch.cuda.is_available() else "cpu"
     for name, autocast in (
         ("resnet18", False),

@@ -95,10 +95,8 @@ def measure(name: str, batch: int) -> None:
         runs["captum Lime"] = captum_lime
     found = seconds(runs, 9)
     least = found["forward passes alone"]
-    print(
-        f"{name}, batches of {batch}:\n\n"
-        "| | seconds | relative to forward passes |\n|---|---:|---:|"
-    )
+    print(f"{name}, batches of {batch}:\n")
+    print("| | seconds | relative to forward passes |\n|---|---:|---:|")
     for run, value in found.items():
         print(f"| {run} | {value:.3f} | {value / least:.3f} |")
     print(flush=True)

@@ -139,8 +139,7 @@ def main() -> None:
     print(
         "| N | p | eblime | BayesianRidge | eblime / BayesianRidge | BayesLIME "
         "| BayesLIME / eblime | printed form, extrapolated | printed form / eblime "
-        "| EBLIME.paper() | paper / eblime "
-        "| peak memory / masks |"
+        "| EBLIME.paper() | EBLIME.paper() / eblime | peak memory / masks |"
     )
     print("|" + "---:|" * 12)
     sizes = (
