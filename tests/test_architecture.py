@@ -62,10 +62,12 @@ ALLOWED = {
     },
     # what people look at
     "plot": {
-        *("_checks", "_lazy", "_text", "_types", "methods", "protocols", "results"),
+        *("_checks", "_lazy", "_text", "_types", "methods", "protocols", "registry", "results"),
         *("matplotlib", "numpy", "scipy"),
     },
-    "reporting": {"_files", "_text", "_types", "_version", "plot", "results", "PIL", "numpy"},
+    "reporting": {
+        *("_files", "_text", "_types", "_version", "plot", "registry", "results", "PIL", "numpy"),
+    },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version", "domains"),

@@ -60,7 +60,7 @@ class Command:
     defaults: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Domain:
     """One kind of input: how it is read, saved, drawn and given on the command line.
 
@@ -82,8 +82,9 @@ class Domain:
     check_scene
         Refuses a scene whose fields do not fit together, for scenes that come from files.
     view
-        explanation -> HTML that shows the input with its features, for pages and notebooks. An
-        element with `data-feature="j"` is coloured and can be pointed at.
+        (explanation, *, inline) -> HTML that shows the input with its features. An element with
+        `data-feature="j"` is coloured by the page and can be pointed at. A page ignores `style`
+        attributes; a notebook has no style sheet and sets `inline=True`.
     picture
         The plot kind that shows the input: "map".
     command
@@ -101,3 +102,7 @@ class Domain:
     view: Lazy | None = None
     picture: str = "intervals"
     command: Command | None = None
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return f"Domain({self.name!r})"

@@ -58,9 +58,9 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
     """A row of a table: bars with 95 % whiskers, and beside each the value that it speaks of."""
     scene: Any = explanation.scene
-    if not hasattr(scene, "values"):
+    if scene.domain != "tabular":
         raise TypeError(
-            'plot("values") needs an explanation of a table; this one is of another kind.'
+            f'plot("values") needs an explanation of a table; this one is of: {scene.domain}.'
         )
     check_count("top", top)
     post = explanation.posterior

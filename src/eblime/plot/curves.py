@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME
 from eblime.plot.style import (
     AGAINST,
@@ -118,7 +117,10 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 def convergence(
     explanation: Explanation, *, top: int = 4, method: Method | None = None, ax: Axes | None = None
 ) -> Axes:
-    """How the 95 % intervals of the leading features close as masks are added, in their order."""
+    """How the 95 % intervals of the leading features close as masks are added, in their order.
+
+    `method` is the explanation's own by default, or EBLIME if that gives a point estimate.
+    """
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
@@ -127,7 +129,7 @@ def convergence(
         rows = np.random.default_rng(0).permutation(rows)
     n = len(rows)
     counts = np.unique(np.geomspace(min(n, 20), n, 12).astype(int))
-    usual = BayesLIME() if post.method == "BayesLIME" else EBLIME()
+    usual = explanation.method if post.has_spread else EBLIME()
     chosen = usual if method is None else method
     generator = np.random.default_rng(0)
     ends = np.array(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from eblime import registry
 from eblime._checks import check_count
 from eblime.plot.style import new_figure
 from eblime.plot.text import text_size
@@ -21,13 +22,19 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
     """
     check_count("top", top)
     certain = explanation.posterior.has_spread
-    if hasattr(explanation.scene, "photo"):
+    importances = "intervals" if certain else "means"
+    name = explanation.scene.domain
+    known = name in registry.names("domains")
+    picture = registry.find("domains", name).picture if known else "intervals"
+    if picture == "map":
         return _image_poster(explanation, top)
-    if hasattr(explanation.scene, "pieces"):
-        return _text_poster(explanation, "intervals" if certain else "means")
-    kind = "values" if hasattr(explanation.scene, "values") else "intervals"
+    if picture == "text":
+        return _text_poster(explanation, importances)
+    if picture not in ("intervals", "values"):
+        return _stacked_poster(explanation, picture, importances)
     figure = new_figure((7.2, 1.1 + 0.34 * min(12, explanation.scene.n_features)))
-    explanation.plot(kind if certain or kind == "values" else "means", ax=figure.subplots())
+    kind = importances if picture == "intervals" else picture
+    explanation.plot(kind, ax=figure.subplots())
     return figure
 
 
@@ -41,6 +48,17 @@ def _image_poster(explanation: Explanation, top: int) -> Any:
     if certain:
         explanation.plot("top_k", ax=panels[1], top=top)
     explanation.plot("intervals" if certain else "means", ax=panels[-1], top=listed)
+    return figure
+
+
+def _stacked_poster(explanation: Explanation, picture: str, kind: str) -> Any:
+    """The picture that another package draws above, the intervals of its features below."""
+    rows = min(_LISTED, explanation.scene.n_features)
+    tall, below = 3.0, 1.1 + 0.28 * rows
+    figure = new_figure((7.2, tall + below))
+    upper, lower = figure.subplots(2, 1, height_ratios=[tall, below])
+    explanation.plot(picture, ax=upper)
+    explanation.plot(kind, top=rows, ax=lower)
     return figure
 
 

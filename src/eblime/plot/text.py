@@ -24,8 +24,10 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     A line under a word: its 95 % interval leaves zero out. Long texts are cut after 40 lines.
     """
     scene: Any = explanation.scene
-    if not hasattr(scene, "pieces"):
-        raise TypeError('plot("text") needs an explanation of a text; this one is of another kind.')
+    if scene.domain != "text":
+        raise TypeError(
+            f'plot("text") needs an explanation of a text; this one is of: {scene.domain}.'
+        )
     post = explanation.posterior
     mean = post.mean
     most = np.abs(mean).max() or 1.0

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime import registry
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.plot.style import AGAINST, FAVOUR
@@ -16,7 +17,7 @@ from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
 from eblime.results.explanation import Explanation
 
-__all__ = ["scene_view", "text", "thumbnail"]
+__all__ = ["image_view", "scene_view", "text", "text_view", "thumbnail"]
 
 _LONGEST = 640  # along the longer side of the outlines
 _PHOTO = 960  # pixels of a photo's longer side in a page
@@ -30,16 +31,14 @@ def text(value: object) -> str:
 
 
 def scene_view(explanation: Explanation, *, inline: bool = False) -> str:
-    """The input with its features marked, or nothing where the list of features says it all.
+    """The input with its features marked, by the `view` of its domain; empty if it has none.
 
-    `inline` colours a text by style attributes, for places that have neither our style sheet nor
-    our script.
+    `inline` asks for style attributes, for notebooks, which have neither the style sheet nor the
+    script of a page.
     """
-    if hasattr(explanation.scene, "photo"):
-        return _photo_view(explanation)
-    if hasattr(explanation.scene, "pieces"):
-        return _text_view(explanation, inline)
-    return ""
+    name = explanation.scene.domain
+    view = registry.find("domains", name).view if name in registry.names("domains") else None
+    return "" if view is None else str(registry.resolve(view)(explanation, inline=inline))
 
 
 def thumbnail(explanation: Explanation) -> str:
@@ -55,8 +54,8 @@ def thumbnail(explanation: Explanation) -> str:
     return f'<img alt="" src="{_data_uri(shown, _SMALL)}">'
 
 
-def _photo_view(explanation: Explanation) -> str:
-    """The photo, and over it one outline a superpixel, tinted by its mean."""
+def image_view(explanation: Explanation, *, inline: bool = False) -> str:
+    """The photo, and over it one outline per superpixel, tinted by its mean."""
     scene: Any = explanation.scene
     photo, labels = scene.photo(2 * _PHOTO), scene.labels
     height, width = labels.shape
@@ -89,7 +88,7 @@ def _photo_view(explanation: Explanation) -> str:
     )
 
 
-def _text_view(explanation: Explanation, inline: bool) -> str:
+def text_view(explanation: Explanation, *, inline: bool = False) -> str:
     """The text, each of its tokens tinted by the mean of its feature."""
     scene: Any = explanation.scene
     mean = explanation.posterior.mean

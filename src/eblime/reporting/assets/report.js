@@ -174,7 +174,7 @@
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
-      const underlined = this.photo || !this.sure ? "" : ` Underlined: the ${percent(this.data.levels[level])} interval leaves zero out.`;
+      const underlined = !this.sure || this.marks.every((mark) => mark instanceof SVGElement) ? "" : ` Underlined: the ${percent(this.data.levels[level])} interval leaves zero out.`;
       make("span", { class: "scale-words" }, this.legend, scale.words + underlined);
     }
 
@@ -236,7 +236,13 @@
     halo(node) {
       const group = node.parentNode;
       for (const old of group.querySelectorAll(".halo")) old.remove();
-      for (const kind of ["outer", "inner"]) make("path", { d: node.getAttribute("d"), class: `halo ${kind}` }, group);
+      const shape = [...node.attributes].filter(({ name }) => !/^(class|data-|fill|style)/.test(name));
+      for (const kind of ["outer", "inner"]) {
+        const ring = document.createElementNS(node.namespaceURI, node.localName);
+        for (const { name, value } of shape) ring.setAttribute(name, value);
+        ring.setAttribute("class", `halo ${kind}`);
+        group.append(ring);
+      }
     }
 
     tell(place) {
