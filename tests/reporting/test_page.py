@@ -134,9 +134,8 @@ def test_the_page_is_small_whatever_the_number_of_features(rng):
     p = 2000
     masks = rng.integers(0, 2, (300, p)).astype(float)
     post = eblime.fit(masks, masks @ rng.standard_normal(p))
-    scene = type(
-        "Words", (), {"n_features": p, "features": [f"word {j} of many" for j in range(p)]}
-    )
+    names = [f"word {j} of many" for j in range(p)]
+    scene = type("Words", (), {"domain": "words", "n_features": p, "features": names})
     e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene())
     page = e.to_html()
 
