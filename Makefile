@@ -1,4 +1,4 @@
-# Every target makes its own virtual environment and installs what it needs; quick the second time.
+# Every target creates .venv if needed and installs its dependencies. The second call is quick.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -11,14 +11,16 @@ demo: $(VENV)/.demo
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
 
-# The tests with the lowest version of every dependency that pyproject.toml allows. Those versions
-# have wheels for Python 3.10 to 3.11: set PYTHON=python3.11 where the default is newer.
+# Runs the tests with the lowest version of each dependency that pyproject.toml allows. These
+# versions have wheels for Python 3.10 and 3.11; set PYTHON=python3.11 if the default is newer.
+# Deprecation warnings of old packages are ignored.
 test-lowest:
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python .ci/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
 		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap]'
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto \
+		-W ignore::DeprecationWarning
 
 check: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -38,7 +40,8 @@ bench: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python benchmarks/text.py
 	$(BIN)/python benchmarks/batch.py
 
-# The paper's studies: run them all (resumable; data from EBLIME_DATA or the network), and print them.
+# `studies` runs the paper's studies; it can be resumed, and reads data from EBLIME_DATA or the
+# network. `results` writes their tables and figures.
 studies: $(VENV)/.test $(VENV)/.bench
 	$(BIN)/python benchmarks/studies.py
 
@@ -56,7 +59,7 @@ $(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	touch $@
 
-# One stamp for each extra: `make test` installs the extra [test], and so on.
+# One stamp file per extra: `make test` installs the extra [test], and so on.
 $(VENV)/.%: pyproject.toml $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	touch $@

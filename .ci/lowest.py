@@ -1,7 +1,7 @@
-"""Print the lowest version that pyproject.toml allows of every dependency, as pip constraints.
+"""Print pip constraints with the lowest version of each dependency that pyproject.toml allows.
 
-`name>=1.2,<2` becomes `name==1.2`; a dependency that is pinned anywhere keeps its pin. Extras for
-work on the project itself (style, documentation, benchmarks) are left out.
+`name>=1.2,<2` becomes `name==1.2`. A dependency that is pinned anywhere keeps its pin. Extras for
+development only (style, documentation, benchmarks) are skipped.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from pathlib import Path
 
 if sys.version_info >= (3, 11):
     import tomllib
-else:  # pip has its own copy
+else:  # pip includes a copy
     from pip._vendor import tomli as tomllib
 
-LEFT_OUT = {"bench", "docs", "lint", "nuts"}
+SKIPPED = {"bench", "docs", "lint", "nuts"}
 
 
 def lowest(project: dict[str, object]) -> list[str]:
-    """One `name==version` for each dependency; of several lower bounds the highest counts."""
+    """One `name==version` per dependency; the highest of several lower bounds."""
     extras = project["optional-dependencies"]
     listed = list(project["dependencies"])
     for name, requirements in extras.items():
-        listed += [] if name in LEFT_OUT else requirements
+        listed += [] if name in SKIPPED else requirements
     pins, floors = {}, {}
     for requirement in listed:
         name = re.match(r"[\w.-]+", requirement)[0].lower()
@@ -36,7 +36,7 @@ def lowest(project: dict[str, object]) -> list[str]:
 
 
 def _order(version: str) -> list[int]:
-    """Versions as numbers, so that 10 is more than 9."""
+    """A version as numbers, so that 10 sorts after 9."""
     return [int(part) for part in re.findall(r"\d+", version)]
 
 

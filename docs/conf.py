@@ -19,6 +19,7 @@ bibtex_bibfiles = ["references.bib"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_numpy_docstring = True
+napoleon_attr_annotations = False  # the text of a parameter states its type
 exclude_patterns = ["**/*.in.md", "_build"]
 html_theme = "furo"
 html_title = "eblime"

@@ -156,3 +156,36 @@ def precise_spectrum(
             np.array([float(v) for v in k]),
             float(max(residual, 0)),
         )
+
+
+# A precision for each feature is not in print either: beta_j ~ N(0, sigma^2 / kappa_j).
+
+
+def local_log_evidence(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, kappa: FloatArray, a: float, b: float
+) -> float:
+    """Log marginal likelihood of the precisions, a flat intercept and sigma^2 integrated out."""
+    M = np.linalg.inv(np.diag(w)) + Z @ np.diag(1 / kappa) @ Z.T
+    inverse, ones = np.linalg.inv(M), np.ones(len(Y))
+    weight = ones @ inverse @ ones
+    left = inverse - np.outer(inverse @ ones, ones @ inverse) / weight
+    log_det = np.linalg.slogdet(M)[1] + np.log(weight)
+    return float(-0.5 * log_det - (a + (len(Y) - 1) / 2) * np.log(Y @ left @ Y + 2 * b))
+
+
+def local_conditional(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, kappa: FloatArray, a: float, b: float
+) -> tuple[FloatArray, FloatArray, float]:
+    """Location and scale matrix of the t law of beta given the precisions, and its degrees."""
+    X = np.column_stack([np.ones(len(Y)), Z])
+    V = np.linalg.inv(X.T @ np.diag(w) @ X + np.diag([0.0, *kappa]))
+    location = V @ X.T @ np.diag(w) @ Y
+    gap = Y - X @ location
+    q_local = gap @ np.diag(w) @ gap + location[1:] @ np.diag(kappa) @ location[1:] + 2 * b
+    df = 2 * a + len(Y) - 1
+    return location[1:], (V * q_local / df)[1:, 1:], df
+
+
+def log_local_prior(phi: float) -> float:
+    """Log density of phi where tau = phi^-1/2 has density tau (1 + tau^2)^-3/2."""
+    return float(-np.log(2) - 0.5 * np.log(phi) - 1.5 * np.log(1 + phi))

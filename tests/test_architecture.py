@@ -85,18 +85,8 @@ ALLOWED = {
         *("matplotlib", "numpy", "pandas", "scipy"),
     },
     "cli": {
-        *(
-            "_checks",
-            "_files",
-            "_table",
-            "_text",
-            "_version",
-            "batch",
-            "datasets",
-            "domains",
-            "evaluation",
-        ),
-        *("explainers", "models", "plot", "reporting", "results"),
+        *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
+        *("evaluation", "explainers", "models", "plot", "registry", "reporting", "results"),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
 }

@@ -1,21 +1,36 @@
-"""Every Python block in README and docs runs, and prints what the page says it prints."""
+"""README, ARCHITECTURE and docs are true: examples run, links work, names exist."""
 
 import contextlib
+import importlib
 import io
+import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from test_architecture import ALLOWED, HOUSE
+
+import eblime
+from eblime.results.export import JSON_SCHEMA
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+LINKED = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 RUNNABLE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf8"))]
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=lambda page: page.name)
-def test_page_runs_as_written(page):
-    """The blocks of a page run in order, in one namespace."""
+def name_of(page):
+    """The path of a page, as the id of a test."""
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch):
+    """The Python blocks of a page run in order, in one namespace and an empty folder."""
+    monkeypatch.chdir(tmp_path)
     scope = {}
     for code, shown in BLOCK.findall(page.read_text(encoding="utf8")):
         printed = io.StringIO()
@@ -26,7 +41,7 @@ def test_page_runs_as_written(page):
 
 
 def assert_printed(printed, shown):
-    """Words are the same, numbers nearly so: other versions of scikit-learn grow other forests."""
+    """Words must be equal. Numbers may differ a little, as forests do between versions."""
     assert len(printed) == len(shown)
     for ours, theirs in zip(printed, shown, strict=True):
         try:
@@ -36,6 +51,103 @@ def assert_printed(printed, shown):
             assert ours == theirs
 
 
-def test_there_are_pages_to_run():
-    """The pattern finds the README's example."""
+def test_the_examples_of_the_readme_are_found():
+    """The pattern for examples matches those of the README."""
     assert ROOT / "README.md" in RUNNABLE
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_between_pages_work(page):
+    """Every relative link and picture refers to a file that exists."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf8"), flags=re.M | re.S)
+    links = [link for link in re.findall(r"\]\(([^)\s]+)\)", prose) if "://" not in link]
+    paths = [link.partition("#")[0] for link in links]
+
+    assert [path for path in paths if path and not (page.parent / path).exists()] == []
+
+
+def test_the_index_lists_every_page():
+    """A page that no table of contents lists cannot be found."""
+    listed = set()
+    for page in DOCS.rglob("*.md"):
+        for contents in re.findall(
+            r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf8"), re.M | re.S
+        ):
+            entries = [line for line in contents.splitlines() if line and line[0] != ":"]
+            listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
+    pages = {page for page in DOCS.rglob("*.md") if not page.name.endswith(".in.md")}
+
+    assert listed == {page.resolve() for page in pages - {DOCS / "index.md"}}
+
+
+def test_the_reference_names_objects_that_exist():
+    """Every object of the reference can be imported from the module that it names."""
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
+    named = re.findall(r"^\.\. auto(?:class|function|exception):: (eblime[\w.]+)", text, re.M)
+
+    assert len(named) > 50
+    for path in named:
+        module, _, name = path.rpartition(".")
+        assert hasattr(importlib.import_module(module), name), path
+
+
+def test_the_reference_has_every_public_name():
+    """Whatever `import eblime` offers is in the reference."""
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
+    public = set(eblime.__all__) - {"__version__"}
+
+    assert {name for name in public if not re.search(rf"\.{name}\b", text)} == set()
+
+
+def test_the_json_page_lists_the_keys_that_are_written():
+    """The layout on the page is that of an explanation of a table row."""
+    background = np.random.default_rng(0).random((50, 3))
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], background, n_masks=20)
+    written = json.loads(explainer.explain(background[0]).to_json())
+    page = (DOCS / "reference" / "json.md").read_text(encoding="utf8")
+    keys = [re.findall(r"^\| (`.*?) \|", part, re.M) for part in page.split("Each entry of")]
+    of_all, of_feature = (set(re.findall(r"`(\w+)`", " ".join(part))) for part in keys)
+
+    assert set(written) == of_all
+    assert set(written["features"][0]) <= of_feature
+    assert written["schema"] == JSON_SCHEMA
+    assert f'"{JSON_SCHEMA}"' in page
+
+
+def table_of_parts():
+    """The parts in the table of ARCHITECTURE.md, in its order."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf8")
+    rows = re.findall(r"^\| (`.*?) \|", text.split("## Parts")[1].split("\n## ")[0], re.M)
+    return [name.strip("/") for row in rows for name in re.findall(r"`([\w/]+)`", row)]
+
+
+def test_the_architecture_page_lists_every_part():
+    """The page lists the parts of the map, each once."""
+    assert sorted(table_of_parts()) == sorted(set(ALLOWED) - {"__init__", "__main__"})
+
+
+def test_the_architecture_page_orders_parts_by_their_imports():
+    """A part comes after all parts that it imports."""
+    position = {part: number for number, part in enumerate(table_of_parts())}
+    wrong = [
+        (part, needed)
+        for part in position
+        for needed in ALLOWED[part] & set(position)
+        if position[needed] > position[part]
+    ]
+
+    assert wrong == []
+
+
+def test_the_architecture_page_names_files_that_exist():
+    """Every module that the page names exists, with or without its folder."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf8")
+    order, files = text.split("## Reading order of `core/`"), {}
+    files[HOUSE / "core"] = re.findall(r"`(\w+\.py)`", order[1])
+    files[ROOT] = re.findall(r"`(tests/\w+\.py)`", order[0])
+    files[HOUSE] = re.findall(r"`((?!tests/)[\w/]+\.py)`", order[0])
+
+    missing = [name for folder in files for name in files[folder] if not (folder / name).exists()]
+    assert missing == []
+    listed = {f"core/{name}" for name in files[HOUSE / "core"]}
+    assert listed == {f"core/{path.name}" for path in (HOUSE / "core").glob("[a-z]*.py")}

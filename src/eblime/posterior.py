@@ -160,7 +160,10 @@ class Posterior:
         return self.draw(n, rng).beta
 
     def draw(self, n: int, rng: RNGLike = None) -> Draws:
-        """Independent joint draws of the importances and the extras of the law: Algorithm 1."""
+        """Independent joint draws of the importances and the extras of the law: Algorithm 1.
+
+        With local scales the importances are drawn independently of lambda and sigma^2.
+        """
         check_count("n", n)
         return self.law.draw(np.random.default_rng(rng), n)
 

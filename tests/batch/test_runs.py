@@ -162,7 +162,7 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
         with pytest.raises(SystemExit) as ended:
             main(words.split())
         assert ended.value.code == code, words
-    assert "No such option: --masks" in capsys.readouterr().err
+    assert "No such option" in capsys.readouterr().err
     assert (tmp_path / "run" / "report.html").exists()
 
 

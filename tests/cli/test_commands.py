@@ -1,4 +1,4 @@
-"""The command line, as people and scripts use it."""
+"""The commands `explain`, `show` and `compare`, and loading models and labels."""
 
 import io as io_
 import json
@@ -16,8 +16,8 @@ from test_storage import explained
 import eblime
 from eblime.cli.app import main
 from eblime.cli.files import free_names
+from eblime.cli.image import parse_hide, parse_segmentation
 from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.photos import parse_hide, parse_segmentation
 from eblime.cli.terminal import open_page, print_explanation
 from eblime.domains.image.photo import read_photo
 
@@ -55,7 +55,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *words):
-    """Exit code and what was printed."""
+    """Exit code, standard output and standard error of a command."""
     with pytest.raises(SystemExit) as ended:
         main([str(word) for word in words])
     seen = capsys.readouterr()
@@ -63,12 +63,12 @@ def run(capsys, *words):
 
 
 def explain(capsys, *words, model="shades:green"):
-    """`eblime explain image` of the first photo with few superpixels."""
+    """Run `eblime explain image` with few superpixels."""
     settings = ("--model", model, "--segmentation", GRID, "--masks", 60, "--hide", 0)
     return run(capsys, "explain", "image", *words, *settings)
 
 
-def test_a_photo_gives_four_files_and_a_table(folder, capsys):
+def test_explaining_a_photo_writes_four_files_and_prints_a_table(folder, capsys):
     """Explanation, JSON, PNG and HTML; the table names the target."""
     code, out, err = explain(capsys, "photos/a.png", "--labels", "names.txt", "--target", "green")
     written = folder / "eblime-out"
@@ -88,9 +88,9 @@ def test_a_photo_gives_four_files_and_a_table(folder, capsys):
     assert (written / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_folder_is_explained_photo_by_photo(folder, capsys):
-    """One that cannot be read is told, the others are done, and the exit code says so."""
-    (folder / "photos" / "broken.jpg").write_bytes(b"no picture")
+def test_a_broken_photo_does_not_stop_the_others_in_a_folder(folder, capsys):
+    """It is reported, the others are explained, and the exit code is 2."""
+    (folder / "photos" / "broken.jpg").write_bytes(b"not a picture")
     code, out, err = explain(capsys, "photos", "--out", "all")
 
     assert code == 2
@@ -100,8 +100,8 @@ def test_a_folder_is_explained_photo_by_photo(folder, capsys):
     assert (folder / "all" / "b.html").exists()
 
 
-def test_json_is_one_document_a_line_and_nothing_else(folder, capsys):
-    """Other programs read standard output as it is."""
+def test_json_prints_one_document_per_line_and_nothing_else(folder, capsys):
+    """Other programs can read standard output line by line."""
     code, out, _ = explain(capsys, "photos", "--json", "--prob", "0.8")
     lines = [json.loads(line) for line in out.splitlines()]
 
@@ -110,7 +110,7 @@ def test_json_is_one_document_a_line_and_nothing_else(folder, capsys):
 
 
 def test_the_same_seed_gives_the_same_numbers(folder, capsys):
-    """And another seed others."""
+    """Another seed gives other numbers."""
     seen = []
     for seed in (1, 1, 2):
         _, out, _ = explain(capsys, "photos/a.png", "--json", "--seed", seed, "--masks", "40")
@@ -119,8 +119,8 @@ def test_the_same_seed_gives_the_same_numbers(folder, capsys):
     assert seen[0] == seen[1] != seen[2]
 
 
-def test_show_prints_what_was_saved(folder, capsys):
-    """The table again, a picture, a page, or JSON."""
+def test_show_prints_a_saved_explanation(folder, capsys):
+    """As a table, a picture, a page, or JSON."""
     explained().save("e.eblime")
     code, out, _ = run(capsys, "show", "e.eblime", "--png", "d.png", "--kind", "density")
     assert code == 0
@@ -132,8 +132,8 @@ def test_show_prints_what_was_saved(folder, capsys):
     assert (folder / "e.html").exists()
 
 
-def test_compare_sets_two_side_by_side(folder, capsys):
-    """Means and intervals of both, and a word on how far they agree."""
+def test_compare_prints_both_explanations(folder, capsys):
+    """Means and intervals of both, and their correlation."""
     explained().save("a.eblime")
     explained("bayeslime").save("b.eblime")
     code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "both.png")
@@ -191,15 +191,15 @@ def test_errors_are_one_line_with_exit_code_2(folder, capsys, words, complaint):
     assert complaint in err
 
 
-def test_debug_shows_where(folder):
-    """The error itself comes out, wherever the flag stands."""
+def test_debug_raises_the_error_itself(folder):
+    """The flag may be given anywhere."""
     words = ["explain", "image", "photos/a.png", "--debug", "--model", "shades:broken"]
     with pytest.raises(eblime.ModelError, match="the weights"):
         main(words)
 
 
-def test_pickles_are_read_only_where_trusted(folder, capsys):
-    """A pickle can run anything: refused without the flag, taken with it."""
+def test_pickles_need_trust_pickle(folder, capsys):
+    """A pickle can run any code: it is refused without the flag and loaded with it."""
     with (folder / "m.pkl").open("wb") as file:
         pickle.dump(load_model("shades:green"), file)
     code, _, err = explain(capsys, "photos/a.png", model="m.pkl")
@@ -209,8 +209,8 @@ def test_pickles_are_read_only_where_trusted(folder, capsys):
     assert (code, "predicted" in out) == (0, True)
 
 
-def test_skops_needs_no_trust(folder):
-    """A scikit-learn model in a skops file is read without running anything."""
+def test_skops_files_need_no_trust(folder):
+    """A scikit-learn model in a skops file is loaded without running code from it."""
     io = pytest.importorskip("skops.io")
     from sklearn.linear_model import LogisticRegression
 
@@ -220,13 +220,13 @@ def test_skops_needs_no_trust(folder):
     assert hasattr(load_model(str(folder / "m.skops")), "predict_proba")
 
 
-def test_models_can_be_made_by_a_function(folder):
-    """`module:name()` calls the name."""
+def test_a_function_can_create_the_model(folder):
+    """`module:name()` calls the function."""
     assert load_model("shades:make()").__name__ == "green"
 
 
-def test_onnx_photos_are_cut_to_the_graph(folder, capsys):
-    """The size is read from the graph, pixels are scaled as asked."""
+def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):
+    """The size comes from the graph, the scale of the pixels from --normalise."""
     onnx = pytest.importorskip("onnx")
     helper, kind = onnx.helper, onnx.TensorProto.FLOAT
     graph = helper.make_graph(
@@ -247,8 +247,8 @@ def test_onnx_photos_are_cut_to_the_graph(folder, capsys):
     assert e.prediction == pytest.approx(wanted.max(), rel=1e-3)
 
 
-def test_labels_come_as_lines_or_json(folder):
-    """One a line, a list, or an object by column."""
+def test_labels_are_lines_or_json(folder):
+    """One per line, a list, or an object by column."""
     (folder / "l.json").write_text('["a", "b"]')
     (folder / "o.json").write_text('{"3": "c"}')
     (folder / "n.json").write_text("3")
@@ -260,8 +260,8 @@ def test_labels_come_as_lines_or_json(folder):
         load_labels(folder / "n.json")
 
 
-def test_settings_in_words():
-    """What stands behind a colon, and colours."""
+def test_segmentation_and_hide_are_parsed():
+    """Settings after a colon, numbers and colours."""
     assert parse_segmentation("slic") == "slic"
     assert parse_segmentation("slic:n_segments=9,convert2lab=False") == (
         "slic",
@@ -275,8 +275,8 @@ def test_settings_in_words():
 
 
 @pytest.mark.parametrize("name", NASTY)
-def test_hostile_names_on_a_terminal(monkeypatch, capsys, name):
-    """With colours on, the only orders to the terminal are our own colours."""
+def test_hostile_names_cannot_control_the_terminal(monkeypatch, capsys, name):
+    """With colours on, the only control sequences are our own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "120")
     print_explanation(renamed(explained(), name), prob=0.95, top=5)
@@ -287,8 +287,8 @@ def test_hostile_names_on_a_terminal(monkeypatch, capsys, name):
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", plain)
 
 
-def test_no_browser_without_a_screen(monkeypatch, tmp_path):
-    """Nothing is opened, and nothing waits."""
+def test_no_browser_is_opened_without_a_screen(monkeypatch, tmp_path):
+    """`open_page` returns False at once."""
     monkeypatch.setattr(sys, "platform", "linux")
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
@@ -296,8 +296,8 @@ def test_no_browser_without_a_screen(monkeypatch, tmp_path):
     assert open_page(tmp_path / "x.html") is False
 
 
-def test_the_module_is_the_command():
-    """`python -m eblime --version` answers, and help names every command."""
+def test_python_m_eblime_runs_the_command():
+    """It prints the version, and the help lists every command."""
     run_ = [sys.executable, "-m", "eblime"]
     version = subprocess.run([*run_, "--version"], capture_output=True, text=True, check=True)
     helped = subprocess.run([*run_, "--help"], capture_output=True, text=True, check=True)
@@ -308,7 +308,7 @@ def test_the_module_is_the_command():
 
 
 def test_inputs_are_never_overwritten(folder, capsys):
-    """Results beside the photo get another name."""
+    """Results in the folder of the photo get another name."""
     before = (folder / "photos" / "a.png").read_bytes()
     code, _, _ = explain(capsys, "photos/a.png", "--out", "photos")
 
@@ -317,8 +317,8 @@ def test_inputs_are_never_overwritten(folder, capsys):
     assert (folder / "photos" / "a-explained.png").exists()
 
 
-def test_no_two_inputs_share_a_name(tmp_path):
-    """Whatever they are called."""
+def test_result_files_have_different_names(tmp_path):
+    """Also if file names differ in their ending only."""
     names = free_names([tmp_path / name for name in ("a.jpg", "a.png", "a.jpg.png")])
 
     assert len(set(names)) == 3
@@ -328,8 +328,8 @@ def test_no_two_inputs_share_a_name(tmp_path):
     ("mode", "value", "wanted"),
     [("I;16", 32768, 128), ("RGBA", (10, 10, 10, 0), 255), ("F", 0.5, 0), ("P", 3, 0)],
 )
-def test_photos_of_any_depth_become_eight_bits(tmp_path, mode, value, wanted):
-    """16 bits are scaled, what is transparent is white."""
+def test_photos_of_any_depth_are_read_as_eight_bits(tmp_path, mode, value, wanted):
+    """16 bits are scaled, and transparent pixels become white."""
     pixels = np.full((4, 4), value, dtype=np.uint16) if mode == "I;16" else None
     image = Image.fromarray(pixels) if pixels is not None else Image.new(mode, (4, 4), value)
     path = tmp_path / ("x.tiff" if mode == "F" else "x.png")
@@ -342,8 +342,8 @@ def test_photos_of_any_depth_become_eight_bits(tmp_path, mode, value, wanted):
         assert abs(found.astype(int) - wanted).max() <= 1
 
 
-def test_a_model_that_prints_does_not_spoil_json(folder, capsys):
-    """Its words go to standard error."""
+def test_output_of_the_model_does_not_mix_with_json(folder, capsys):
+    """It goes to standard error."""
     with (folder / "shades.py").open("a") as file:
         file.write("\ndef chatty(batch):\n    print('hello')\n    return green(batch)\n")
     code, out, err = explain(capsys, "photos/a.png", "--json", model="shades:chatty")
@@ -353,8 +353,8 @@ def test_a_model_that_prints_does_not_spoil_json(folder, capsys):
     assert "hello" in err
 
 
-def test_the_bare_command_helps(capsys):
-    """`eblime` alone prints its help, line by line."""
+def test_eblime_without_arguments_prints_help(capsys):
+    """On several lines, with exit code 0."""
     code, out, _ = run(capsys)
 
     assert code == 0
@@ -362,8 +362,8 @@ def test_the_bare_command_helps(capsys):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-def test_bars_fit_the_terminal(monkeypatch, capsys, columns):
-    """No line is longer than the terminal is wide, and none is broken."""
+def test_tables_fit_the_width_of_the_terminal(monkeypatch, capsys, columns):
+    """No line is wider than the terminal, and none is wrapped."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", str(columns))
     print_explanation(explained(), prob=0.95, top=5)
@@ -375,8 +375,8 @@ def test_bars_fit_the_terminal(monkeypatch, capsys, columns):
 
 
 @pytest.mark.filterwarnings("ignore:There are more features")
-def test_few_masks_leave_files_all_the_same(folder, capsys):
-    """One mask has no interval to speak of; the page and the numbers are there."""
+def test_a_single_mask_still_gives_files(folder, capsys):
+    """Its intervals say little, but the page and the numbers are written."""
     settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--masks", 1)
     code, _, _ = run(capsys, "explain", "image", "photos/a.png", *settings)
 
@@ -384,8 +384,8 @@ def test_few_masks_leave_files_all_the_same(folder, capsys):
     assert (folder / "eblime-out" / "a.html").exists()
 
 
-def test_compare_knows_point_estimates(folder, capsys):
-    """LIME has means alone."""
+def test_compare_accepts_methods_without_intervals(folder, capsys):
+    """LIME has means only."""
     explained().save("a.eblime")
     explained("lime").save("b.eblime")
     code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "c.png")
@@ -394,8 +394,8 @@ def test_compare_knows_point_estimates(folder, capsys):
     assert "LIME" in out
 
 
-def test_a_row_of_a_table_from_files(folder, capsys):
-    """A CSV file and a scikit-learn pipeline: the label column is left out by itself."""
+def test_explain_tabular_reads_files(folder, capsys):
+    """A CSV file and a scikit-learn model: the label column is left out automatically."""
     io = pytest.importorskip("skops.io")
     from sklearn.datasets import load_wine
     from sklearn.ensemble import RandomForestClassifier
@@ -413,15 +413,15 @@ def test_a_row_of_a_table_from_files(folder, capsys):
         (("--row", "999"), "--row must be from 0 to 177"),
         (("--drop", "nothing"), "--drop must name columns"),
         (("--drop", "alcohol"), "missing: 'alcohol'"),
-        (("--group", "x"), "--group must be such as"),
+        (("--group", "x"), "--group must be like"),
     ):
         code, _, err = run(capsys, *words, *bad)
         assert code == 2
         assert complaint in err
 
 
-def test_a_text_from_the_command_line(folder, capsys, monkeypatch):
-    """The text itself, a file, a folder, and standard input."""
+def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, monkeypatch):
+    """A folder is explained file by file."""
     (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
     (folder / "notes").mkdir()
     (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
@@ -433,3 +433,30 @@ def test_a_text_from_the_command_line(folder, capsys, monkeypatch):
         assert "word 'good'" in out
     code, _, err = run(capsys, "explain", "text", "none.txt", "--model", "mood:score")
     assert (code, "no text file" in err) == (2, True)
+
+
+def test_a_text_that_cannot_be_read_does_not_stop_the_others(folder, capsys):
+    """It is reported, and the exit code is 2."""
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "bad.txt").write_bytes(b"\xff\xfe\xff")
+    (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
+    code, out, err = run(capsys, "explain", "text", "notes", "--model", "mood:score")
+
+    assert code == 2
+    assert "word 'good'" in out
+    assert "bad.txt" in err
+    assert "must be a text in UTF-8" in err
+
+
+def test_batch_text_has_the_options_of_explain_text(folder, capsys):
+    """Positions become features of their own."""
+    pytest.importorskip("pyarrow")
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "lines.jsonl").write_text('"a good good day"\n')
+    words = "batch text lines.jsonl --model mood:score --positions --hide _ --design bernoulli"
+    code, _, err = run(capsys, *words.split(), "--workers", 1, "--out", "run")
+    features = list(eblime.open_run("run").frame()["feature"])
+
+    assert (code, err) == (0, "")
+    assert "word 'good' #2" in features

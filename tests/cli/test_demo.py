@@ -1,4 +1,4 @@
-"""The demo, with nothing but what `pip install eblime` brings."""
+"""The demo, with only the packages that `pip install eblime` installs."""
 
 import subprocess
 import sys
@@ -23,7 +23,7 @@ main(["demo", "--out", sys.argv[1]])
 
 
 def test_the_demo_needs_no_optional_package(tmp_path):
-    """It finds the defect, and leaves the table, the explanation, the picture and the page."""
+    """It locates the defect and writes the table, the explanation, the picture and the page."""
     run = subprocess.run(
         [sys.executable, "-c", BARE, str(tmp_path / "out")],
         capture_output=True,
@@ -32,6 +32,6 @@ def test_the_demo_needs_no_optional_package(tmp_path):
     )
 
     assert run.returncode == 0, run.stderr
-    assert "of the true defect lies under" in run.stdout
+    assert "of the true defect is under" in run.stdout
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"scan.eblime", "scan.txt", "scan.png", "scan.html"} <= made

@@ -1,4 +1,4 @@
-"""Models named on the command line."""
+"""Loading the models that `--model` names."""
 
 import re
 
@@ -19,7 +19,7 @@ from eblime.cli.modelfile import load_model
         "os.system",
     ],
 )
-def test_only_listed_types_of_a_skops_file_are_read(tmp_path, monkeypatch, name):
+def test_only_listed_types_of_a_skops_file_are_loaded(tmp_path, monkeypatch, name):
     """A name from a listed module is not enough: the class itself must be listed."""
     io = pytest.importorskip("skops.io")
     path = tmp_path / "m.skops"

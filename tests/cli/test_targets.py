@@ -1,4 +1,4 @@
-"""Which output of the model the commands explain."""
+"""`--target` and `--targets`: which outputs of the model are explained."""
 
 import json
 import sys
@@ -46,7 +46,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def explain(capsys, *words, model="colours:scores"):
-    """`eblime explain image` with few superpixels: exit code and what was printed."""
+    """Run `eblime explain image` with few superpixels: exit code and output."""
     settings = ("--segmentation", "grid:rows=3,columns=3", "--masks", "60", "--hide", "0")
     with pytest.raises(SystemExit) as ended:
         main(["explain", "image", "photo.png", "--model", model, *settings, *words])
@@ -79,8 +79,8 @@ def test_an_output_of_an_onnx_graph_is_chosen_by_name(folder, capsys):
     assert eblime.load(folder / "eblime-out" / "photo.eblime").prediction < 0
 
 
-def test_several_targets_have_files_of_their_own(folder, capsys):
-    """The highest outputs from one set of masks, named by their labels."""
+def test_each_target_has_its_own_files(folder, capsys):
+    """All use one set of masks; the files are named after the labels."""
     code, out, err = explain(capsys, "--targets", "2", "--labels", "names.txt", "--json")
     made = sorted(path.name for path in (folder / "eblime-out").iterdir())
     blue = eblime.load(folder / "eblime-out" / "photo-blue.eblime")
@@ -97,7 +97,7 @@ def test_several_targets_have_files_of_their_own(folder, capsys):
     assert [label for label, _ in blue.provenance["top_classes"]] == ["blue", "green", "red light"]
 
 
-def test_a_name_comes_before_a_number(folder, capsys):
+def test_a_target_is_a_name_first_and_a_number_second(folder, capsys):
     """Of a classifier with the classes 1, 2 and 3, `--target 1` is class 1, not column 1."""
     code, _, err = explain(capsys, "--target", "1", model="colours:numbered")
     first = eblime.load(folder / "eblime-out" / "photo.eblime")
@@ -106,7 +106,7 @@ def test_a_name_comes_before_a_number(folder, capsys):
 
     assert (code, err) == (0, "")
     assert (first.target, first.label) == (0, "1")
-    assert (second.target, second.label) == (0, "1")  # no class is called 0: a column
+    assert (second.target, second.label) == (0, "1")  # no class has the name 0: column 0
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_name_comes_before_a_number(folder, capsys):
     ],
 )
 def test_errors_name_the_option(folder, capsys, words, complaint):
-    """And not the parameter of the Python function."""
+    """Not the parameter of the Python function."""
     code, _, err = explain(capsys, *words)
 
     assert code == 2

@@ -6,7 +6,14 @@ from scipy import stats
 
 import eblime
 
-METHODS = ["eblime", "eblime-paper", "bayeslime", eblime.EBLIME.paper(draws=None)]
+METHODS = [
+    "eblime",
+    "eblime-paper",
+    "bayeslime",
+    eblime.EBLIME.paper(draws=None),
+    eblime.EBLIME(local=True),
+    eblime.EBLIME(local=False),
+]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -46,7 +53,8 @@ def test_summaries_agree_with_each_other(rng, method):
 
 def test_sigma2_equals_the_mixture_of_inverse_gammas(rng):
     """Mean and distribution function against scipy's law at every node."""
-    post = eblime.fit(*problem(rng, 40, 6), method=eblime.EBLIME(a=2, b=1, standardize=False))
+    method = eblime.EBLIME(a=2, b=1, standardize=False, local=False)
+    post = eblime.fit(*problem(rng, 40, 6), method=method)
     evidence, law = post.law.evidence, post.lam
     parts = stats.invgamma(evidence.df / 2, scale=evidence.q(law.nodes) / 2)
     x = np.array([0.02, 0.05, 0.1])

@@ -15,7 +15,7 @@ def test_paper_setting_is_the_published_one():
     method = eblime.EBLIME.paper()
 
     assert (method.a, method.b, method.scale) == (1.0, 1.0, 1.0)
-    assert (method.intercept, method.standardize) == ("none", False)
+    assert (method.intercept, method.standardize, method.local) == ("none", False, False)
     assert (method.grid.n_lambdas, method.grid.upper, method.grid.draws) == (20_000, 1.0, 2_500)
     assert_allclose(method.grid.lambdas[[0, -1]], [5e-5, 1.0])
 
@@ -151,7 +151,9 @@ EDGES = {
 
 
 @pytest.mark.parametrize("case", EDGES)
-@pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
+@pytest.mark.parametrize(
+    "method", ["eblime", eblime.EBLIME(local=True), "eblime-paper", "bayeslime", "lime"]
+)
 def test_small_problems_work(rng, case, method):
     """Nothing breaks and no number is NaN, however little there is to learn from."""
     post = eblime.fit(*problem(rng, *EDGES[case]), method=method)
@@ -172,7 +174,10 @@ def test_one_mask_knows_nothing(rng):
     assert (post.interval()[:, 1] > 1e100).all()
 
 
-@pytest.mark.parametrize("method", ["eblime", "bayeslime", eblime.BayesLIME(intercept="flat")])
+@pytest.mark.parametrize(
+    "method",
+    ["eblime", eblime.EBLIME(local=True), "bayeslime", eblime.BayesLIME(intercept="flat")],
+)
 def test_constant_scores_have_importance_zero(rng, method):
     """Scores that never move: a point mass at zero for the methods that do not know their scale."""
     masks, _, weights = problem(rng, 30, 4)
@@ -187,7 +192,10 @@ def test_constant_scores_have_importance_zero(rng, method):
     assert post.r2 == 1.0
 
 
-@pytest.mark.parametrize("method", ["eblime", eblime.EBLIME(grid=eblime.PublishedGrid())])
+@pytest.mark.parametrize(
+    "method",
+    ["eblime", eblime.EBLIME(local=True), eblime.EBLIME(grid=eblime.PublishedGrid())],
+)
 def test_constant_scores_rank_nobody(rng, method):
     """Nothing moves the scores: every rank is as likely as any other, for every feature."""
     post = eblime.fit(problem(rng, 30, 4)[0], np.zeros(30), method=method)
@@ -305,3 +313,7 @@ def test_other_settings_are_refused_by_name():
         eblime.EBLIME(standardize="no")
     with pytest.raises(ValueError, match=r"`draws` must be >= 2 or None; got 1"):
         eblime.EBLIME.paper(draws=1)
+    with pytest.raises(TypeError, match=r"`local` must be True or False; got 1"):
+        eblime.EBLIME(local=1)
+    with pytest.raises(ValueError, match=r"`local=True` needs `grid=None`; got a PublishedGrid"):
+        eblime.EBLIME(local=True, grid=eblime.PublishedGrid())

@@ -152,7 +152,7 @@ def test_a_file_is_explained(tmp_path):
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3])
     settings = {"segmentation": "grid", "hide": 0, "n_masks": 300}
     e = eblime.ImageExplainer(str(path), **settings).explain(IMAGE, target=1)
-    session = onnxruntime.InferenceSession(str(path))
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     again = eblime.ImageExplainer(session, **settings).explain(IMAGE, target=1)
     share = [
         (IMAGE[..., 1] * (e.scene.labels == j)).sum() / 255 / 192 for j in range(e.scene.n_features)

@@ -24,7 +24,9 @@ def explained(method="eblime", image=IMAGE):
     return explainer.explain(image)
 
 
-@pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
+@pytest.mark.parametrize(
+    "method", ["eblime", eblime.EBLIME(local=True), "eblime-paper", "bayeslime", "lime"]
+)
 def test_a_saved_explanation_comes_back_whole(tmp_path, method):
     """Every number, the image, the masks and the provenance; saved again it is the same."""
     e = explained(method)

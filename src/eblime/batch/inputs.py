@@ -157,7 +157,13 @@ def _csv_frames(place: Place, kinds: dict[str, str] | None) -> Iterator[Any]:
     with place.stream() as stream:
         try:
             separator = "\t" if place.suffix == ".tsv" else ","
-            reading = pd.read_csv(stream, sep=separator, dtype=kinds, chunksize=_CHUNK)
+            reading = pd.read_csv(
+                stream,
+                sep=separator,
+                dtype=kinds,
+                chunksize=_CHUNK,
+                float_precision="round_trip",  # the same floats from every kind of file
+            )
             with reading as frames:
                 yield from frames
         except (ValueError, UnicodeDecodeError) as error:

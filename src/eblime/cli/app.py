@@ -51,10 +51,10 @@ def _eblime(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show where an error came from; goes anywhere.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; may be given anywhere.")
     ] = False,
 ) -> None:
-    """Explain the predictions of any black-box model, and say how sure every number is."""
+    """Explain the predictions of any black-box model, with an error bar for every number."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,47 +63,59 @@ def main(arguments: Sequence[str] | None = None) -> None:
     debug = "--debug" in words
     words = _spread([word for word in words if word != "--debug"])
     if not debug:
-        warnings.showwarning = _tell_warning
+        warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that has no such sign
+            stream.reconfigure(errors="backslashreplace")  # characters that the terminal lacks
     try:
         code = app(words, prog_name="eblime", standalone_mode=False)
     except KeyboardInterrupt:
-        say("Stopped.", error=True)
-        sys.exit(130)
+        sys.exit(_stopped())
     except Exception as error:
         if debug:
             raise
-        if type(error).__name__ == "Abort":  # the parser's word for Ctrl-C
-            say("Stopped.", error=True)
-            sys.exit(130)
-        if type(error).__name__ == "NoArgsIsHelpError":
-            say(str(error))
-            sys.exit(0)
-        told = getattr(error, "format_message", None)  # a wrong option, in the parser's own words
-        message = " ".join(told().split()) if callable(told) else first_line(error)
-        hint = " See eblime --help." if callable(told) else ""
-        say(f"Error: {printable(message)}{hint}", error=True)
-        sys.exit(getattr(error, "exit_code", 2) or 2)
+        sys.exit(_report(error, words))
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _stopped() -> int:
+    """Say that the user stopped the command; returns the exit code."""
+    say("Stopped.", error=True)
+    return 130
+
+
+def _report(error: Exception, words: Sequence[str]) -> int:
+    """Print an error on one line; returns the exit code."""
+    kind = type(error).__name__
+    if kind == "Abort":  # how the parser reports Ctrl-C
+        return _stopped()
+    if kind == "NoArgsIsHelpError":
+        say(str(error))
+        return 0
+    usage = getattr(error, "format_message", None)  # the parser's message about a wrong option
+    if callable(usage):
+        message = f"{printable(' '.join(usage().split()))} See eblime --help."
+    else:
+        message = printable(first_line(error, words))
+    say(f"Error: {message}", error=True)
+    return getattr(error, "exit_code", 2) or 2
+
+
 def _spread(words: list[str]) -> list[str]:
-    """`--n 100 200 400` as the parser wants it: `--n 100 --n 200 --n 400`."""
+    """`--n 100 200 400` as the parser takes it: `--n 100 --n 200 --n 400`."""
     if words[:1] != ["bench"]:
         return words
     found: list[str] = []
-    several = None
+    repeated = None
     for word in words:
         if word.startswith("-"):
-            several = word if word in _SEVERAL else None
-        elif several is not None and found[-1] != several:
-            found.append(several)
+            repeated = word if word in _SEVERAL else None
+        elif repeated is not None and found[-1] != repeated:
+            found.append(repeated)
         found.append(word)
     return found
 
 
-def _tell_warning(message: Warning | str, *_: object, **__: object) -> None:
-    """A warning is a line for people, without the place in our code."""
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning on one line, without the position in our code."""
     say(f"Warning: {printable(' '.join(str(message).split()))}", error=True)

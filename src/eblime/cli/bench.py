@@ -1,4 +1,4 @@
-"""`eblime bench`: the paper's studies, rerun with one command each."""
+"""`eblime bench`: rerun the paper's studies, one command for each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from eblime._files import write_whole
 from eblime._text import csv_text
-from eblime.cli.terminal import asking, say
+from eblime.cli.terminal import progress_bar, say
 
 __all__ = ["bench_app"]
 
@@ -20,12 +20,12 @@ bench_app = typer.Typer(
 )
 
 Items = Annotated[
-    int | None, typer.Option(help="How many inputs. Default: all, at most 40.", min=1)
+    int | None, typer.Option(help="Number of inputs. Default: all, at most 40.", min=1)
 ]
-Jobs = Annotated[int, typer.Option(help="Processes.", min=1)]
+Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder to keep results in and to resume from. Default: eblime-bench/..."),
+    typer.Option(help="Folder for results, from which a study resumes. Default: eblime-bench/..."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -45,22 +45,22 @@ def bench_coverage(
         ),
     ] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 200 400.")] = None,
-    seeds: Annotated[int, typer.Option(help="Draws for each number of masks.", min=1)] = 5,
+    seeds: Annotated[int, typer.Option(help="Repetitions for each number of masks.", min=1)] = 5,
     items: Items = None,
     method: Annotated[
         list[str] | None, typer.Option(help="Methods: --method bayeslime eblime-paper eblime.")
     ] = None,
     truth: Annotated[list[str] | None, typer.Option(help="Truths: exact, lime or paper.")] = None,
     prob: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of the whole study.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How often intervals hold the truth: Table 2 and Fig. 3 of the paper.
+    """How often intervals contain the truth: Table 2 and Fig. 3 of the paper.
 
-    An interrupted run resumes where it stopped. Two truths are reported, since they are not the
-    same question: lime's ridge with a free intercept, and the paper's equation (1) without one.
+    An interrupted run resumes where it stopped. There are two definitions of the truth: lime's
+    ridge with a free intercept, and the paper's equation (1) without one.
 
     Example: eblime bench coverage --dataset german --n 100 200 400 --seeds 2 --items 20
     """
@@ -76,26 +76,26 @@ def bench_coverage(
         "seed": seed,
     }
     folder = out or _folder("coverage", {"dataset": dataset, **settings})
-    with asking(f"coverage, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
         table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = summary(table)
     if as_json:
         say(found.to_json(orient="records"))
         return
-    say(_coverage_words(dataset, found, prob))
+    say(_coverage_table(dataset, found, prob))
     write_whole(folder / "rows.csv", csv_text(table).encode())
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
 def _folder(study: str, settings: dict[str, Any]) -> Path:
-    """A folder of its own for these settings, so that a run resumes and none is mixed up."""
-    told = json.dumps({**settings, "items": None}, sort_keys=True).encode()
-    name = f"{study}-{settings['dataset']}-{hashlib.sha256(told).hexdigest()[:8]}"
+    """A folder for these settings alone, so that a study resumes only its own results."""
+    content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
+    name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
     return Path("eblime-bench") / name
 
 
-def _coverage_words(dataset: str, found: Any, prob: float) -> str:
-    """Coverage by method and truth, and what the paper printed."""
+def _coverage_table(dataset: str, found: Any, prob: float) -> str:
+    """Coverage by method and truth, and the numbers in the paper."""
     from eblime._table import align
     from eblime.evaluation.cases import CASES
     from eblime.evaluation.paper import TABLE_2
@@ -113,8 +113,8 @@ def _coverage_words(dataset: str, found: Any, prob: float) -> str:
         rows.append([name, "as printed", *cells, "", ""])
     items = int(found["items"].max())
     lines = [
-        f"{CASES[dataset].title}: share of {100 * prob:g} % intervals that hold the truth, {items} "
-        f"inputs; width and interval score at N = {counts[-1]} (smaller is better)",
+        f"{CASES[dataset].title}: share of {100 * prob:g} % intervals that contain the truth, "
+        f"{items} inputs; width and interval score at N = {counts[-1]} (smaller is better)",
         *align(head, [list(column) for column in zip(*rows, strict=True)]),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -123,45 +123,33 @@ def _coverage_words(dataset: str, found: Any, prob: float) -> str:
 @bench_app.command("localisation")
 def bench_localisation(
     dataset: Annotated[str, typer.Option(help="ultrasonic, tiles or drilled.")] = "ultrasonic",
-    n: Annotated[int, typer.Option("--masks", help="Masks for each image.", min=1)] = 200,
-    top: Annotated[int, typer.Option(help="Superpixels that count.", min=1)] = 5,
+    n: Annotated[int, typer.Option("--masks", help="Masks per image.", min=1)] = 200,
+    top: Annotated[int, typer.Option(help="Number of superpixels that count.", min=1)] = 5,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Of the whole study.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Is the defect under the superpixels most in favour? Table 1 of the paper.
+    """Is the defect under the superpixels with the highest importance? Table 1 of the paper.
 
     On simulated ultrasonic scans (the authors' are not public), on real magnetic tiles, and on real
     ultrasonic scans of drilled holes.
 
     Example: eblime bench localisation --dataset ultrasonic
     """
-    from eblime._table import align
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
     folder = out or _folder("localisation", {"dataset": dataset, **settings})
-    with asking(f"localisation, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
         table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = counts(table)
     if as_json:
         say(found.to_json(orient="records"))
         return
-    rows = [
-        [
-            row.method,
-            f"{row.found}/{row.of}",
-            f"{row.share:.3f}",
-            f"{row.low:.3f}",
-            f"{row.high:.3f}",
-        ]
-        for row in found.itertuples()
-    ]
-    head = ["method", "found", "share", "95% low", "high"]
-    say(f"{dataset}: defects of which at least half lies under the top {top} superpixels")
-    say("\n".join(align(head, [list(column) for column in zip(*rows, strict=True)])))
+    say(f"{dataset}: defects with at least half of their area under the top {top} superpixels")
+    say(_shares_table(found))
     for first, second in (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime")):
         test = mcnemar(table, first, second)
         say(
@@ -174,12 +162,24 @@ def bench_localisation(
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
+def _shares_table(found: Any) -> str:
+    """The share of defects that each method found, with intervals."""
+    from eblime._table import align
+
+    head = ["method", "found", "share", "95% low", "high"]
+    rows = [
+        [row.method, f"{row.found}/{row.of}", *(f"{x:.3f}" for x in (row.share, row.low, row.high))]
+        for row in found.itertuples()
+    ]
+    return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
+
+
 @bench_app.command("lambda")
 def bench_lambda(
     dataset: Annotated[str, typer.Option(help="As for coverage.")] = "french-bulldog",
-    n: Annotated[int, typer.Option("--masks", help="Masks for each input.", min=1)] = 200,
+    n: Annotated[int, typer.Option("--masks", help="Masks per input.", min=1)] = 200,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Of the whole study.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
@@ -192,14 +192,14 @@ def bench_lambda(
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
     folder = out or _folder("lambda", {"dataset": dataset, **settings})
-    with asking(f"lambda, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
         table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
         return
-    for name, words in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
+    for name, title in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
         low, middle, high = table[name].quantile([0.05, 0.5, 0.95])
-        say(f"{words}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
+        say(f"{title}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
     write_whole(folder / "rows.csv", csv_text(table).encode())
 
 
@@ -207,14 +207,14 @@ def bench_lambda(
 def bench_stability(
     dataset: Annotated[str, typer.Option(help="As for coverage.")] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 400.")] = None,
-    runs: Annotated[int, typer.Option(help="Explanations of each input.", min=2)] = 5,
+    runs: Annotated[int, typer.Option(help="Explanations per input.", min=2)] = 5,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Of the whole study.", min=0)] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """What another run would say, and whether the posterior knew.
+    """How much repeated runs differ, and whether the posterior predicts it.
 
     Example: eblime bench stability --dataset german --n 100 400 --items 10
     """
@@ -222,23 +222,23 @@ def bench_stability(
 
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
     folder = out or _folder("stability", {"dataset": dataset, **settings})
-    with asking(f"stability, {dataset}", quiet=as_json) as progress:
+    with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
         table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
         return
     means = table.groupby(["method", "n"], sort=False)[["overlap", "spread", "claimed"]].mean()
-    say("overlap of the top 3 of two runs; spread of the means over runs; what the posterior said")
+    say("overlap of the top 3 of two runs; spread of the means over runs; spread in the posterior")
     say(means.round(4).to_string())
     write_whole(folder / "rows.csv", csv_text(table).encode())
 
 
 @bench_app.command("figure-2")
 def bench_figure_2(
-    out: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path("figure-2.png"),
-    n: Annotated[int, typer.Option("--masks", help="Masks for each photo.", min=1)] = 200,
+    out: Annotated[Path, typer.Option(help="File of the picture.")] = Path("figure-2.png"),
+    n: Annotated[int, typer.Option("--masks", help="Masks per photo.", min=1)] = 200,
 ) -> None:
-    """Posterior mean and variance of three French bulldogs, two methods, the same masks."""
+    """Posterior mean and variance for three French bulldogs: two methods, the same masks."""
     from eblime.datasets.imagenet import efficientnet_lite0, photo_set, read_square
     from eblime.evaluation.figures import bulldogs_figure
     from eblime.explainers.image import ImageExplainer
@@ -247,7 +247,7 @@ def bench_figure_2(
     model = efficientnet_lite0()
     explanations = []
     for photo in photos:
-        with asking(photo.name, quiet=False) as progress:
+        with progress_bar(photo.name, quiet=False) as progress:
             explainer = ImageExplainer(
                 model, n_masks=n, labels={photo.target: photo.label}, progress=progress
             )

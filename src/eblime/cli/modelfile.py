@@ -1,4 +1,4 @@
-"""`--model`: files and Python names to something that `as_model` understands."""
+"""`--model` and `--labels`: load the model and the names of its outputs."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["NORMALISATIONS", "load_labels", "load_model"]
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
 NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
-_SKOPS = (0, 12)  # earlier versions could be deceived about the types in a file
+_SKOPS = (0, 12)  # earlier versions can be deceived about the types in a file
 _METRICS = (
     *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
     *("Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao"),
     *("SEuclidean", "SokalMichener", "SokalSneath"),
 )
-# classes of scikit-learn that skops asks about and that only hold numbers
+# classes of scikit-learn that skops reports as untrusted and that only hold numbers
 _DATA_HOLDERS = frozenset(
     {
         "numpy.dtype",
@@ -51,10 +51,18 @@ def load_model(
     activation: str = "none",
     output_name: str | None = None,
 ) -> Any:
-    """The model that a user named.
+    """Load a model.
 
-    `pkg.module:name` is imported with the current folder in sight; `name()` is called first, for
-    functions that make a model.
+    Parameters
+    ----------
+    spec
+        An .onnx, .skops, .pkl or .joblib file, or `package.module:name`, which is imported from the
+        current folder or the installed packages. `package.module:name()` is called after the
+        import, for functions that create a model.
+    trust_pickle
+        Whether files that can run code may be loaded.
+    normalise, activation, output_name
+        For ONNX files: the scale of the pixels, what to apply to the outputs, and which output.
     """
     path = Path(spec)
     suffix = path.suffix.lower()
@@ -68,11 +76,11 @@ def load_model(
         return _skops(path, trust_pickle)
     if suffix in _PICKLES:
         return _pickled(path, trust_pickle)
-    raise ValueError(f"--model does not know {suffix or 'this'!r} files; it takes {_KINDS}.")
+    raise ValueError(f"--model does not know {suffix or 'such'!r} files; it takes {_KINDS}.")
 
 
 def load_labels(path: Path) -> list[str] | dict[int, str]:
-    """Names of the model's outputs: one a line, or a JSON list, or a JSON object by column."""
+    """Names of the model's outputs: one per line, or a JSON list, or a JSON object by column."""
     text = path.read_text(encoding="utf-8-sig")
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
@@ -90,7 +98,7 @@ def load_labels(path: Path) -> list[str] | dict[int, str]:
 
 
 def _imported(spec: str) -> Any:
-    """`pkg.module:name`, or `pkg.module:name()`, from the current folder or what is installed."""
+    """Import `package.module:name`, and call it for `package.module:name()`."""
     module_name, _, name = spec.partition(":")
     call = name.endswith("()")
     folder = str(Path.cwd())
@@ -112,7 +120,7 @@ def _imported(spec: str) -> Any:
 
 
 def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
-    """An ONNX network with the pixels scaled as it was trained."""
+    """An ONNX network that scales pixels as it was trained to expect them."""
     from eblime.models.onnx import OnnxModel
 
     try:
@@ -131,7 +139,7 @@ def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
 
 
 def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
-    """From pixels in [0, 1] to what the network was trained on."""
+    """A function from pixels in [0, 1] to the scale that the network was trained on."""
     if normalise == "unit":
         return None
     if normalise == "symmetric":
@@ -142,10 +150,10 @@ def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float
 
 
 def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Standardise colours as torchvision does, wherever the channels are."""
+    """Standardise colours as torchvision does, for channels first or last."""
     if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
         raise ValueError(
-            f"--normalise imagenet must have photos of three colours; got shape {images.shape}."
+            f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
         )
     shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
     mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in _IMAGENET)
@@ -153,7 +161,7 @@ def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _skops(path: Path, trust: bool) -> Any:
-    """A skops file: only types known to hold nothing but data, unless trusted."""
+    """Load a skops file; types that may do more than hold data need trust."""
     try:
         import skops
         from skops import io
@@ -178,11 +186,11 @@ def _skops(path: Path, trust: bool) -> Any:
 
 
 def _pickled(path: Path, trust: bool) -> Any:
-    """A pickle, which can run any code when it is read: only where the user says so."""
+    """Load a pickle, which can run any code when it is read, if the user trusts it."""
     if not trust:
         raise PermissionError(
-            f"{path} is a pickle, which can run any code when it is read. If you trust whoever "
-            "made it, add --trust-pickle; ONNX and skops files need no trust."
+            f"{path} is a pickle, which can run any code when it is read. If you trust its "
+            "author, add --trust-pickle; ONNX and skops files need no trust."
         )
     if path.suffix.lower() == ".joblib":
         try:

@@ -1,95 +1,31 @@
-"""Options that the commands share, declared once."""
+"""Options that `eblime explain` and `eblime batch` have for every domain, declared once."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Callable
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from eblime import registry
+from eblime.domains.record import Command, Domain
+
 __all__ = [
-    "Activation",
-    "Bins",
-    "Categorical",
-    "Design",
-    "Drop",
-    "Group",
-    "HideImage",
-    "Json",
-    "Labels",
-    "Masks",
-    "MethodName",
-    "Model",
-    "Normalise",
-    "Open",
-    "Out",
-    "OutputName",
-    "Perturb",
-    "Prob",
-    "Representation",
-    "Seed",
-    "SegmentationName",
-    "Size",
-    "Target",
-    "Targets",
+    "Cpus",
+    "Engine",
+    "Gpus",
+    "MaxFailures",
     "Timeout",
-    "TokensName",
-    "Top",
     "Trust",
-    "in_options",
+    "Workers",
+    "batch_parameters",
+    "complete_from",
+    "explain_parameters",
+    "known_names",
     "parse_targets",
 ]
-
-Model = Annotated[
-    str, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
-]
-Labels = Annotated[
-    Path | None, typer.Option(help="Names of the outputs: one a line, or JSON.", exists=True)
-]
-Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-Target = Annotated[
-    str | None,
-    typer.Option(help="Output to explain, by name, else by number from 0. Default: the highest."),
-]
-Targets = Annotated[
-    int | None,
-    typer.Option(help="Explain so many of the highest outputs, with files for each.", min=1),
-]
-MethodName = Annotated[str, typer.Option(help="eblime, eblime-paper, bayeslime or lime.")]
-Masks = Annotated[int, typer.Option(help="How many masks to ask about.", min=1)]
-Design = Annotated[str, typer.Option(help="bernoulli, paired or exhaustive.")]
-SegmentationName = Annotated[
-    str, typer.Option(help="slic, quickshift, felzenszwalb, grid; or slic:n_segments=100.")
-]
-HideImage = Annotated[str, typer.Option(help="mean, blur, a grey value, or #808080.")]
-Size = Annotated[
-    int | None,
-    typer.Option(min=1, max=8192, help="Scale photos to this size. Default: what the graph takes."),
-]
-Normalise = Annotated[
-    str, typer.Option(help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.")
-]
-Activation = Annotated[str, typer.Option(help="On ONNX outputs: none, softmax or sigmoid.")]
-OutputName = Annotated[
-    str | None, typer.Option(help="Output of an ONNX graph that has several, by its name.")
-]
-Drop = Annotated[
-    str, typer.Option(help="Columns that the model does not take, such as the label: a,b.")
-]
-Categorical = Annotated[str, typer.Option(help="Columns of numbers that are categories: a,b.")]
-Group = Annotated[
-    list[str] | None, typer.Option(help="Columns that move together: job=job_a,job_b.")
-]
-Representation = Annotated[str, typer.Option(help="binary or continuous.")]
-Bins = Annotated[str, typer.Option(help="quartile or decile.")]
-Perturb = Annotated[str, typer.Option(help="bins, normal or rows.")]
-TokensName = Annotated[str, typer.Option(help="word, sentence, char, or a regular expression.")]
-Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same answer.")]
-Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
-Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 
 
 def _seconds(value: float | None) -> float | None:
@@ -99,53 +35,133 @@ def _seconds(value: float | None) -> float | None:
     return value
 
 
+Model = Annotated[
+    str, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
+]
+Trust = Annotated[bool, typer.Option(help="Read pickle and joblib models, which can run any code.")]
+Labels = Annotated[
+    Path | None, typer.Option(help="Names of the outputs: one per line, or JSON.", exists=True)
+]
+Target = Annotated[
+    str | None,
+    typer.Option(help="Output to explain, by name, else by number from 0. Default: the highest."),
+]
+Targets = Annotated[
+    int | None,
+    typer.Option(help="Explain this many of the highest outputs, with files for each.", min=1),
+]
+Masks = Annotated[int, typer.Option(help="How many masks to ask the model about.", min=1)]
+Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
+Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
+# of `eblime explain`
+Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
+Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
+# of `eblime batch`
+RunFolder = Annotated[str, typer.Option("--out", "-o", help="Folder of the run.")]
+PartSize = Annotated[
+    int | None,
+    typer.Option(help="Inputs per part. Default: 8 images, 64 of other inputs.", min=1),
+]
+Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too.")]
+Engine = Annotated[str, typer.Option(help="local or ray.")]
+Workers = Annotated[
+    str, typer.Option(help="Number of processes, or auto: as many as cores and memory allow.")
+]
+Cpus = Annotated[float | None, typer.Option(help="Cores per worker on Ray.", min=0)]
+Gpus = Annotated[float | None, typer.Option(help="GPUs per worker on Ray.", min=0)]
+MaxFailures = Annotated[
+    int | None, typer.Option(help="Stop when more inputs than this have failed.", min=0)
+]
 Timeout = Annotated[
     float | None,
     typer.Option(
-        callback=_seconds, help="Seconds for one input; one that takes longer is a failure."
+        callback=_seconds, help="Seconds for one input; one that takes longer counts as failed."
     ),
 ]
-Trust = Annotated[
-    bool,
-    typer.Option(help="Read pickle and joblib models, which can run any code."),
-]
 
 
-_OPTIONS = {  # parameters of the library -> options
-    "groups": "--group",
-    "n_masks": "--masks",
-    "output": "--output-name",
-    **{
-        name: f"--{name}"
-        for name in (
-            "activation",
-            "background",
-            "bins",
-            "categorical",
-            "design",
-            "hide",
-            "labels",
-            "method",
-            "model",
-            "perturb",
-            "prob",
-            "representation",
-            "segmentation",
-            "target",
-            "targets",
-            "tokens",
-        )
-    },
-}
+def explain_parameters(domain: Domain, command: Command) -> list[Parameter]:
+    """The shared options of `eblime explain`."""
+    return [
+        *_shared(domain, command),
+        _parameter("targets", Targets, None),
+        _parameter("out", Out, Path("eblime-out")),
+        _parameter("top", Top, command.defaults.get("top", 10)),
+        _parameter("json", Json, False),
+        _parameter("open", Open, False),
+        _parameter("trust_pickle", Trust, False),
+    ]
+
+
+def batch_parameters(domain: Domain, command: Command) -> list[Parameter]:
+    """The shared options of `eblime batch`."""
+    return [
+        _parameter("out", RunFolder),
+        *_shared(domain, command),
+        _parameter("part_size", PartSize, None),
+        _parameter("keep", Keep, False),
+        _parameter("engine", Engine, "local"),
+        _parameter("workers", Workers, "auto"),
+        _parameter("cpus_per_worker", Cpus, None),
+        _parameter("gpus_per_worker", Gpus, None),
+        _parameter("max_failures", MaxFailures, None),
+        _parameter("timeout", Timeout, None),
+        _parameter("trust_pickle", Trust, False),
+    ]
+
+
+def _shared(domain: Domain, command: Command) -> list[Parameter]:
+    """What both commands need to know: the model, the output and how to ask."""
+    usual = {
+        "method": "eblime",
+        "masks": 1000,
+        "design": domain.design if isinstance(domain.design, str) else None,
+        "kernel": domain.kernel if isinstance(domain.kernel, str) else None,
+        **command.defaults,
+    }
+    return [
+        _parameter("model", Model),
+        _parameter("labels", Labels, None),
+        _parameter("target", Target, None),
+        _parameter("method", _named("methods", "How to infer importances"), usual["method"]),
+        _parameter("masks", Masks, usual["masks"]),
+        _parameter("design", _named("designs", "Which masks to ask about"), usual["design"]),
+        _parameter("kernel", _named("kernels", "How much a mask counts"), usual["kernel"]),
+        _parameter("seed", Seed, 0),
+        _parameter("prob", Prob, 0.95),
+    ]
+
+
+def known_names(kind: registry.Kind) -> str:
+    """The registered names, those of other packages included: `a, b or c`."""
+    *most, last = registry.names(kind)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def complete_from(kind: registry.Kind) -> Callable[[str], list[str]]:
+    """Shell completion with the registered names."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in registry.names(kind) if name.startswith(incomplete)]
+
+    return complete
 
 
 def parse_targets(target: str | None, targets: int | None) -> int | list[int | str]:
-    """What to explain: so many of the highest outputs, or one by its name or number."""
+    """What to explain: this many of the highest outputs, or one by its name or number."""
     if target is not None and targets is not None:
         raise ValueError("--target and --targets cannot be used together; give one of them.")
     return [target] if target is not None else targets or 1
 
 
-def in_options(message: str) -> str:
-    """A message of the library with the options of the command line in place of parameters."""
-    return re.sub(r"`(\w+)`", lambda found: _OPTIONS.get(found[1], found[0]), message)
+def _parameter(name: str, annotation: Any, default: Any = Parameter.empty) -> Parameter:
+    """A parameter of a command's function; without a default the option must be given."""
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _named(kind: registry.Kind, what: str) -> Any:
+    """An option that takes a registered name."""
+    option = typer.Option(help=f"{what}: {known_names(kind)}.", autocompletion=complete_from(kind))
+    return Annotated[str | None, option]

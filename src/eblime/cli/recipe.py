@@ -1,117 +1,160 @@
-"""What `eblime batch` was told, kept in the run: the explainer and its inputs, made anywhere."""
+"""The settings of an `eblime batch` run, and how any process makes its explainer from them."""
 
 from __future__ import annotations
 
-import io
+import hashlib
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eblime.batch.files import Files, find_files
+from eblime import registry
 from eblime.batch.place import Place
-from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.photos import parse_hide, parse_segmentation, photo_size
-from eblime.cli.tables import match_columns, parse_groups, read_table
-from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
+from eblime.cli.assembly import make_explainer, model_settings
+from eblime.cli.domain_commands import command_of
+from eblime.cli.modelfile import load_model
+from eblime.domains.record import Command, Domain, Item, Option
 
-__all__ = ["Recipe", "begin", "inputs_of", "located"]
-
-_LARGE = 200 << 20  # bytes of a table that is read whole, to be its own background
+__all__ = ["Recipe", "batch_options", "begin", "file_options", "located"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """Makes the explainer of a run in whatever process needs it."""
+    """Makes the explainer of a run in any process that needs it.
 
-    told: dict[str, Any]
+    Parameters
+    ----------
+    settings
+        Name of the domain, inputs, model, and the values of the options; the run's manifest stores
+        them as `about`.
+    trust_pickle
+        Whether a pickled model may be loaded.
+    import_from
+        Folder in which the module of a `module:name` model is looked for, besides the installed
+        ones.
+    """
+
+    settings: dict[str, Any]
     trust_pickle: bool
-    import_from: str | None  # folder in which a module:name is looked for, besides those installed
+    import_from: str | None
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
-        from eblime.explainers.image import ImageExplainer
-        from eblime.explainers.tabular import TabularExplainer
-        from eblime.explainers.text import TextExplainer
-
-        told, model = self.told, self.model()
-        for name in ("labels", "background"):
-            if told.get(name) and told[f"{name}_sha256"] != _digest(told[name]):
-                raise ValueError(f"{told[name]} is not the file that the run was begun with.")
-        settings: dict[str, Any] = {
-            "n_masks": told["masks"],
-            "method": told["method"],
-            "labels": None if told["labels"] is None else load_labels(Path(told["labels"])),
-        }
-        if told["kind"] == "image":
-            settings["segmentation"] = parse_segmentation(told["segmentation"])
-            settings["hide"] = parse_hide(told["hide"])
-            return ImageExplainer(model, **settings)
-        if told["kind"] == "text":
-            return TextExplainer(model, tokens=told["tokens"], **settings)
-        usual = read_table(_background(told))
-        drop = ",".join(name for name in told["drop"].split(",") if name in usual.columns)
-        usual = match_columns(usual, model, drop)
-        settings["categorical"] = told["categorical"].split(",") if told["categorical"] else None
-        settings["groups"] = parse_groups(told["group"])
-        for name in ("representation", "bins", "perturb"):
-            settings[name] = told[name]
-        return TabularExplainer(model, usual, **settings)
+        domain, command = self._domain()
+        model = self.model()
+        for name in file_options(command):
+            path = self.settings.get(name)
+            if path is not None and self.settings[f"{name}_sha256"] != _digest(path):
+                raise ValueError(f"{path} has changed since the run was started.")
+        options = self._options(command)
+        return make_explainer(domain, model, self.settings, options, self.settings["inputs"])
 
     def model(self) -> Any:
-        """The model, which must be the one that the run was begun with."""
-        told = self.told
-        if told["model_sha256"] != _digest(told["model"]):
-            raise ValueError(f"{told['model']} is not the model that the run was begun with.")
+        """The model, which must be the one that the run was started with."""
+        name = self.settings["model"]
+        if self.settings["model_sha256"] != _digest(name):
+            raise ValueError(f"{name} is not the model that the run was started with.")
         if self.import_from and self.import_from not in sys.path:
             sys.path.append(self.import_from)
-        names = ("normalise", "activation", "output_name")
-        ways = {name: told[name] for name in names if name in told}
-        return load_model(told["model"], trust_pickle=self.trust_pickle, **ways)
+        _, command = self._domain()
+        settings = model_settings(command, self._options(command))
+        return load_model(name, trust_pickle=self.trust_pickle, **settings)
+
+    def inputs(self) -> Any:
+        """The inputs of the run, as `explain_many` takes them."""
+        _, command = self._domain()
+        argument, options = self.settings["inputs"], self._options(command)
+        if command.inputs is not None:
+            return registry.resolve(command.inputs)(argument, self.model, options)
+        found = registry.resolve(command.items)(argument, self.model, options)
+        return Items(items=[Item(*item) for item in found])
+
+    def _domain(self) -> tuple[Domain, Command]:
+        """The domain, whose package must be installed, and its command."""
+        domain, command = command_of(self.settings["kind"])
+        assert command is not None
+        return domain, command
+
+    def _options(self, command: Command) -> dict[str, Any]:
+        """The values of the domain's own options; defaults for those that the run does not have."""
+        found = {option.name: [] if option.many else option.default for option in command.options}
+        for option in batch_options(command):
+            found[option.name] = self.settings.get(option.name, found[option.name])
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Photos:
-    """The photos of a folder, cut and scaled to what the model takes."""
+class Items:
+    """The inputs of `eblime explain` as inputs of a run."""
 
-    files: Files
-    size: tuple[int, int, int] | None
+    items: Sequence[Item]
 
     @property
     def fingerprint(self) -> str:
-        """That of the files, and the size they are scaled to."""
-        return f"{self.files.fingerprint}-{self.size}"
+        """Changes when titles or contents do."""
+        from eblime.batch.inputs import as_inputs
+
+        found = hashlib.sha256()
+        for item in self.items:
+            found.update(item.title.encode() + b"\0")
+            try:
+                content: Any = as_inputs([item.read()])
+                found.update(content.fingerprint.encode())
+            except Exception:  # recorded as a failure when the input is explained
+                continue
+        return found.hexdigest()[:16]
 
     def __len__(self) -> int:
-        return len(self.files)
+        return len(self.items)
 
     def name(self, number: int) -> str:
-        """Its file name."""
-        return self.files.name(number)
+        """Its title."""
+        return self.items[number].title
 
     def get(self, number: int) -> Any:
-        """A photo as an array."""
-        place = self.files.folder / self.files.name(number)
-        source = place.folder or io.BytesIO(place.read())
-        return read_photo(source, self.size, str(place))
+        """The input."""
+        return self.items[number].read()
 
 
-def begin(kind: str, inputs: str, model: str, **settings: Any) -> dict[str, Any]:
-    """What a run is told, with every path such that it is found from anywhere."""
-    told: dict[str, Any] = {
-        "kind": kind,
-        "inputs": Place.of(inputs).address,
+def begin(
+    domain: Domain, argument: str, values: Mapping[str, Any], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings of a new run, with full paths and the checksums of files.
+
+    Parameters
+    ----------
+    domain
+        Its name is stored.
+    argument
+        The inputs.
+    values
+        Of the shared options that decide the results.
+    options
+        Values of the domain's own options.
+    """
+    model = values["model"]
+    settings: dict[str, Any] = {
+        "kind": domain.name,
+        "inputs": Place.of(argument).address,
         "model": located(model),
         "model_sha256": _digest(model),
         "imported_from": None if Path(model).is_file() else str(Path.cwd()),
     }
-    for name, value in settings.items():
-        told[name] = str(value.resolve()) if isinstance(value, Path) else value
+    for name, value in {**values, **options}.items():
         if isinstance(value, Path):
-            told[f"{name}_sha256"] = _digest(told[name])
-    if kind == "tabular":
-        _background(told)
-    return told
+            settings[name] = str(value.resolve())
+            settings[f"{name}_sha256"] = _digest(settings[name])
+            if settings[f"{name}_sha256"] is None:
+                raise FileNotFoundError(f"There is no file {str(value)!r} for --{name}.")
+        else:
+            settings.setdefault(name, value)
+    return settings
+
+
+def batch_options(command: Command) -> list[Option]:
+    """The domain's own options that `eblime batch` has."""
+    return [option for option in command.options if option.batch]
 
 
 def located(model: str) -> str:
@@ -119,34 +162,11 @@ def located(model: str) -> str:
     return str(Path(model).resolve()) if Path(model).is_file() else model
 
 
-def inputs_of(recipe: Recipe) -> Any:
-    """The inputs of a run: photos in the size that the model takes, else as they are."""
-    told = recipe.told
-    place = Place.of(told["inputs"])
-    if told["kind"] != "image":
-        return place
-    if place.kind() == "nothing":
-        raise FileNotFoundError(f"There is no folder {told['inputs']!r}.")
-    files = find_files(place, PHOTO_ENDINGS)
-    return Photos(files=files, size=photo_size(recipe.model(), told["size"]))
-
-
-def _background(told: dict[str, Any]) -> Path:
-    """The table that says what is usual: the user's, or the inputs where they can be read whole."""
-    if told["background"] is not None:
-        return Path(told["background"])
-    path = Place(told["inputs"]).folder
-    whole = path is not None and path.suffix in (".csv", ".tsv", ".parquet") and path.is_file()
-    if path is not None and not path.exists():
-        raise FileNotFoundError(f"There is no table {told['inputs']!r}.")
-    if path is None or not whole or path.stat().st_size > _LARGE:
-        raise ValueError(
-            "--background must name a table that says what is usual, such as the training data: "
-            f"{told['inputs']} is not one that can be read whole."
-        )
-    return path
+def file_options(command: Command) -> list[str]:
+    """Names of the options of `eblime batch` that take a file besides the model."""
+    return ["labels", *(entry.name for entry in batch_options(command) if entry.type is Path)]
 
 
 def _digest(path: str) -> str | None:
-    """What a file holds, None for a Python name."""
+    """Checksum of a file; None for a Python name."""
     return Place.of(path).digest() if Path(path).is_file() else None

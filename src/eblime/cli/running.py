@@ -1,68 +1,103 @@
-"""Explain inputs one after the other, and write what comes of it."""
+"""Explain inputs one after the other, and write the results."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from eblime.cli.files import json_line, target_names, write_all
-from eblime.cli.options import in_options
-from eblime.cli.terminal import asking, open_page, print_explanation, say
+from eblime.cli.domain_commands import in_options
+from eblime.cli.files import json_line, target_names, unique, write_all
+from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
+from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
 
-__all__ = ["Item", "first_line", "run_all"]
+__all__ = ["Showing", "first_line", "run_all"]
 
-Item = tuple[str, str, Any]  # what people call it, the name of its files, the input
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Showing:
+    """How results are shown."""
+
+    prob: float  # level of the intervals
+    top: int  # features to print and to mark
+    json: bool  # print JSON instead of tables
+    open: bool  # open the first page in a browser
 
 
 def run_all(
     items: Sequence[Item],
-    explain: Callable[[Any, Callable[[int, int], None]], Sequence[Explanation]],
+    explain: Callable[[Item, Callable[[int, int], None]], Sequence[Explanation]],
     out: Path,
+    showing: Showing,
     *,
-    prob: float,
-    top: int,
-    as_json: bool,
-    show: bool,
+    command: Sequence[str],
 ) -> None:
     """Explain inputs one after the other; one that fails is reported and does not stop the rest.
 
-    An input has an explanation for each of its targets; several have files of their own each.
+    Parameters
+    ----------
+    items
+        The inputs.
+    explain
+        Returns one explanation for each target; several targets have files of their own.
+    out
+        Folder for the results.
+    showing
+        How to show them.
+    command
+        The first words of the command, for error messages.
     """
     failed = 0
-    pages = []
-    for title, name, given in items:
+    pages: list[Path] = []
+    for item, stem in zip(items, _stems(items, out), strict=True):
         try:
-            aside = redirect_stdout(sys.stderr) if as_json else nullcontext()
-            with aside, asking(title, quiet=as_json) as progress:
-                explanations = explain(given, progress)
+            aside = redirect_stdout(sys.stderr) if showing.json else nullcontext()
+            with aside, progress_bar(item.title, quiet=showing.json) as progress:
+                explanations = explain(item, progress)
         except Exception as error:
             if len(items) == 1:
                 raise
             failed += 1
-            say(f"{title}: {first_line(error)}", error=True)
+            say(f"{item.title}: {first_line(error, command)}", error=True)
             continue
-        if len(items) > 1 and not as_json:
-            say(f"\n{title}")
-        for explanation, own in zip(explanations, target_names(name, explanations), strict=True):
-            heading = f"{title}: why {explanation.label!r}?"
-            written = write_all(explanation, out, own, title=heading, prob=prob, top=top)
-            pages.append(written[-1])
-            if as_json:
-                say(json_line(explanation, prob, top))
-                continue
-            print_explanation(explanation, prob=prob, top=top)
-            say("Wrote " + ", ".join(str(file) for file in written) + ".")
-    if show and pages and not open_page(pages[0]):
-        say(f"No graphical browser here; the page is {pages[0]}.", error=as_json)
+        if len(items) > 1 and not showing.json:
+            say(f"\n{item.title}")
+        pages += _write(explanations, out, item.title, stem, showing)
+    if showing.open and pages and not open_page(pages[0]):
+        say(f"No graphical browser here; the page is {pages[0]}.", error=showing.json)
     if failed:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {out}.")
 
 
-def first_line(error: BaseException) -> str:
+def first_line(error: BaseException, command: Sequence[str] = ()) -> str:
     """An error's message on one line, with options in place of Python's parameters."""
-    words = str(error).strip() or type(error).__name__
-    return in_options(" ".join(words.split()))
+    message = str(error).strip() or type(error).__name__
+    return in_options(" ".join(message.split()), command)
+
+
+def _write(
+    explanations: Sequence[Explanation], out: Path, title: str, stem: str, showing: Showing
+) -> list[Path]:
+    """Write and print the explanations of one input; returns their pages."""
+    pages = []
+    prob, top = showing.prob, showing.top
+    for explanation, name in zip(explanations, target_names(stem, explanations), strict=True):
+        heading = f"{title}: why {explanation.label!r}?"
+        written = write_all(explanation, out, name, title=heading, prob=prob, top=top)
+        pages.append(written[-1])
+        if showing.json:
+            say(json_line(explanation, prob, top))
+            continue
+        print_explanation(explanation, prob=prob, top=top)
+        say("Wrote " + ", ".join(str(file) for file in written) + ".")
+    return pages
+
+
+def _stems(items: Sequence[Item], out: Path) -> list[str]:
+    """Names of the result files: no two the same, and none that overwrites an input."""
+    folders = {item.path.resolve().parent for item in items if item.path is not None}
+    ending = "-explained" if out.resolve() in folders else ""
+    return unique([f"{item.stem}{ending}" for item in items])

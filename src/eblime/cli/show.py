@@ -1,4 +1,4 @@
-"""`eblime show` and `eblime compare`: look again at what was explained."""
+"""`eblime show` and `eblime compare`: print and draw saved explanations."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from eblime._checks import check_level
 from eblime._table import align, decimals, written
 from eblime._text import printable
 from eblime.cli.files import json_line
+from eblime.cli.options import complete_from, known_names
 from eblime.cli.terminal import open_page, print_explanation, say
 from eblime.results.explanation import Explanation
 
@@ -28,9 +29,14 @@ def show(
     prob: Prob = 0.95,
     top: Top = 10,
     as_json: Json = False,
-    html: Annotated[Path | None, typer.Option(help="Write the page here.")] = None,
-    png: Annotated[Path | None, typer.Option(help="Write a picture here.")] = None,
-    kind: Annotated[str, typer.Option(help="Kind of picture, such as map or density.")] = "",
+    html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture to this file.")] = None,
+    kind: Annotated[
+        str,
+        typer.Option(
+            help=f"Kind of picture: {known_names('plots')}.", autocompletion=complete_from("plots")
+        ),
+    ] = "",
     open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
 ) -> None:
     """Print a saved explanation, write its picture or page, or open it.
@@ -42,7 +48,7 @@ def show(
 
     check_level("--prob", prob)
     if kind and png is None:
-        raise ValueError("--kind must come with --png, where to write the picture.")
+        raise ValueError("--kind also needs --png, the file of the picture.")
     explanation = load(file)
     if as_json:
         say(json_line(explanation, prob, top))
@@ -64,11 +70,11 @@ def compare(
     prob: Prob = 0.95,
     top: Top = 10,
     as_json: Json = False,
-    png: Annotated[Path | None, typer.Option(help="Write a picture of both here.")] = None,
+    png: Annotated[Path | None, typer.Option(help="Write a picture of both to this file.")] = None,
 ) -> None:
-    """Set two explanations of the same features side by side.
+    """Compare two explanations of the same features.
 
-    A star marks features whose intervals do not meet.
+    A star marks features whose intervals do not overlap.
 
     Example: eblime compare dog.eblime dog-bayeslime.eblime --png both.png
     """
@@ -79,7 +85,7 @@ def compare(
     if list(one.features) != list(other.features):
         raise ValueError(
             f"The explanations must have the same features; {first} has {len(one.features)} and "
-            f"{second} has {len(other.features)}, or they are named differently."
+            f"{second} has {len(other.features)}, or their names differ."
         )
     if as_json:
         say(f"[{json_line(one, prob, top)}, {json_line(other, prob, top)}]")

@@ -1,4 +1,4 @@
-"""What the terminal shows: tables, progress, a browser where there is one."""
+"""Output on the terminal: messages, tables, progress bars, and pages in a browser."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from eblime._text import printable, width
 from eblime.reporting.words import cautions, fit_sentence
 from eblime.results.explanation import Explanation
 
-__all__ = ["asking", "open_page", "print_explanation", "say"]
+__all__ = ["open_page", "print_explanation", "progress_bar", "say"]
 
-_BAR = 28
+_BAR = 28  # characters of a bar where there is room
+_SHORTEST_BAR = 8
+_LONGEST = 44  # characters of a feature's name
 
 
-def say(words: str, *, error: bool = False) -> None:
-    """One line of plain words: no markup, no colour codes of anybody else's."""
+def say(text: str, *, error: bool = False) -> None:
+    """Print plain text: markup and control characters in it have no effect."""
     stream = sys.stderr if error else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf8"
-    shown = "\n".join(printable(line) for line in words.split("\n"))
+    shown = "\n".join(printable(line) for line in text.split("\n"))
     print(shown.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
-    """A coloured table with bars on a terminal, the plain table in a pipe."""
+    """Print a coloured table with bars on a terminal, and the plain table in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
     head = f"{printable(explanation.label)}: predicted {explanation.prediction:.4g}"
     if not console.is_terminal:
@@ -48,44 +50,45 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
 
 
 def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Table:
-    """The first features with a bar for each interval, where the terminal has room for it."""
+    """The top features, with a bar for each interval if the terminal is wide enough."""
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
-    certain = post.has_spread
     mean = post.mean[order]
-    ends = post.interval(prob)[order] if certain else np.stack([mean, mean], axis=1)
-    start, end = min(0.0, ends.min()), max(0.0, ends.max())
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("feature", max_width=44, overflow="ellipsis", no_wrap=True)
-    longest = min(44, max(width(printable(explanation.features[j])) for j in order))
-    room = min(_BAR, columns - longest - (52 if certain else 16))
-    if room >= 8:
-        table.add_column("", no_wrap=True)
-    for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if certain else ())):
-        table.add_column(name, justify="right", no_wrap=True)
+    ends = post.interval(prob)[order] if post.has_spread else np.stack([mean, mean], axis=1)
+    names = [printable(explanation.features[j]) for j in order]
+    longest = min(_LONGEST, max(map(width, names)))
+    room = min(_BAR, columns - longest - (52 if post.has_spread else 16))
+    table = _empty_table(prob, bars=room >= _SHORTEST_BAR, intervals=post.has_spread)
+    limits = min(0.0, ends.min()), max(0.0, ends.max())
     digits = decimals([mean, ends.ravel()])
-    chance = post.prob_positive()[order] if certain else None
-    for place, j in enumerate(order):
-        low, high = ends[place]
-        colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
-        cells = [
-            Text(printable(explanation.features[j])),
-            *(
-                [Text(_bar((low, mean[place], high), start, end, room), style=colour)]
-                if room >= 8
-                else []
-            ),
-            Text(written(mean[place], digits), style="bold"),
-        ]
-        if chance is not None:
-            cells += [Text(written(end_, digits)) for end_ in (low, high)]
-            cells.append(Text(f"{chance[place]:.3f}"))
+    positive = post.prob_positive()[order] if post.has_spread else None
+    for k, (low, high) in enumerate(ends):
+        cells = [Text(names[k])]
+        if room >= _SHORTEST_BAR:
+            colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
+            cells.append(Text(_bar((low, mean[k], high), limits, room), style=colour))
+        cells.append(Text(written(mean[k], digits), style="bold"))
+        if positive is not None:
+            cells += [Text(written(value, digits)) for value in (low, high)]
+            cells.append(Text(f"{positive[k]:.3f}"))
         table.add_row(*cells)
     return table
 
 
-def _bar(marks: tuple[float, float, float], start: float, end: float, room: int) -> str:
-    """An interval with its mean, in characters; zero is a thin line."""
+def _empty_table(prob: float, *, bars: bool, intervals: bool) -> Table:
+    """The columns of the table."""
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("feature", max_width=_LONGEST, overflow="ellipsis", no_wrap=True)
+    if bars:
+        table.add_column("", no_wrap=True)
+    for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if intervals else ())):
+        table.add_column(name, justify="right", no_wrap=True)
+    return table
+
+
+def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: int) -> str:
+    """An interval with its mean, drawn in characters; zero is a thin line."""
+    start, end = limits
     span = (end - start) or 1.0
     low, mean, high = (round((room - 1) * (mark - start) / span) for mark in marks)
     zero = round((room - 1) * (0 - start) / span)
@@ -97,8 +100,8 @@ def _bar(marks: tuple[float, float, float], start: float, end: float, room: int)
 
 
 @contextmanager
-def asking(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, silence in a pipe; the function is told (done, total)."""
+def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on a terminal, nothing in a pipe; call the function with (done, total)."""
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done, total: None
@@ -114,7 +117,7 @@ def asking(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
 
 
 def open_page(path: Path) -> bool:
-    """Show a page in a graphical browser, where there is one and a screen; never waits for it."""
+    """Open a page in a graphical browser; returns False if there is none. Does not wait for it."""
     screen = sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
     )
@@ -124,6 +127,6 @@ def open_page(path: Path) -> bool:
         browser = webbrowser.get()
     except webbrowser.Error:
         return False
-    if type(browser) is webbrowser.GenericBrowser:  # a text browser, which takes the terminal
+    if type(browser) is webbrowser.GenericBrowser:  # a text browser would take over the terminal
         return False
     return bool(browser.open(path.resolve().as_uri()))

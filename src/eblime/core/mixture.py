@@ -65,29 +65,33 @@ class Mixture:
     @property
     def cov(self) -> FloatArray:
         """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
-        rows, df, p = self._rows, self.evidence.df, self.n_features
+        df, p = self.evidence.df, self.n_features
         if not self.unit:
             return np.zeros((p, p))
-        heavy = self._diverges(self._left(rows, 1.0))
+        heavy = self.heavy
         if df <= 2 or heavy.all():
             return np.where(np.eye(p) > 0, np.inf, np.nan)
-        weights, lambdas = self.lam.weights, self.lam.nodes
-        shrink, q = self._shrinkage(lambdas), weights * self.evidence.q(lambdas) / (df - 2)
-        centred = self._pull * (shrink - weights @ shrink)
-        core = (centred * weights[:, None]).T @ centred + np.diag(q @ shrink)
-        cov = rows @ core @ rows.T
-        if not self.full_rank:
-            cov += (np.eye(p) - rows @ rows.T) * float(q @ (1 / lambdas))
-            cov[heavy] = cov[:, heavy] = np.nan
-            cov[heavy, heavy] = np.inf
+        cov = self._spread_matrix(df - 2)
+        cov[heavy] = cov[:, heavy] = np.nan
+        cov[heavy, heavy] = np.inf
         return cov * self.unit**2
+
+    @property
+    def heavy(self) -> BoolArray:
+        """Whether an importance has no variance because E(1 / lambda | Y) diverges, (p,)."""
+        return self._diverges(self._left(self._rows, 1.0))
+
+    @property
+    def correlation(self) -> FloatArray:
+        """Posterior correlation, (p, p), from the t laws' scales where no covariance exists."""
+        df = self.evidence.df
+        spread = self._spread_matrix(df - 2 if df > 3 else df)
+        root = np.sqrt(np.diag(spread))
+        return np.asarray(np.clip(spread / root / root[:, None], -1.0, 1.0))
 
     def summary(self, prob: float) -> dict[str, FloatArray]:
         """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
-        marginals, tail = self.marginals(), (1 - prob) / 2
-        low, high = marginals.quantile(np.array([[tail], [1 - tail]]))
-        chance = marginals.prob_positive()
-        return {"sd": marginals.sd, "low": low, "high": high, "prob_positive": chance}
+        return self.marginals().summary(prob)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, p)."""
@@ -190,6 +194,20 @@ class Mixture:
     def _shrinkage(self, lambdas: FloatArray) -> FloatArray:
         """`1 / (d + lambda)`, (L, r)."""
         return np.asarray(1 / (self.evidence.d + lambdas[:, None]))
+
+    def _spread_matrix(self, divisor: float) -> FloatArray:
+        """Second moments about the mean in standard units, (p, p), with E(sigma^2) = Q / divisor.
+
+        The covariance where that exists, with two degrees of freedom less as the divisor.
+        """
+        rows, weights, lambdas = self._rows, self.lam.weights, self.lam.nodes
+        shrink, q = self._shrinkage(lambdas), weights * self.evidence.q(lambdas) / divisor
+        centred = self._pull * (shrink - weights @ shrink)
+        core = (centred * weights[:, None]).T @ centred + np.diag(q @ shrink)
+        spread = rows @ core @ rows.T
+        if not self.full_rank:
+            spread += (np.eye(len(rows)) - rows @ rows.T) * float(q @ (1 / lambdas))
+        return np.asarray(spread)
 
     def _left(self, rows: FloatArray, norm: float) -> FloatArray:
         """Squared length of the part of each combination that the data do not reach, (m,)."""

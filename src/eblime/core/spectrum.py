@@ -5,13 +5,21 @@ O(N p min(N, p)) time and O(N p) memory; the printed N x N forms live in tests/p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from eblime._types import BoolArray, FloatArray
 
-__all__ = ["Response", "Spectrum", "decompose", "effective_size", "respond"]
+__all__ = [
+    "Response",
+    "Spectrum",
+    "decompose",
+    "effective_size",
+    "project",
+    "rescale",
+    "respond",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +75,8 @@ def decompose(masks: FloatArray, weights: FloatArray, *, flat: bool) -> Spectrum
         lever = root.copy()
         lever[heaviest] = 0.0
         offset, weighted = _reflect(masks, root, heaviest)
-        centre, weighted = masks[heaviest] + offset, weighted * lever[:, None]
+        centre = masks[heaviest] + offset
+        weighted *= lever[:, None]
     else:
         lever, centre, weighted = root, np.zeros(masks.shape[1]), masks * root[:, None]
     basis, d = _right_vectors(weighted, len(root) - flat)
@@ -103,11 +112,24 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
         constant = np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max()
         unit = 0.0 if constant and (flat or not scores.any()) else _spread(centred, lever, root)
     y = lever * (centred / unit) if unit else np.zeros_like(root)
-    with np.errstate(under="ignore"):
-        k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / np.sqrt(spectrum.d)
-        fitted = spectrum.masks @ (spectrum.basis @ (k / np.sqrt(spectrum.d)))
-        residual = float(np.sum((y - fitted) ** 2))
+    k, residual = _projection(spectrum, y)
     return Response(y=y, k=k, residual=residual, mean=mean, unit=unit)
+
+
+def rescale(spectrum: Spectrum, scales: FloatArray) -> Spectrum:
+    """Decompose again with each column of the masks multiplied by its scale, shape (p,).
+
+    The coefficients of the new spectrum are those of the old one divided by the scales.
+    """
+    masks = spectrum.masks * scales
+    basis, d = _right_vectors(masks, len(spectrum.root) - spectrum.flat)
+    return replace(spectrum, masks=masks, centre=spectrum.centre * scales, basis=basis, d=d)
+
+
+def project(spectrum: Spectrum, response: Response) -> Response:
+    """The same scores as another spectrum of the same rows sees them."""
+    k, residual = _projection(spectrum, response.y)
+    return replace(response, k=k, residual=residual)
 
 
 def effective_size(weights: FloatArray) -> float:
@@ -142,7 +164,17 @@ def _reflect(values: FloatArray, root: FloatArray, heaviest: int) -> tuple[Float
     weights = root**2
     shifted = values - values[heaviest]
     offset = (weights / weights.sum()) @ shifted
-    return offset, shifted - offset / (1 + root[heaviest] / np.linalg.norm(root))
+    shifted -= offset / (1 + root[heaviest] / np.linalg.norm(root))
+    return offset, shifted
+
+
+def _projection(spectrum: Spectrum, y: FloatArray) -> tuple[FloatArray, float]:
+    """The scores in the left singular basis, (r,), and the squared length of what is left."""
+    root = np.sqrt(spectrum.d)
+    with np.errstate(under="ignore"):
+        k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / root
+        fitted = spectrum.masks @ (spectrum.basis @ (k / root))
+        return k, float(np.sum((y - fitted) ** 2))
 
 
 def _spread(centred: FloatArray, lever: FloatArray, root: FloatArray) -> float:

@@ -54,7 +54,7 @@ class StudentMixture:
     A `unit` of zero is a point mass at `offset`.
     """
 
-    weights: FloatArray  # (L,)
+    weights: FloatArray  # (L,), or (L, m) where each law has weights of its own
     loc: FloatArray  # (L, m)
     scale: FloatArray  # (L, m)
     df: float
@@ -65,7 +65,7 @@ class StudentMixture:
     @property
     def mean(self) -> FloatArray:
         """Posterior means, (m,): the centres where a mean does not exist (one degree or less)."""
-        return self.offset + self.unit * (self.weights @ self.loc)
+        return self.offset + self.unit * self._mixed(self.loc)
 
     @property
     def sd(self) -> FloatArray:
@@ -74,9 +74,9 @@ class StudentMixture:
             return np.zeros(self.loc.shape[1])
         if self.df <= 2:
             return np.full(self.loc.shape[1], np.inf)
-        centred = self.loc - self.weights @ self.loc
+        centred = self.loc - self._mixed(self.loc)
         spread = self.df / (self.df - 2) * self.scale**2
-        sd = self.unit * np.sqrt(self.weights @ (spread + centred**2))
+        sd = self.unit * np.sqrt(self._mixed(spread + centred**2))
         return np.where(self.heavy, np.inf, sd)
 
     def pdf(self, x: ArrayLike) -> FloatArray:
@@ -99,7 +99,13 @@ class StudentMixture:
 
     def prob_positive(self) -> FloatArray:
         """P(t > 0) of the mixture before unit and offset, small ones to all their digits, (m,)."""
-        return np.minimum(self.weights @ student_cdf(self.df, self.loc / self.scale), 1.0)
+        return np.minimum(self._mixed(student_cdf(self.df, self.loc / self.scale)), 1.0)
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (m,)."""
+        tail = (1 - prob) / 2
+        low, high = self.quantile(np.array([[tail], [1 - tail]]))
+        return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
@@ -124,15 +130,20 @@ class StudentMixture:
             return self._quantile(q, start)
         return np.concatenate([self._quantile(part) for part in _blocks(q, len(self.weights))])
 
+    def _mixed(self, terms: FloatArray) -> FloatArray:
+        """Sum the components' values by their weights, (..., L, m) -> (..., m)."""
+        axes = "l" if self.weights.ndim == 1 else "lm"
+        return np.asarray(np.einsum(f"{axes},...lm->...m", self.weights, terms))
+
     def _pdf(self, x: FloatArray) -> FloatArray:
         """Densities in standard units, (K, m) -> (K, m)."""
         terms = _density(self.df, (x[:, None] - self.loc) / self.scale) / self.scale
-        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+        return self._mixed(terms)
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions in standard units, (K, m) -> (K, m)."""
         terms = student_cdf(self.df, (x[:, None] - self.loc) / self.scale)
-        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+        return self._mixed(terms)
 
     def _quantile(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Quantiles in standard units, (K, m) -> (K, m).
@@ -144,7 +155,7 @@ class StudentMixture:
             low, high = ends.min(axis=1), ends.max(axis=1)
             if len(self.weights) == 1:
                 return np.asarray(low)
-            middle = np.einsum("l,klm->km", self.weights, ends) if start is None else start
+            middle = self._mixed(ends) if start is None else start
             inside = np.isfinite(middle) & (middle >= low) & (middle <= high)
             begin = np.where(inside, middle, low)
             width = self.scale.min(axis=0)

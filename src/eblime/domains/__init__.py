@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from eblime.domains.record import Command, Domain, Option
+from eblime.domains.record import Command, Domain, Item, Option
 
-__all__ = ["Command", "Domain", "Option"]
+__all__ = ["Command", "Domain", "Item", "Option"]

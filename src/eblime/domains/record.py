@@ -8,24 +8,88 @@ is first needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-__all__ = ["Command", "Domain", "Option"]
+__all__ = ["Command", "Domain", "Item", "Option"]
 
 Lazy = str | Callable[..., Any]  # a function, or "module:name"
 
 
+class Item(NamedTuple):
+    """An input of `eblime explain`; a plain tuple (title, stem, input) works too.
+
+    Parameters
+    ----------
+    title
+        What the terminal and the page call it, such as its file name.
+    stem
+        Name of its result files, without the ending.
+    input
+        The input, or a function without arguments that reads it. The function is called when its
+        turn comes, so that an input that cannot be read does not stop the others.
+    path
+        The file that the input comes from, which the results never overwrite.
+    """
+
+    title: str
+    stem: str
+    input: Any
+    path: Path | None = None
+
+    def read(self) -> Any:
+        """The input."""
+        return self.input() if callable(self.input) else self.input
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """A setting of a domain on the command line."""
+    """A domain's own option on the command line.
 
-    name: str  # of the setting; --its-name on the command line
+    Parameters
+    ----------
+    name
+        "output_name" is `--output-name` on the command line.
+    help
+        One line for `--help`.
+    type
+        `str`, `int`, `float`, `bool`, or `Path` for a file. `eblime batch` stores the checksum of
+        such a file and refuses to resume when the file has changed.
+    default
+        None means that the option is not passed on, so that the explainer's default applies.
+    many
+        Whether the option may be repeated; its value is a list.
+    minimum, maximum
+        Bounds of a number.
+    choices
+        All allowed values; empty if there are others.
+    used_by
+        "explainer": it is a setting of the explainer. "model": it is a setting of the model's file
+        (`normalise`, `activation`, `output_name`). "inputs": it only says which inputs to read.
+    setting
+        The setting that it sets, where that has another name. Error messages about the setting
+        then name the option.
+    batch
+        Whether `eblime batch` has this option too.
+    """
+
+    name: str
     help: str
-    type: type = str  # str, int, float or bool
+    type: type = str
     default: Any = None
-    many: bool = False  # may be given several times
+    many: bool = False
     minimum: float | None = None
+    maximum: float | None = None
+    choices: Sequence[str] = ()
+    used_by: Literal["explainer", "model", "inputs"] = "explainer"
+    setting: str | None = None
+    batch: bool = True
+
+    @property
+    def flag(self) -> str:
+        """The option as it is typed: `--output-name`."""
+        return f"--{self.name.replace('_', '-')}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,20 +99,28 @@ class Command:
     Parameters
     ----------
     argument
-        Help text of the argument: what it may be.
+        Help text of the argument of `eblime explain`: what it may be.
     example
-        One line that works.
+        An `eblime explain NAME ...` command that works.
     items
-        (argument, model, options) -> list of (title, file stem, input), for `eblime explain`.
+        (argument, load_model, options) -> list of `Item`, for `eblime explain`. `load_model()`
+        returns the model; `options` maps each of the domain's options to its value.
     inputs
-        (argument, model, options) -> inputs of `explain_many`, for `eblime batch`.
+        (argument, load_model, options) -> inputs of `explain_many`, for `eblime batch`; None means
+        those of `items`. The argument is a full path, or an address such as s3://bucket/folder.
     explainer
-        (model, shared settings, options, argument) -> explainer. The default passes the options
-        to the domain's explainer by name.
+        (model, shared settings, options, argument) -> explainer. None passes the options that are
+        `used_by` the explainer to the domain's explainer, by name.
     options
         The domain's own options.
     defaults
         Default values of shared options that differ, such as {"design": "sizes", "top": 10}.
+    metavar
+        Name of the argument in the usage line.
+    help, batch_help
+        First sentence of `--help`; empty for a general one.
+    batch_argument, batch_example
+        As `argument` and `example`, for `eblime batch`; empty derives them from those.
     """
 
     argument: str
@@ -57,7 +129,12 @@ class Command:
     inputs: Lazy | None = None
     explainer: Lazy | None = None
     options: Sequence[Option] = ()
-    defaults: Mapping[str, Any] | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    metavar: str = "INPUT"
+    help: str = ""
+    batch_help: str = ""
+    batch_argument: str = ""
+    batch_example: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -73,7 +150,7 @@ class Domain:
     scene
         The class of its scenes, a dataclass; files store its fields.
     read
-        (input, **settings) -> scene, for `eblime.Explainer`; None where an explainer of its own
+        `(input, **settings) -> scene`, for `eblime.Explainer`; None where an explainer of its own
         reads the inputs.
     explainer
         The explainer of its own; None is `eblime.Explainer`.
@@ -88,7 +165,7 @@ class Domain:
     picture
         The plot kind that shows the input: "map".
     command
-        The command line; None for a domain without one.
+        A `Command`, or the "module:name" of one; None if the command line does not know the domain.
     """
 
     name: str
@@ -101,7 +178,7 @@ class Domain:
     check_scene: Callable[[Any], None] = lambda scene: None
     view: Lazy | None = None
     picture: str = "intervals"
-    command: Command | None = None
+    command: Command | str | None = None
 
     def __repr__(self) -> str:
         """Its name."""

@@ -7,6 +7,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.core.evidence import Evidence
 from eblime.core.lam import LambdaLaw
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.point import PointMass, PointValue
 from eblime.core.scalar import Intercept, NoiseVariance
@@ -14,7 +15,7 @@ from eblime.core.spectrum import Response, Spectrum, effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["bayesian_posterior", "evidence_of", "point_posterior"]
+__all__ = ["bayesian_posterior", "evidence_of", "local_posterior", "point_posterior"]
 
 
 def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
@@ -43,6 +44,34 @@ def bayesian_posterior(
     return Posterior(
         law=mixture if law is None else law,
         estimand=f"weighted linear fit, {kind} intercept",
+        method=name,
+        n_masks=len(spectrum.rows),
+        r2=_surrogate_r2(spectrum, response, coefficients),
+        ess=effective_size(spectrum.root**2),
+        extras=extras,
+    )
+
+
+def local_posterior(
+    name: str, spectrum: Spectrum, response: Response, law: LocalMixture
+) -> Posterior:
+    """Assemble the posterior of a law with a scale for each feature.
+
+    The intercept has the spread that the fitted precisions give it, about the value at which the
+    posterior means of the importances put it.
+    """
+    coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
+    base = law.base
+    extras: dict[str, ScalarLaw] = {"lam": base.lam, "sigma2": NoiseVariance(mixture=base)}
+    if spectrum.flat:
+        scales = np.exp(-law.fitted / 2)
+        moved = spectrum.centre @ (scales * base.mean - law.mean)
+        noise = 1 / float(spectrum.root @ spectrum.root)
+        direction, offset = -spectrum.centre * scales, response.mean + float(moved)
+        extras["intercept"] = Intercept(law=base.along(direction, noise=noise, offset=offset))
+    return Posterior(
+        law=law,
+        estimand=f"weighted linear fit, {'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),

@@ -15,10 +15,11 @@ from eblime.answers import Answers
 from eblime.core.draws import DrawsLaw
 from eblime.core.lam import LambdaLaw, grid_lambda
 from eblime.core.lambda_quadrature import half_line_lambda
+from eblime.core.local import fit_local
 from eblime.core.mixture import Mixture
 from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
-from eblime.methods.common import bayesian_posterior, evidence_of
+from eblime.methods.common import bayesian_posterior, evidence_of, local_posterior
 from eblime.posterior import Posterior
 
 __all__ = ["EBLIME", "PublishedGrid"]
@@ -67,6 +68,9 @@ class EBLIME:
         answer does not depend on their units.
     grid
         None integrates over the whole half-line of lambda; a `PublishedGrid` does as in print.
+    local
+        Whether each feature has a scale of its own beside the common lambda, so that a few large
+        importances are not shrunk because many are small. Needs `grid=None`.
 
     Examples
     --------
@@ -84,6 +88,7 @@ class EBLIME:
     scale: float = 1.0
     standardize: bool = True
     grid: PublishedGrid | None = None
+    local: bool = False
 
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have."""
@@ -95,6 +100,10 @@ class EBLIME:
             raise TypeError(f"`standardize` must be True or False; got {self.standardize!r}.")
         if not isinstance(self.grid, (PublishedGrid, type(None))):
             raise TypeError(f"`grid` must be a PublishedGrid or None; got {self.grid!r}.")
+        if not isinstance(self.local, bool):
+            raise TypeError(f"`local` must be True or False; got {self.local!r}.")
+        if self.local and self.grid is not None:
+            raise ValueError("`local=True` needs `grid=None`; got a PublishedGrid.")
 
     @classmethod
     def paper(
@@ -123,7 +132,9 @@ class EBLIME:
     @property
     def name(self) -> str:
         """The method's name in tables and reports."""
-        return "EBLIME" if self.grid is None else "EBLIME (published grid)"
+        if self.grid is not None:
+            return "EBLIME (published grid)"
+        return "EBLIME (local scales)" if self.local else "EBLIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
@@ -147,6 +158,15 @@ class EBLIME:
         self, rng: np.random.Generator, spectrum: Spectrum, response: Response
     ) -> Posterior:
         """Posterior of one target."""
+        if self.local:
+            law = fit_local(spectrum, response, self._ridge)
+            return local_posterior(self.name, spectrum, response, law)
+        mixture = self._ridge(spectrum, response)
+        drawn = None if self.grid is None else _drawn(rng, self.grid, mixture)
+        return bayesian_posterior(self.name, spectrum, response, mixture, law=drawn)
+
+    def _ridge(self, spectrum: Spectrum, response: Response) -> Mixture:
+        """Law of beta with one common lambda."""
         # Standardised scores have a spread of one at the average weight, so b is scaled by that
         # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
         weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
@@ -157,9 +177,7 @@ class EBLIME:
             lam = half_line_lambda(evidence, scale=self.scale, null=null)
         else:
             lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
-        mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
-        law = None if self.grid is None else _drawn(rng, self.grid, mixture)
-        return bayesian_posterior(self.name, spectrum, response, mixture, law=law)
+        return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
 
 
 def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> DrawsLaw | None:

@@ -96,7 +96,9 @@ class OnnxModel:
         options = onnxruntime.SessionOptions()
         if os.environ.get("EBLIME_THREADS"):  # in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
-        return cls(session=onnxruntime.InferenceSession(path, options), **settings)
+        providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
+        session = onnxruntime.InferenceSession(path, options, providers=providers)
+        return cls(session=session, **settings)
 
     @property
     def scales_uint8(self) -> bool:

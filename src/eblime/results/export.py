@@ -16,7 +16,7 @@ from eblime.results.explanation import Explanation
 
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
 
-JSON_SCHEMA = "eblime.results.explanation/1"
+JSON_SCHEMA = "eblime.explanation/1"
 
 
 def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[str, Any]:

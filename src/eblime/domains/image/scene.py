@@ -237,4 +237,5 @@ IMAGE = Domain(
     check_scene=lambda scene: check_object(scene, _LAYOUT),
     view="eblime.reporting.views:image_view",
     picture="map",
+    command="eblime.cli.image:COMMAND",
 )

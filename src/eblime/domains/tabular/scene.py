@@ -47,4 +47,5 @@ TABULAR = Domain(
     explainer="eblime.explainers.tabular:TabularExplainer",
     check_scene=lambda scene: check_object(scene, _LAYOUT),
     picture="values",
+    command="eblime.cli.tabular:COMMAND",
 )

@@ -270,4 +270,5 @@ TEXT = Domain(
     check_scene=lambda scene: check_object(scene, _LAYOUT),
     view="eblime.reporting.views:text_view",
     picture="text",
+    command="eblime.cli.text:COMMAND",
 )

@@ -1,0 +1,70 @@
+"""From the values of options to the model and the explainer of a command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from eblime import registry
+from eblime.cli.modelfile import load_labels
+from eblime.domains.record import Command, Domain
+
+__all__ = ["make_explainer", "model_settings", "shared_settings"]
+
+
+def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that every explainer has; options that were left out keep its defaults."""
+    labels = values["labels"]
+    settings = {
+        "n_masks": values["masks"],
+        "method": values["method"],
+        "labels": None if labels is None else load_labels(Path(labels)),
+    }
+    for name in ("design", "kernel"):
+        if values.get(name) is not None:
+            settings[name] = values[name]
+    return settings
+
+
+def model_settings(command: Command, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the model's file among the domain's options."""
+    return {
+        option.name: options[option.name]
+        for option in command.options
+        if option.used_by == "model" and option.name in options
+    }
+
+
+def make_explainer(
+    domain: Domain, model: Any, values: Mapping[str, Any], options: Mapping[str, Any], argument: str
+) -> Any:
+    """The explainer of a domain.
+
+    Parameters
+    ----------
+    domain
+        Must have a command.
+    model
+        As `load_model` returns it.
+    values
+        Of the shared options.
+    options
+        Values of the domain's own options.
+    argument
+        The argument of the command, which some explainers read too.
+    """
+    command: Command = registry.resolve(domain.command)
+    shared = shared_settings(values)
+    if command.explainer is not None:
+        return registry.resolve(command.explainer)(model, shared, options, argument)
+    settings = {
+        option.setting or option.name: options[option.name]
+        for option in command.options
+        if option.used_by == "explainer" and options.get(option.name) is not None
+    }
+    if domain.explainer is not None:
+        return registry.resolve(domain.explainer)(model, **settings, **shared)
+    from eblime.explainers.general import Explainer
+
+    return Explainer(model, kind=domain.name, settings=settings, **shared)

@@ -1,0 +1,211 @@
+"""`eblime explain image` and `eblime batch image`: photos, their size and the image options."""
+
+from __future__ import annotations
+
+import ast
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eblime.cli.files import free_names
+from eblime.cli.modelfile import NORMALISATIONS
+from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
+from eblime.domains.record import Command, Item, Option
+
+__all__ = ["COMMAND", "find_photos", "parse_hide", "parse_segmentation", "photo_size"]
+
+Size = tuple[int, int, int]  # height, width, channels
+
+
+def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
+    """A photo or the photos of a folder, each read when its turn comes."""
+    paths = find_photos(Path(argument))
+    size = photo_size(model(), options["size"])
+    return [
+        Item(path.name, stem, partial(read_photo, path, size), path)
+        for path, stem in zip(paths, free_names(paths), strict=True)
+    ]
+
+
+def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Photos:
+    """The photos of a folder and its subfolders, in the size that the model takes."""
+    from eblime.batch.files import find_files
+    from eblime.batch.place import Place
+
+    folder = Place.of(argument)
+    if folder.kind() == "nothing":
+        raise FileNotFoundError(f"There is no folder {argument!r}.")
+    files = find_files(folder, PHOTO_ENDINGS)
+    return Photos(files=files, size=photo_size(model(), options["size"]))
+
+
+def explainer(
+    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
+) -> Any:
+    """An `ImageExplainer`."""
+    from eblime.explainers.image import ImageExplainer
+
+    return ImageExplainer(
+        model,
+        segmentation=parse_segmentation(options["segmentation"]),
+        hide=parse_hide(options["hide"]),
+        **shared,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Photos:
+    """The photos of a folder, cut and scaled to the size that the model takes."""
+
+    files: Any  # of `eblime.batch.files`
+    size: Size | None
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the files, and the size to which they are scaled."""
+        return f"{self.files.fingerprint}-{self.size}"
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def name(self, number: int) -> str:
+        """Its file name."""
+        return str(self.files.name(number))
+
+    def get(self, number: int) -> Any:
+        """A photo as an array."""
+        file = self.files.folder / self.files.name(number)
+        source = file.folder or io.BytesIO(file.read())
+        return read_photo(source, self.size, str(file))
+
+
+def find_photos(path: Path) -> list[Path]:
+    """The file itself, or the photos of a folder in the order of their names."""
+    if path.is_dir():
+        found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in PHOTO_ENDINGS)
+        if not found:
+            raise FileNotFoundError(
+                f"The folder {str(path)!r} has no photo ({', '.join(PHOTO_ENDINGS)})."
+            )
+        return found
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no photo or folder {str(path)!r}.")
+    return [path]
+
+
+def photo_size(model: Any, size: int | None) -> Size | None:
+    """The size that a model takes: `--size`, or that of an ONNX graph; None if neither says."""
+    session = getattr(model, "session", None)
+    shape = session.get_inputs()[0].shape if session is not None else []
+    if len(shape) != 4:
+        flat = _flat_size(shape)
+        return flat if size is None or flat is not None else (size, size, 3)
+    channels = shape[1] if shape[1] in (1, 3) else shape[3] if shape[3] in (1, 3) else 3
+    height, width = shape[1:3] if shape[3] == channels and shape[1] != channels else shape[2:4]
+    if size is not None:
+        return size, size, channels
+    if isinstance(height, int) and isinstance(width, int):
+        return height, width, channels
+    return None
+
+
+def _flat_size(shape: list[Any]) -> Size | None:
+    """The size of grey pictures, (n, H, W), or of rows of pixels, (n, H x W), for such a graph."""
+    if len(shape) == 3 and all(isinstance(length, int) for length in shape[1:]):
+        return shape[1], shape[2], 1
+    if len(shape) == 2 and isinstance(shape[1], int):
+        for channels in (1, 3):
+            side = round((shape[1] / channels) ** 0.5)
+            if channels * side * side == shape[1]:
+                return side, side, channels
+    return None
+
+
+def parse_segmentation(text: str) -> Any:
+    """`slic`, or with settings `slic:n_segments=100,compactness=20`."""
+    name, _, rest = text.partition(":")
+    if not rest:
+        return name
+    pairs = [part.partition("=") for part in rest.split(",")]
+    if not all(equals and key.strip() for key, equals, _ in pairs):
+        raise ValueError(
+            "--segmentation must be a name, or a name and settings such as "
+            f"slic:n_segments=100,compactness=20; got {text!r}."
+        )
+    return name, {key.strip(): _literal(value) for key, _, value in pairs}
+
+
+def parse_hide(text: str) -> Any:
+    """`mean`, `blur`, a grey value, or a colour such as #808080."""
+    if text.startswith("#") and len(text) == 7:
+        try:
+            return tuple(int(text[i : i + 2], 16) for i in (1, 3, 5))
+        except ValueError as error:
+            raise ValueError(f"--hide must be a colour such as #808080; got {text!r}.") from error
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _literal(value: str) -> Any:
+    """A number, True, False, or a string."""
+    try:
+        return ast.literal_eval(value.strip())
+    except (ValueError, SyntaxError):
+        return value.strip()
+
+
+COMMAND = Command(
+    help="Explain a photo, or every photo of a folder, by superpixels.",
+    metavar="PHOTO",
+    argument="A photo, or a folder of photos.",
+    example=(
+        "eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax"
+    ),
+    batch_help="Explain the photos of a folder and its subfolders, by superpixels.",
+    batch_argument="A folder, here or such as s3://bucket/photos.",
+    batch_example="eblime batch image photos/ --model net.onnx --activation softmax --out run/",
+    items=items,
+    inputs=inputs,
+    explainer=explainer,
+    defaults={"design": "bernoulli", "top": 5},
+    options=[
+        Option(
+            name="segmentation",
+            help="slic, quickshift, felzenszwalb, grid; or slic:n_segments=100.",
+            default="slic",
+        ),
+        Option(name="hide", help="mean, blur, a grey value, or #808080.", default="mean"),
+        Option(
+            name="size",
+            help="Scale photos to this size. Default: the size that the graph takes.",
+            type=int,
+            minimum=1,
+            maximum=8192,
+            used_by="inputs",
+        ),
+        Option(
+            name="normalise",
+            help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.",
+            default="unit",
+            choices=NORMALISATIONS,
+            used_by="model",
+        ),
+        Option(
+            name="activation",
+            help="On ONNX outputs: none, softmax or sigmoid.",
+            default="none",
+            used_by="model",
+        ),
+        Option(
+            name="output_name",
+            help="Name of the output to use, if an ONNX graph has several.",
+            setting="output",
+            used_by="model",
+        ),
+    ],
+)

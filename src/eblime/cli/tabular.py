@@ -1,0 +1,210 @@
+"""`eblime explain tabular` and `eblime batch tabular`: tables, rows and the table options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+from eblime.domains.record import Command, Item, Option
+
+__all__ = ["COMMAND", "match_columns", "parse_groups", "parse_rows", "read_table"]
+
+_ENDINGS = (".csv", ".tsv", ".parquet")
+_LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background
+
+
+def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
+    """Rows of a table."""
+    path = Path(argument)
+    table = read_table(path)
+    background = _background(argument, options)
+    _check_drop(options["drop"], [*table.columns, *read_table(background).columns])
+    return [
+        Item(f"{path.name}, row {row}", f"{path.stem}-row{row}", partial(_row, table, row))
+        for row in parse_rows(options["row"], len(table))
+    ]
+
+
+def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
+    """All rows of a table, which must be fit to be the background if there is no other."""
+    if options["background"] is None:
+        _check_background(argument)
+    return argument
+
+
+def explainer(
+    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
+) -> Any:
+    """A `TabularExplainer`."""
+    from eblime.explainers.tabular import TabularExplainer
+
+    background = read_table(_background(argument, options))
+    return TabularExplainer(
+        model,
+        match_columns(background, model, options["drop"]),
+        categorical=options["categorical"].split(",") if options["categorical"] else None,
+        groups=parse_groups(options["group"]),
+        **{name: options[name] for name in ("representation", "bins", "perturb")},
+        **shared,
+    )
+
+
+def read_table(path: Path) -> Any:
+    """A pandas frame from a .csv, .tsv or .parquet file."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no table {str(path)!r}.")
+    known = path.stat()
+    return _read_table(path.resolve(), known.st_mtime_ns, known.st_size)
+
+
+@lru_cache(maxsize=2)  # the rows and the background, which are often the same file
+def _read_table(path: Path, time: int, size: int) -> Any:
+    """A file of this time and size as a frame, which must not be changed."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("Reading tables needs pandas: pip install 'eblime[frame]'.") from error
+    suffix = path.suffix.lower()
+    if suffix not in _ENDINGS:
+        raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
+    if suffix == ".parquet":
+        return pd.read_parquet(path)
+    try:
+        return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
+
+
+def parse_rows(text: str, count: int) -> list[int]:
+    """Rows by number: `3`, `3,7` or `0:10`, all of them inside the table."""
+    rows: list[int] = []
+    try:
+        for part in text.split(","):
+            start, colon, end = part.partition(":")
+            rows += range(int(start or 0), int(end or count)) if colon else [int(part)]
+    except ValueError as error:
+        raise ValueError(f"--row must be like 3, or 3,7, or 0:10; got {text!r}.") from error
+    outside = [row for row in rows if not 0 <= row < count]
+    if outside or not rows:
+        got = f"got {outside[0]}" if outside else "got none"
+        raise ValueError(f"--row must be from 0 to {count - 1}, the rows of the table; {got}.")
+    return rows
+
+
+def match_columns(table: Any, model: Any, drop: str) -> Any:
+    """The columns that the model was trained on, in its order, where it knows their names."""
+    kept = table.drop(columns=[name for name in _listed(drop) if name in table.columns])
+    names = getattr(model, "feature_names_in_", None)
+    if names is None:
+        return kept
+    absent = [str(name) for name in names if name not in kept.columns]
+    if absent:
+        raise ValueError(
+            f"The table must have the columns that the model was trained on; missing: "
+            f"{', '.join(map(repr, absent[:8]))}."
+        )
+    return kept[list(names)]
+
+
+def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
+    """Groups of columns: `job=job_a,job_b`."""
+    groups = {}
+    for entry in entries:
+        name, equals, columns = entry.partition("=")
+        if not (name and equals and columns):
+            raise ValueError(f"--group must be like job=job_a,job_b; got {entry!r}.")
+        groups[name] = columns.split(",")
+    return groups or None
+
+
+def _row(table: Any, row: int) -> Any:
+    """A row by its number."""
+    return table.iloc[row]
+
+
+def _listed(text: str) -> list[str]:
+    """Names in `a,b`."""
+    return [name for name in text.split(",") if name]
+
+
+def _background(argument: str, options: Mapping[str, Any]) -> Path:
+    """The table that shows which values are usual: --background, or the table itself."""
+    return Path(options["background"] or argument)
+
+
+def _check_drop(drop: str, columns: list[Any]) -> None:
+    """Refuse names of columns that neither table has."""
+    unknown = [name for name in _listed(drop) if name not in columns]
+    if unknown:
+        raise ValueError(f"--drop must name columns of the table; there is no {unknown[0]!r}.")
+
+
+def _check_background(argument: str) -> None:
+    """Refuse inputs that cannot be read whole and so cannot be their own background."""
+    path = None if "://" in argument else Path(argument)
+    if path is not None and not path.exists():
+        raise FileNotFoundError(f"There is no table {argument!r}.")
+    is_table = path is not None and path.is_file() and path.suffix.lower() in _ENDINGS
+    if path is None or not is_table or path.stat().st_size > _LARGE:
+        raise ValueError(
+            "--background must name a table of usual values, such as the training data: "
+            f"{argument} cannot be read whole."
+        )
+
+
+COMMAND = Command(
+    help=(
+        "Explain rows of a table by its columns. Columns that the model was trained on are found "
+        "by their names; others are left out."
+    ),
+    metavar="DATA",
+    argument="A .csv, .tsv or .parquet file.",
+    example="eblime explain tabular data.csv --row 3 --model m.skops --background train.csv",
+    batch_help=(
+        "Explain every row of a .csv, .tsv, .parquet or .jsonl file, or of a folder of .parquet "
+        "files."
+    ),
+    batch_argument="A file or a folder, here or such as s3://bucket/rows.parquet.",
+    batch_example=(
+        "eblime batch tabular data.csv --model m.skops --background train.csv --out run/"
+    ),
+    items=items,
+    inputs=inputs,
+    explainer=explainer,
+    defaults={"design": None},
+    options=[
+        Option(
+            name="row",
+            help="Rows, from 0: 3, or 3,7, or 0:10.",
+            default="0",
+            used_by="inputs",
+            batch=False,
+        ),
+        Option(
+            name="background",
+            help="Table of usual values, such as the training data. Default: the table itself.",
+            type=Path,
+        ),
+        Option(
+            name="drop",
+            help="Columns that the model does not take, such as the label: a,b.",
+            default="",
+        ),
+        Option(
+            name="categorical",
+            help="Columns of numbers that are categories: a,b.",
+            default="",
+        ),
+        Option(
+            name="group",
+            help="Columns that move together: job=job_a,job_b.",
+            many=True,
+            setting="groups",
+        ),
+        Option(name="representation", help="binary or continuous.", default="binary"),
+        Option(name="bins", help="quartile or decile.", default="quartile"),
+        Option(name="perturb", help="bins, normal or rows.", default="bins"),
+    ],
+)

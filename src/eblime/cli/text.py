@@ -1,0 +1,97 @@
+"""`eblime explain text` and `eblime batch text`: where texts come from, and the text options."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from eblime.cli.files import free_names
+from eblime.domains.record import Command, Item, Option
+
+__all__ = ["COMMAND"]
+
+
+def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
+    """The text itself, a file, the .txt files of a folder, or standard input for `-`."""
+    if argument == "-":
+        return [Item("standard input", "text", sys.stdin.read())]
+    path = Path(argument)
+    try:
+        exists, is_folder = path.exists(), path.is_dir()
+    except OSError:  # too long for a path: it is the text
+        exists, is_folder = False, False
+    if is_folder:
+        paths = sorted(entry for entry in path.iterdir() if entry.suffix.lower() == ".txt")
+        if not paths:
+            raise FileNotFoundError(f"The folder {argument!r} has no .txt file.")
+        stems = free_names(paths)
+        return [Item(p.name, stem, partial(_read, p)) for p, stem in zip(paths, stems, strict=True)]
+    if exists:
+        return [Item(path.name, path.stem, partial(_read, path))]
+    if path.suffix.lower() == ".txt" and " " not in argument:
+        raise FileNotFoundError(f"There is no text file {argument!r}.")
+    return [Item("text", "text", argument)]
+
+
+def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
+    """The texts of a folder, of a .jsonl file, or of a table."""
+    return argument
+
+
+def explainer(
+    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
+) -> Any:
+    """A `TextExplainer`."""
+    from eblime.explainers.text import TextExplainer
+
+    return TextExplainer(
+        model,
+        tokens=options["tokens"],
+        bag=not options["positions"],
+        hide=options["hide"],
+        **shared,
+    )
+
+
+def _read(path: Path) -> str:
+    """A text file as it is, line ends included."""
+    try:
+        return path.read_bytes().decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{str(path)!r} must be a text in UTF-8: {error}.") from error
+
+
+COMMAND = Command(
+    help="Explain a text by its words, sentences or characters.",
+    metavar="TEXT",
+    argument="The text itself, a .txt file, a folder of them, or - for standard input.",
+    example='eblime explain text "A witty, gorgeous film." --model sentiment.skops',
+    batch_help=(
+        'Explain the .txt files of a folder, the lines of a .jsonl file, or the column "text" of a '
+        "table."
+    ),
+    batch_argument="A folder or a file, here or such as s3://bucket/texts.",
+    batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
+    items=items,
+    inputs=inputs,
+    explainer=explainer,
+    defaults={"design": "sizes"},
+    options=[
+        Option(
+            name="tokens",
+            help="word, sentence, char, or a regular expression.",
+            default="word",
+        ),
+        Option(
+            name="positions",
+            help="Each occurrence of a word is a feature.",
+            type=bool,
+            default=False,
+            setting="bag",
+        ),
+        Option(name="hide", help="Text shown for a hidden word. Default: none.", default=""),
+    ],
+)
