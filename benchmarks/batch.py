@@ -1,13 +1,15 @@
-"""Many explanations: inputs a second beside lime and shapiq, one worker and two, Ray, and memory.
+"""Many explanations: inputs per second compared with lime and shapiq, workers, Ray, and memory.
 
-German credit rows (EBLIME_DATA; else breast cancer), 1,000 perturbed rows each, with a fast model
-(a logistic regression) and a slow one (a gradient booster); photos of 96 x 96 pixels (EBLIME_DATA;
-else of scikit-image) with a small convolutional network in torch, 1,000 masks each. Every figure
-comes from a process of its own. "a second" counts from the first part that is done to the last,
-so that starting processes and training models is left out; "in all" counts everything. Figures
-are medians of three rounds, ratios too, each of them within a round. lime runs
-in a joblib loop and shapiq by its own `explain_X(n_jobs=2)`, both over two processes that were
-started before the clock.
+- Rows of German credit (from EBLIME_DATA; else breast cancer), 1,000 perturbed rows each, with a
+  fast model (logistic regression) and a slow one (gradient boosting).
+- Photos of 96 x 96 pixels (from EBLIME_DATA; else from scikit-image), 1,000 masks each, with a
+  small convolutional network in torch.
+
+Every number is measured in a process of its own. "per second" counts from the first finished part
+to the last, without the time to start processes and to train models; "overall" counts everything.
+Numbers and ratios are medians of several rounds; a ratio is taken within its round. lime runs in a
+joblib loop, and shapiq with its own `explain_X(n_jobs=2)`, both with two processes that are started
+before the clock.
 
     pip install -e '.[bench,test]' && python benchmarks/batch.py
 """
@@ -25,6 +27,7 @@ import tempfile
 import time
 import warnings
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +47,7 @@ SIDE = 96
 
 @lru_cache(maxsize=2)
 def trained(kind: str) -> tuple[Any, Any]:
-    """The table and a model of it."""
+    """The table and a model that is trained on it."""
     _, frame, target = load()
     data = frame.to_numpy()
     if kind == "fast":
@@ -53,24 +56,25 @@ def trained(kind: str) -> tuple[Any, Any]:
 
 
 def fast() -> eblime.TabularExplainer:
-    """Ours for rows, with the fast model."""
+    """An eblime explainer of rows, with the fast model."""
     return _rows_explainer("fast")
 
 
 def slow() -> eblime.TabularExplainer:
-    """Ours for rows, with the slow model."""
+    """An eblime explainer of rows, with the slow model."""
     return _rows_explainer("slow")
 
 
 def _rows_explainer(kind: str) -> eblime.TabularExplainer:
+    """An eblime explainer of rows."""
     data, model = trained(kind)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of columns that never change
+        warnings.simplefilter("ignore")  # about columns that never change
         return eblime.TabularExplainer(model, data, n_masks=N)
 
 
 def photo() -> eblime.ImageExplainer:
-    """Ours for photos, with a small network."""
+    """An eblime explainer of photos, with a small network."""
     import torch
     from torch import nn
 
@@ -85,7 +89,7 @@ def photo() -> eblime.ImageExplainer:
 
 
 def photos(count: int) -> np.ndarray:
-    """So many pieces of photos."""
+    """Square crops of photos."""
     from PIL import Image
     from skimage import data
 
@@ -105,26 +109,27 @@ def photos(count: int) -> np.ndarray:
 
 
 def rows(count: int) -> np.ndarray:
-    """So many rows of the table, again and again."""
+    """Rows of the table, repeated if there are too few."""
     data, _ = trained("fast")
     return np.tile(data, (-(-count // len(data)), 1))[:count]
 
 
 @lru_cache(maxsize=2)
 def _lime(kind: str) -> Any:
+    """A lime explainer of rows."""
     from lime.lime_tabular import LimeTabularExplainer
 
     return LimeTabularExplainer(trained(kind)[0], random_state=0)
 
 
 def lime_row(kind: str, row: Any) -> None:
-    """Lime on one row."""
+    """Explain one row with lime."""
     _lime(kind).explain_instance(row, trained(kind)[1].predict_proba, num_samples=N)
 
 
 def run_lime(kind: str, count: int) -> dict[str, float]:
-    """Rows a second of lime in two processes."""
-    import batch  # by its name, so that other processes find it
+    """Rows per second of lime in two processes."""
+    import batch  # by name, so that other processes can import it
 
     pool = joblib.Parallel(n_jobs=2)
     begin = time.perf_counter()
@@ -136,7 +141,7 @@ def run_lime(kind: str, count: int) -> dict[str, float]:
 
 
 def run_shapiq(kind: str, count: int) -> dict[str, float]:
-    """Rows a second of shapiq in two processes, for Shapley values and as many model inputs."""
+    """Rows per second of shapiq in two processes: Shapley values, as many model inputs as ours."""
     import shapiq
 
     data, model = trained(kind)
@@ -152,7 +157,7 @@ def run_shapiq(kind: str, count: int) -> dict[str, float]:
 
 
 def run_ours(job: str, count: int, settings: dict[str, Any]) -> dict[str, float]:
-    """Inputs a second of a run: in all, and once its first part is done."""
+    """Inputs per second of a run: overall, and from its first finished part to the last."""
     import batch
 
     inputs = photos(count) if job == "photo" else rows(count)
@@ -170,19 +175,19 @@ def run_ours(job: str, count: int, settings: dict[str, Any]) -> dict[str, float]
 
 
 def run_memory(count: int) -> dict[str, float]:
-    """Peak memory of the driver, in megabytes, of rows that stream in from a generator."""
+    """Peak memory of the driver in megabytes, for rows that come from a generator."""
     import batch
 
     data, _ = trained("fast")
     folder = Path(tempfile.mkdtemp())
-    given = (data[k % len(data)] for k in range(count))
-    eblime.explain_many(batch.few, given, folder / "run", part_size=50, workers=2)
+    inputs = (data[k % len(data)] for k in range(count))
+    eblime.explain_many(batch.few, inputs, folder / "run", part_size=50, workers=2)
     shutil.rmtree(folder, ignore_errors=True)
     return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
 def few() -> eblime.TabularExplainer:
-    """Ours with few masks, for the memory of very many inputs."""
+    """An eblime explainer with few masks, to measure the memory for very many inputs."""
     data, model = trained("fast")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -190,9 +195,10 @@ def few() -> eblime.TabularExplainer:
 
 
 def measured(what: str, *arguments: Any, threads: int | None = None) -> dict[str, float]:
-    """One figure from a process of its own."""
+    """Measure one number in a process of its own."""
     here = str(Path(__file__).parent)
-    environment = os.environ | {"PYTHONPATH": here, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+    path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = os.environ | {"PYTHONPATH": path, "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
     if threads is not None:
         names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "EBLIME_THREADS")
         environment |= dict.fromkeys(names, str(threads))
@@ -204,8 +210,8 @@ def measured(what: str, *arguments: Any, threads: int | None = None) -> dict[str
 
 
 WAYS: list[tuple[str, dict[str, Any], int | None]] = [
-    ("eblime, each by itself, 1 worker of 1 thread", {"together": False}, 1),
-    ("eblime, 1 worker of 1 thread", {}, 1),
+    ("eblime, separate model calls, 1 worker, 1 thread", {"together": False}, 1),
+    ("eblime, 1 worker, 1 thread", {}, 1),
     ("eblime, 1 worker, all threads", {}, None),
     ("eblime, 2 workers", {"workers": 2}, None),
     ("eblime, Ray, 2 actors", {"workers": 2, "engine": "ray"}, None),
@@ -220,37 +226,39 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="fast,slow,photo,memory")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
-    told = parser.parse_args()
-    if told.measure:
-        what, arguments = told.measure
+    args = parser.parse_args()
+    if args.measure:
+        what, arguments = args.measure
         print(json.dumps(globals()[what](*json.loads(arguments))))
         return
     for job, title in (("fast", "logistic regression"), ("slow", "gradient booster")):
-        if job in told.only:
-            few = told.rows // 5
-            lines: list[Line] = [
-                ("lime, joblib, 2 processes", ("run_lime", job, few), None),
-                ("shapiq, 2 processes", ("run_shapiq", job, few), None),
-            ]
-            lines += [(name, ("run_ours", job, told.rows, way), n) for name, way, n in WAYS]
-            print(f"\n{told.rows} rows, N = {N}, {title}\n")
-            print("| | rows a second | in all | times lime's |\n|---|---:|---:|---:|")
-            _table(lines, told.rounds)
-    if "photo" in told.only:
-        lines = [(name, ("run_ours", "photo", told.photos, way), n) for name, way, n in WAYS[1:]]
-        print(f"\n{told.photos} photos, {N} masks, a small network\n")
-        print("| | photos a second | in all | times 1 worker's |\n|---|---:|---:|---:|")
-        _table(lines, told.rounds)
-    if "memory" in told.only:
+        if job in args.only:
+            fewer = max(args.rows // 5, 1)
+            lines: list[Line] = [("lime, joblib, 2 processes", ("run_lime", job, fewer), None)]
+            if find_spec("shapiq"):
+                lines.append(("shapiq, 2 processes", ("run_shapiq", job, fewer), None))
+            lines += [(name, ("run_ours", job, args.rows, way), n) for name, way, n in WAYS]
+            print(f"\n{args.rows} rows, N = {N}, {title}\n")
+            print("| | rows per second | overall | relative to lime |\n|---|---:|---:|---:|")
+            _table(lines, args.rounds)
+    if "photo" in args.only:
+        lines = [(name, ("run_ours", "photo", args.photos, way), n) for name, way, n in WAYS[1:]]
+        print(f"\n{args.photos} photos, {N} masks, a small network\n")
+        print("| | photos per second | overall | relative to 1 worker |\n|---|---:|---:|---:|")
+        _table(lines, args.rounds)
+    if "memory" in args.only:
         first, last = (measured("run_memory", n)["peak"] for n in (1_000, 10_000))
-        print(f"\nDriver's peak memory: {first:.0f} MB for 1,000 inputs, {last:.0f} MB for 10,000.")
+        print(
+            f"\nPeak memory of the driver: {first:.0f} MB for 1,000 inputs, "
+            f"{last:.0f} MB for 10,000."
+        )
 
 
 Line = tuple[str, tuple[Any, ...], int | None]  # name, what to measure, threads
 
 
 def _table(lines: list[Line], rounds: int) -> None:
-    """Rows of a table: medians of several rounds, in each of which everything is measured once."""
+    """Print the rows of a table: medians over rounds; every round measures everything once."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in lines}
     for _ in range(rounds):
         for name, what, threads in lines:

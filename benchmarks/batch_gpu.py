@@ -1,8 +1,8 @@
-"""Photos a second of a run on a GPU: the next photos are read and cut while the GPU is busy.
+"""Photos per second of a run on a GPU: the next photos are segmented while the GPU is busy.
 
-Crops of scikit-image's photos at 224 x 224, SLIC superpixels, 1,000 masks each, with networks of
-torchvision (weights do not matter for the clock). What is timed is a worker doing inputs; writing
-Parquet takes microseconds beside it.
+The inputs are crops of scikit-image's photos, 224 x 224 pixels, with SLIC superpixels and 1,000
+masks each. The networks are those of torchvision with random weights, which take the same time. The
+clock runs while a worker explains inputs, without the writing of Parquet files.
 
     python benchmarks/batch_gpu.py --photos 64
 """
@@ -21,16 +21,16 @@ from skimage import data
 
 import eblime
 from eblime._threads import available_cores
-from eblime.batch import work
+from eblime.batch import worker as worker_module
 from eblime.batch.inputs import as_inputs
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.models.torch import TorchModel
 
 N, SIDE = 1_000, 224
 
 
 def photos(count: int) -> list[np.ndarray]:
-    """Crops of photos that ship with scikit-image."""
+    """Crops of scikit-image's photos."""
     whole = [data.astronaut(), data.coffee(), data.chelsea()]
     rng = np.random.default_rng(0)
     found = []
@@ -42,22 +42,22 @@ def photos(count: int) -> list[np.ndarray]:
 
 
 def speed(explainer: Any, count: int, ahead: int) -> float:
-    """Photos a second, with so many cut ahead; 0 is one after the other."""
+    """Photos per second if `ahead` photos are segmented in advance; 0 is one after the other."""
     settings = {"targets": 1, "seed": 0, "together": True}
-    worker = work.Worker(
+    worker = worker_module.Worker(
         explainer=explainer,
         inputs=as_inputs(photos(count)),
         settings=settings,
-        folder=Place.of("nowhere"),
+        folder=Location.of("nowhere"),
     )
     with (
-        mock.patch.object(work, "on_gpu", return_value=ahead > 0),
-        mock.patch.object(work, "available_cores", return_value=ahead + 1),
+        mock.patch.object(worker_module, "on_gpu", return_value=ahead > 0),
+        mock.patch.object(worker_module, "available_cores", return_value=ahead + 1),
     ):
-        list(worker._explained(range(4)))  # warms up
+        list(worker.explained(range(4)))  # warm up
         start = time.perf_counter()
         failed = [
-            found for _, found in worker._explained(range(count)) if isinstance(found, Exception)
+            found for _, found in worker.explained(range(count)) if isinstance(found, Exception)
         ]
         if failed:
             raise failed[0]
@@ -71,7 +71,10 @@ def main() -> None:
     count = parser.parse_args().photos
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
-    print("| network | cut ahead | photos a second | inputs a second |\n|---|---:|---:|---:|")
+    print(
+        "| network | segmented ahead | photos per second | model inputs per second |\n"
+        "|---|---:|---:|---:|"
+    )
     home = "cuda" if torch.cuda.is_available() else "cpu"
     for name, autocast in (
         ("resnet18", False),

@@ -1,4 +1,4 @@
-"""A model with a clock: how much of an explanation is the model's own time."""
+"""A model with a clock, to separate its time from that of the explainer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clocked:
         self.seconds, self.inputs = 0.0, 0
 
     def __call__(self, batch: Any) -> Any:
-        """Ask the model."""
+        """Call the model."""
         start = time.perf_counter()
         answer = self._function(batch)
         self.seconds += time.perf_counter() - start
@@ -32,7 +32,7 @@ class Clocked:
 
 
 def quiet(job: Callable[[], object]) -> object:
-    """Run without a word on the screen."""
+    """Run without any output or warning."""
     with (
         contextlib.redirect_stdout(io.StringIO()),
         contextlib.redirect_stderr(io.StringIO()),
@@ -45,9 +45,9 @@ def quiet(job: Callable[[], object]) -> object:
 def measure(
     model: Clocked, jobs: dict[str, Callable[[int], object]], inputs: int, rounds: int
 ) -> dict[str, tuple[float, float, float]]:
-    """Median over rounds of (own seconds, model seconds, model inputs) an explanation.
+    """Medians over rounds of (own seconds, model seconds, model inputs) per explanation.
 
-    The jobs take turns, so that a busy moment of the machine meets all of them.
+    The jobs take turns, so that a busy moment of the machine affects all of them.
     """
     seen: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
     for job in jobs.values():  # warm up

@@ -1,7 +1,8 @@
-"""Time a whole image explanation on a GPU beside the bare forward passes of its network.
+"""Time a complete image explanation on a GPU, compared with the forward passes of its network.
 
-ResNet-50 and VGG16 from torchvision (random weights serve for timing), 1,000 masks of a 224 x 224
-image over 49 superpixels, one batch size for all. captum's Lime beside them where it is installed.
+The networks are ResNet-50 and VGG16 from torchvision with random weights. There are 1,000 masks of
+a 224 x 224 image with 49 superpixels, and one batch size for all. captum's Lime is measured too if
+it is installed.
 
     python benchmarks/image_gpu.py [--batch 250]
 """
@@ -25,14 +26,14 @@ MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 def picture() -> np.ndarray:
-    """Something that is not flat, 224 x 224 x 3."""
+    """An image with a pattern, 224 x 224 x 3."""
     down, across = np.mgrid[0:224, 0:224]
     waves = [np.sin(down / (9 + 7 * c)) * np.cos(across / (11 + 5 * c)) for c in range(3)]
     return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
 
 
 def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median times, the runs taking turns; the device is waited for."""
+    """Median times; the runs take turns, and each waits for the device."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(repeats + 2):
         for name, run in runs.items():
@@ -41,13 +42,13 @@ def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, fl
             start = time.perf_counter()
             run()
             torch.cuda.synchronize()
-            if turn > 1:  # two turns warm up
+            if turn > 1:  # the first two turns warm up
                 times[name].append(time.perf_counter() - start)
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def measure(name: str, batch: int) -> None:
-    """One network: ours, the bare passes, captum."""
+    """Measure one network: eblime, forward passes alone, captum."""
     net = getattr(torchvision.models, name)(weights=None).cuda().eval()
     mean = torch.tensor(MEAN, device="cuda")[:, None, None]
     std = torch.tensor(STD, device="cuda")[:, None, None]
@@ -67,11 +68,11 @@ def measure(name: str, batch: int) -> None:
                 net(tensors[: N_MASKS - start])
 
     runs = {
-        "eblime, whole explanation": lambda: explainer.explain(image, target=0),
-        "the same, and its intervals": lambda: explainer.explain(
+        "eblime, explanation": lambda: explainer.explain(image, target=0),
+        "eblime, explanation and intervals": lambda: explainer.explain(
             image, target=0
         ).posterior.interval(),
-        "bare forward passes": bare,
+        "forward passes alone": bare,
     }
     if find_spec("captum") and find_spec("sklearn"):
         import captum.attr
@@ -93,8 +94,11 @@ def measure(name: str, batch: int) -> None:
 
         runs["captum Lime"] = captum_lime
     found = seconds(runs, 9)
-    least = found["bare forward passes"]
-    print(f"{name}, batches of {batch}:\n\n| | seconds | times bare |\n|---|---:|---:|")
+    least = found["forward passes alone"]
+    print(
+        f"{name}, batches of {batch}:\n\n"
+        "| | seconds | relative to forward passes |\n|---|---:|---:|"
+    )
     for run, value in found.items():
         print(f"| {run} | {value:.3f} | {value / least:.3f} |")
     print(flush=True)
@@ -103,7 +107,7 @@ def measure(name: str, batch: int) -> None:
 def main() -> None:
     """Measure both networks."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--batch", type=int, default=250, help="images a model call")
+    parser.add_argument("--batch", type=int, default=250, help="images per model call")
     batch = parser.parse_args().batch
     print(
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "

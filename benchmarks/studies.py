@@ -1,7 +1,8 @@
-"""Run every study of the paper and store its frames in docs/results; resumable.
+"""Run every study of the paper and store the result tables in docs/results; resumable.
 
-About fifteen minutes on two cores once the photos' answers are in the cache folder; those take an
-hour on two cores, or two minutes on a GPU. `make results` turns the frames into a page.
+Takes about fifteen minutes on two cores if the scores of the photos' masks are in the cache folder.
+Computing those takes an hour on two cores, or two minutes on a GPU. `make results` writes the
+pages from the tables.
 
     pip install -e '.[test,bench]' && EBLIME_DATA=... python benchmarks/studies.py
 """
@@ -29,7 +30,7 @@ N = (50, 100, 200, 300, 400, 500)
 
 
 def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
-    """Run a study, and note how long it took where it was not resumed."""
+    """Run a study, and record how long its first run took."""
     start = time.perf_counter()
     table = study()
     seconds = round(time.perf_counter() - start, 1)
@@ -39,10 +40,10 @@ def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
 
 
 def main() -> None:
-    """Run what is not there yet."""
+    """Run all studies; finished items are not run again."""
     RESULTS.mkdir(exist_ok=True)
-    noted = RESULTS / "runs.json"
-    runs: dict[str, float] = json.loads(noted.read_text())["seconds"] if noted.exists() else {}
+    record = RESULTS / "runs.json"
+    runs: dict[str, float] = json.loads(record.read_text())["seconds"] if record.exists() else {}
     tables = {}
     for name in CASES:
         items = 20 if name.startswith("digit") else 40
@@ -92,7 +93,7 @@ def main() -> None:
         "versions": {name: version(name) for name in packages},
         "seconds": runs,
     }
-    noted.write_text(json.dumps(about, indent=1) + "\n")
+    record.write_text(json.dumps(about, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Time an explanation of a row beside lime and shap's KernelExplainer, in one run.
+"""Time the explanation of a row, compared with lime and shap's KernelExplainer in the same run.
 
-German credit where EBLIME_DATA has it (30 columns), else scikit-learn's breast cancer, with a
-gradient booster; 5,000 perturbed rows. The model's own time is taken out: what is left is the
-library's. lime is given numbers alone, as it wants them; eblime is timed on the same array and on a
-pandas frame. shap's time depends on its background (50 rows, or 1, each multiplied by its
-coalitions), so it is given the same number of model inputs.
+The data are German credit if EBLIME_DATA has it (29 columns), else scikit-learn's breast cancer,
+with gradient boosting and 5,000 perturbed rows. The time of the model is subtracted; the rest is
+the time of the library. lime needs numbers only; eblime is timed on the same array and on a pandas
+frame. shap's time depends on the size of its background (50 rows or 1, each combined with every
+coalition), so it gets the same number of model inputs.
 
     pip install -e '.[bench]' && python benchmarks/tabular.py
 """
@@ -30,7 +30,7 @@ N, ROWS, ROUNDS = 5_000, 10, 5
 
 
 def load() -> tuple[str, pd.DataFrame, np.ndarray]:
-    """A name, columns of numbers, classes."""
+    """Name of the data, numeric columns, classes."""
     path = Path(os.environ.get("EBLIME_DATA", "nowhere")) / "tabular" / "german_processed.csv"
     if path.exists():
         frame = pd.read_csv(path)
@@ -84,8 +84,8 @@ def main() -> None:
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
     print(f"Python {platform.python_version()}, {packages}")
-    print("Median milliseconds a row; eblime's include the exact posterior and its intervals.\n")
-    print("| | own time | model's time | model inputs | own time / lime's | rows a second |")
+    print("Median milliseconds per row; eblime's include the exact posterior and its intervals.\n")
+    print("| | own time | model time | model inputs | own time / lime's | rows per second |")
     print("|---|---|---|---|---|---|")
     base = found["lime"][0]
     for row, (own, asked, inputs) in found.items():

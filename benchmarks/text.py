@@ -1,9 +1,9 @@
-"""Time an explanation of a text beside lime and shap's KernelExplainer, in one run.
+"""Time the explanation of a text, compared with lime and shap's KernelExplainer in the same run.
 
-TF-IDF and logistic regression, trained on rt-polarity where EBLIME_DATA has it, else on sentences
-made up from a word list; documents of about 250 different words, 5,000 perturbed texts. The model's
-own time is taken out. shap has no text sampler of this kind: its KernelExplainer works on the masks
-and we turn them into texts, which is not counted as its time.
+The model is TF-IDF with logistic regression, trained on rt-polarity if EBLIME_DATA has it, else on
+generated sentences. Documents have about 250 different words; there are 5,000 perturbed texts. The
+time of the model is subtracted. shap has no text sampler of this kind: its KernelExplainer gets the
+masks, and we turn them into texts, which does not count as shap's time.
 
     pip install -e '.[bench]' && python benchmarks/text.py
 """
@@ -30,7 +30,7 @@ N, TEXTS, ROUNDS = 5_000, 3, 5
 
 
 def load() -> tuple[str, list[str], list[int]]:
-    """A name, sentences and their mood."""
+    """Name of the data, sentences, and their classes."""
     folder = Path(os.environ.get("EBLIME_DATA", "nowhere")) / "text"
     if folder.exists():
         said = [(folder / f"rt-polarity.{mood}").read_text("latin1") for mood in ("neg", "pos")]
@@ -39,13 +39,13 @@ def load() -> tuple[str, list[str], list[int]]:
     rng = np.random.default_rng(0)
     words = [f"{a}{b}" for a in ("ba", "ko", "li", "mu", "so") for b in map(str, range(200))]
     texts = [" ".join(rng.choice(words, 20)) for _ in range(4_000)]
-    return "made-up sentences", texts, [int("ba7" in text or "ko9" in text) for text in texts]
+    return "generated sentences", texts, [int("ba7" in text or "ko9" in text) for text in texts]
 
 
 def main() -> None:
     """Measure and print."""
-    name, sentences, moods = load()
-    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, moods)
+    name, sentences, labels = load()
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, labels)
     model = Clocked(pipe.predict_proba)
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
     ours = eblime.TextExplainer(model, n_masks=N)
@@ -72,10 +72,10 @@ def main() -> None:
     found = measure(model, jobs, TEXTS, ROUNDS)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     count = np.mean([scene.n_features for scene in scenes])
-    print(f"{name}, {count:.0f} features a text, {N} perturbed texts")
+    print(f"{name}, {count:.0f} features per text, {N} perturbed texts")
     print(f"Python {platform.python_version()}, {packages}")
-    print("Median milliseconds a text; eblime's include the exact posterior and its intervals.\n")
-    print("| | own time | model's time | own time / lime's |")
+    print("Median milliseconds per text; eblime's include the exact posterior and its intervals.\n")
+    print("| | own time | model time | own time / lime's |")
     print("|---|---|---|---|")
     base = found["lime"][0]
     for row, (own, asked, _) in found.items():

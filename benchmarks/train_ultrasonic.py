@@ -1,7 +1,8 @@
-"""Train the network of the ultrasonic study, and write it and a few scans into the package.
+"""Train the network of the ultrasonic study, and write it and a few scans to the package.
 
-Five layers: four convolutions and a linear one. It is trained on scans of the endless generator,
-none of which is among the study's 123, and judged on those. About two minutes on two cores.
+The network has five layers: four convolutions and a linear one. It is trained on scans of the
+endless generator, which are not among the 123 scans of the study, and tested on those. This takes
+about two minutes on two cores.
 
     pip install -e '.[test]' && python benchmarks/train_ultrasonic.py
 """
@@ -25,13 +26,13 @@ COUNT, EPOCHS = 1_200, 25
 
 
 def generated(seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures and whether they have a defect, a share of the training set."""
+    """Images and whether they have a defect: a quarter of the training set."""
     made = list(islice(endless_scans(seed), COUNT // 4))
     return np.array([s.image for s in made]), np.array([s.has_defect for s in made])
 
 
 def exported(net: torch.nn.Sequential) -> ScanNetwork:
-    """The weights of the network, for its twin in NumPy."""
+    """The same network in NumPy."""
     convolutions = [layer for layer in net if isinstance(layer, torch.nn.Conv2d)]
     return ScanNetwork(
         kernels=[layer.weight.detach().numpy() for layer in convolutions],
@@ -42,7 +43,7 @@ def exported(net: torch.nn.Sequential) -> ScanNetwork:
 
 
 def main() -> None:
-    """Train, judge, write."""
+    """Train, test and write."""
     with ProcessPoolExecutor() as pool:
         parts = list(pool.map(generated, range(4)))
     images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
@@ -54,7 +55,7 @@ def main() -> None:
     study = scans()
     truth = np.array([s.has_defect for s in study])
     found = model(np.array([s.image for s in study])).argmax(axis=1) == 1
-    print(f"the study's {len(study)} scans: {np.mean(found == truth):.1%} right")
+    print(f"{len(study)} scans of the study: {np.mean(found == truth):.1%} correct")
     few = [s for s in study if s.has_defect][:3] + [s for s in study if not s.has_defect][:1]
     np.savez_compressed(
         ASSETS / "scans.npz",

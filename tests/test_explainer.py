@@ -12,7 +12,7 @@ SIZES = np.linspace(-1, 1, 12)  # importances of the twelve cells
 
 
 def linear(batch):
-    """A score that is a sum over the cells of how much of each is left, and its negative."""
+    """A weighted sum of the shown share of each cell, and its negative."""
     cells = batch.reshape(len(batch), 3, 8, 4, 8, -1).astype(float).sum(axis=(2, 4, 5))
     whole = IMAGE.reshape(3, 8, 4, 8, -1).astype(float).sum(axis=(1, 3, 4))
     score = 0.3 + (cells / whole).reshape(len(batch), 12) @ SIZES
@@ -20,7 +20,7 @@ def linear(batch):
 
 
 def explain(model=linear, image=IMAGE, target=0, rng=0, **settings):
-    """A quick explanation of the little image."""
+    """A quick explanation of the small image."""
     defaults = {"segmentation": GRID, "hide": 0, "n_masks": 200}
     return eblime.ImageExplainer(model, **{**defaults, **settings}).explain(
         image, target=target, rng=rng
@@ -30,7 +30,7 @@ def explain(model=linear, image=IMAGE, target=0, rng=0, **settings):
 @pytest.mark.parametrize("design", ["bernoulli", "paired"])
 @pytest.mark.parametrize("kernel", [None, "cosine", "hamming", "uniform"])
 def test_known_importances_are_recovered(design, kernel):
-    """A model that is linear in the masks: exact means, certain signs, the whole of R^2."""
+    """A model that is linear in the masks: exact means and intercept, and R^2 = 1."""
     e = explain(design=design, kernel=kernel)
     post = e.posterior
 
@@ -43,8 +43,8 @@ def test_known_importances_are_recovered(design, kernel):
 
 @pytest.mark.parametrize("segmentation", ["slic", "quickshift", "felzenszwalb", "grid"])
 @pytest.mark.parametrize("hide", ["mean", "blur", 0])
-def test_every_segmentation_and_hiding_finds_what_matters(segmentation, hide):
-    """A model that looks at one corner of a photo: the superpixels there, and no others."""
+def test_every_segmentation_and_hiding_finds_the_important_superpixels(segmentation, hide):
+    """For a model that uses one part of a photo, only the superpixels there matter."""
     from skimage import data
 
     photo = data.astronaut()[:200:2, 100:300:2]
@@ -57,13 +57,13 @@ def test_every_segmentation_and_hiding_finds_what_matters(segmentation, hide):
     )
     inside = np.unique(e.scene.labels[30:60, 30:60])
     outside = np.setdiff1d(np.arange(e.scene.n_features), inside)
-    moved = np.abs(e.posterior.mean)
+    size = np.abs(e.posterior.mean)
 
-    assert moved[outside].max(initial=0) < 0.02 * moved[inside].max()
+    assert size[outside].max(initial=0) < 0.02 * size[inside].max()
 
 
 def test_the_target_defaults_to_the_highest_output():
-    """None is the predicted class; a number or a name chooses another."""
+    """A number or a label chooses another one."""
     assert explain(target=None).target == (0 if 0.3 + SIZES.sum() > 0 else 1)
     assert explain(target=1).posterior.mean == pytest.approx(-SIZES, abs=1e-5)
     named = explain(target="against", labels=["for", "against"])
@@ -73,25 +73,25 @@ def test_the_target_defaults_to_the_highest_output():
 
 
 def test_several_targets_share_the_model_calls():
-    """One set of calls, the same numbers as alone."""
-    asked = []
+    """The numbers are the same as for a single target."""
+    sizes = []
 
     def counted(batch):
-        asked.append(len(batch))
+        sizes.append(len(batch))
         return linear(batch)
 
     explainer = eblime.ImageExplainer(counted, segmentation=GRID, hide=0, n_masks=100)
     both = explainer.explain_targets(IMAGE, targets=2)
     alone = explain(n_masks=100, target=1)
 
-    assert sum(asked) == 100
+    assert sum(sizes) == 100
     assert set(both) == {0, 1}
     assert_allclose(both[1].posterior.mean, alone.posterior.mean)
     assert list(explainer.explain_targets(IMAGE, targets=[1])) == [1]
 
 
-def test_the_same_seed_gives_the_same_answer():
-    """Whatever the batch size; another seed asks other masks; calling twice changes nothing."""
+def test_the_same_seed_gives_the_same_result():
+    """For every batch size and for repeated calls; another seed gives other masks."""
     explainer = eblime.ImageExplainer(linear, segmentation=GRID, hide=0, n_masks=50)
     first = explainer.explain(IMAGE, rng=3)
 
@@ -103,8 +103,8 @@ def test_the_same_seed_gives_the_same_answer():
     assert not np.array_equal(explainer.explain(IMAGE, rng=4).masks, first.masks)
 
 
-def test_all_masks_are_asked_where_they_are_affordable():
-    """2^4 masks instead of 200, and the explanation says so."""
+def test_all_masks_are_scored_if_they_are_few():
+    """2^4 masks instead of 200; the explanation reports it."""
     e = explain(lambda b: b.mean(axis=(1, 2, 3)), segmentation=("grid", {"rows": 2, "columns": 2}))
 
     assert len(e.masks) == 16
@@ -113,21 +113,21 @@ def test_all_masks_are_asked_where_they_are_affordable():
     assert "sampling error" not in str(explain())
 
 
-def test_progress_is_told_and_a_bar_is_drawn(capsys):
-    """A function hears (done, total) up to the end; True draws a bar on standard error."""
-    heard = []
-    explain(progress=lambda done, total: heard.append((done, total)))
+def test_progress_is_reported(capsys):
+    """A function gets (done, total) up to the end; True draws a bar on standard error."""
+    calls = []
+    explain(progress=lambda done, total: calls.append((done, total)))
     explain(progress=True)
     shown = capsys.readouterr()
 
-    assert heard[-1] == (200, 200)
-    assert heard == sorted(heard)
+    assert calls[-1] == (200, 200)
+    assert calls == sorted(calls)
     assert "200/200" in shown.err
     assert shown.out == ""
 
 
 def test_memory_is_bounded():
-    """10,000 masks of a 224 x 224 photo: less than 256 MB beyond it, never all images at once."""
+    """10,000 masks of a 224 x 224 photo take less than 256 MB."""
     photo = np.random.default_rng(0).integers(0, 256, size=(224, 224, 3), dtype=np.uint8)
     tracemalloc.start()
     e = explain(lambda b: b[:, 0, 0, :1], photo, segmentation="grid", n_masks=10_000)
@@ -138,8 +138,8 @@ def test_memory_is_bounded():
     assert peak < 256e6
 
 
-def test_another_method_needs_no_model():
-    """Refitting uses the answers at hand."""
+def test_refitting_needs_no_model():
+    """It uses the stored scores."""
     e = explain()
     other = e.refit("bayeslime")
 
@@ -150,8 +150,8 @@ def test_another_method_needs_no_model():
     )
 
 
-def test_frame_and_text():
-    """One row per feature; the text names the five most important."""
+def test_the_frame_and_the_printed_table():
+    """The frame has one row per feature; the table has the five most important ones."""
     pytest.importorskip("pandas")
     e = explain(labels=["for", "against"])
     frame = e.to_frame()
@@ -165,8 +165,8 @@ def test_frame_and_text():
     assert e.provenance["model_calls"] == 200
 
 
-def test_more_superpixels_than_masks_get_a_word():
-    """A warning that names both, and an answer all the same."""
+def test_more_superpixels_than_masks_give_a_warning():
+    """With both numbers; the result is still finite."""
     with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count \(5\)"):
         e = explain(n_masks=5)
 
@@ -174,7 +174,7 @@ def test_more_superpixels_than_masks_get_a_word():
 
 
 def count(model):
-    """A model that counts what it was asked."""
+    """A model that counts its calls."""
 
     def counted(batch):
         counted.calls += 1
@@ -216,8 +216,8 @@ def count(model):
         ({"target": "GAIN", "labels": ["for", "against"]}, ValueError, r"mean 'against'\?"),
     ],
 )
-def test_bad_settings_cost_no_model_call(change, error, message):
-    """Refused before the model is asked anything."""
+def test_invalid_settings_are_refused_before_any_model_call(change, error, message):
+    """Whether the constructor or `explain` refuses them."""
     model = count(linear)
     with pytest.raises(error, match=message):
         explain(model, **change)
@@ -232,8 +232,8 @@ def test_bad_settings_cost_no_model_call(change, error, message):
         ({"labels": ["for"]}, ValueError, r"name each of the model's 2 outputs; got 1"),
     ],
 )
-def test_bad_targets_cost_one_model_call(change, error, message):
-    """Only the input itself must be asked to know the outputs."""
+def test_invalid_targets_are_refused_after_one_model_call(change, error, message):
+    """The number of outputs is known only after the first call."""
     model = count(linear)
     with pytest.raises(error, match=message):
         explain(model, **change)
@@ -242,7 +242,7 @@ def test_bad_targets_cost_one_model_call(change, error, message):
 
 
 def broken(when, what):
-    """A model that works until its `when`-th call, and then does `what`."""
+    """A model that works until its call number `when`, and then does `what`."""
 
     def model(batch):
         model.calls += 1
@@ -253,7 +253,7 @@ def broken(when, what):
 
 
 def fail(batch):
-    """Raise as a model would."""
+    """Raise an exception."""
     raise ZeroDivisionError("no such luck")
 
 
@@ -271,8 +271,8 @@ def fail(batch):
         (fail, r"failed on masks 20 to 29: ZeroDivisionError: no such luck"),
     ],
 )
-def test_a_model_that_breaks_is_reported_with_its_mask(what, message):
-    """Which masks, what came, what was expected; the cause is kept."""
+def test_errors_of_a_model_name_the_masks(what, message):
+    """The message says what was returned and what was expected; the cause is kept."""
     with pytest.raises(eblime.ModelError, match=message) as caught:
         explain(broken(3, what), batch_size=10)
 
@@ -281,7 +281,7 @@ def test_a_model_that_breaks_is_reported_with_its_mask(what, message):
 
 
 def test_interrupting_leaves_the_explainer_usable():
-    """Ctrl-C comes through, and the next call works."""
+    """Ctrl-C is raised, and the next call works."""
 
     def stop(batch):
         raise KeyboardInterrupt
@@ -295,8 +295,8 @@ def test_interrupting_leaves_the_explainer_usable():
     assert_allclose(explainer.explain(IMAGE, target=0).posterior.mean, SIZES, atol=1e-4)
 
 
-def test_a_batch_that_memory_does_not_hold_is_made_smaller():
-    """Tuning stops at the size that still worked; a size set by hand fails with the cause."""
+def test_a_batch_that_does_not_fit_into_memory_is_made_smaller():
+    """Tuning stops at the last size that worked; with a fixed size the error is raised."""
 
     def model(batch):
         if len(batch) > 16:
@@ -305,7 +305,7 @@ def test_a_batch_that_memory_does_not_hold_is_made_smaller():
 
     import eblime.engine.query as query
 
-    clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch quicker than the one before
+    clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch is faster than the one before
     original = query.time.perf_counter
     try:
         query.time.perf_counter = lambda: next(clock)
@@ -320,8 +320,8 @@ def test_a_batch_that_memory_does_not_hold_is_made_smaller():
 
 
 @pytest.mark.parametrize("size", [16, None])
-def test_answers_that_share_memory_are_safe(size):
-    """A view of the batch, or an output used again: the scores are those of a copy."""
+def test_scores_that_share_memory_are_copied(size):
+    """For a model that returns a view of the batch, or reuses its output array."""
     buffer = np.empty((512, 2))
 
     def view(batch):
@@ -337,8 +337,8 @@ def test_answers_that_share_memory_are_safe(size):
         assert_allclose(ours.scores, copied.scores, atol=1e-12)
 
 
-def test_answers_of_many_kinds():
-    """Lists, data frames and tensors of half precision are numbers too; complex ones are not."""
+def test_scores_may_have_several_types():
+    """Lists, data frames and half precision are accepted; complex numbers are refused."""
     pandas = pytest.importorskip("pandas")
     expected = explain().scores
 
@@ -349,8 +349,8 @@ def test_answers_of_many_kinds():
         explain(lambda b: linear(b) * 1j)
 
 
-def test_a_first_batch_that_memory_does_not_hold_is_halved():
-    """Down to what works."""
+def test_a_first_batch_that_does_not_fit_into_memory_is_halved():
+    """Until it fits."""
 
     def model(batch):
         if len(batch) > 1:
@@ -363,8 +363,8 @@ def test_a_first_batch_that_memory_does_not_hold_is_halved():
     assert len(e.scores) == 30
 
 
-def test_the_users_image_is_left_alone():
-    """The explanation keeps its own copy, and a function that hides gets one too."""
+def test_the_image_of_the_user_is_not_changed():
+    """The explanation and a function as `hide` get copies."""
     image = IMAGE.copy()
 
     def black(pixels):
@@ -377,22 +377,22 @@ def test_the_users_image_is_left_alone():
     assert_array_equal(e.scene.shown, IMAGE)
 
 
-def test_a_kernel_that_leaves_too_little_gets_a_word():
-    """So narrow that one mask counts."""
+def test_a_very_narrow_kernel_gives_a_warning():
+    """If too few masks carry weight."""
     with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count"):
         explain(kernel=eblime.ExponentialKernel(theta=0.3))
 
 
 def test_regression_and_single_outputs():
-    """One number an image: no class to choose."""
+    """One number per image needs no target."""
     e = explain(lambda batch: linear(batch)[:, 0], target=None)
 
     assert (e.target, e.label) == (0, "output")
     assert_allclose(e.posterior.mean, SIZES, atol=1e-5)
 
 
-def test_batch_size_tunes_itself():
-    """A model that is slow in large batches is asked in small ones, and the other way round."""
+def test_the_fastest_batch_size_is_found():
+    """Small batches for a model that is slow with large ones, and the other way round."""
     clock = {"now": 0.0}
 
     def timed(cost):

@@ -5,24 +5,24 @@ import io
 import pytest
 
 from eblime import _progress
-from eblime._progress import telling
+from eblime._progress import progress_reporter
 
 
 class Terminal(io.StringIO):
-    """A standard error that somebody looks at."""
+    """A standard error that is a terminal."""
 
     def isatty(self):
-        """As terminals say."""
+        """Always True."""
         return True
 
 
 def shown(monkeypatch, stream, progress, delay):
-    """What a finished piece of work writes to a standard error."""
+    """What finished work writes to standard error."""
     monkeypatch.setattr("sys.stderr", stream)
     monkeypatch.setattr(_progress, "_DELAY", delay)
-    with telling(progress, 3, unit="mask") as tell:
+    with progress_reporter(progress, 3, unit="mask") as report:
         for done in range(4):
-            tell(done)
+            report(done)
     return stream.getvalue()
 
 
@@ -37,15 +37,15 @@ def shown(monkeypatch, stream, progress, delay):
         (io.StringIO, True, 0.0, True),
     ],
 )
-def test_a_bar_appears_on_a_terminal_when_work_takes_long(
+def test_bar_appears_on_a_terminal_when_work_takes_long(
     monkeypatch, stream, progress, delay, drawn
 ):
-    """None decides by the terminal and the time; True and False do not look."""
+    """None depends on the terminal and the time; True and False do not."""
     assert bool(shown(monkeypatch, stream(), progress, delay)) is drawn
 
 
-def test_a_process_without_standard_error_is_quiet(monkeypatch):
+def test_process_without_standard_error_shows_no_bar(monkeypatch):
     """Such as a service on Windows."""
     monkeypatch.setattr("sys.stderr", None)
-    with telling(None, 1, unit="mask") as tell:
-        tell(1)
+    with progress_reporter(None, 1, unit="mask") as report:
+        report(1)

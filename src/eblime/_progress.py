@@ -6,25 +6,25 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Progress", "check_progress", "telling"]
+__all__ = ["Progress", "check_progress", "progress_reporter"]
 
 Progress = bool | Callable[[int, int], object] | None
-_DELAY = 1.0  # seconds before a bar that nobody asked for appears
+_DELAY = 1.0  # seconds before a bar appears that was not asked for
 
 
 def check_progress(progress: object) -> None:
-    """Refuse a setting that does not say how to report progress."""
+    """Raise unless `progress` is True, False, None or a function."""
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise TypeError(f"`progress` must be True, False, None or a function; got {progress!r}.")
 
 
 @contextmanager
-def telling(
+def progress_reporter(
     progress: Progress, total: int, *, unit: str, what: str | None = None
 ) -> Iterator[Callable[..., object]]:
-    """Yield a function that takes how many of `total` are done, and how many of them failed.
+    """Yield a function `report(done, failed=0)` that shows how many of `total` are finished.
 
-    None draws a bar where standard error is a terminal and the work takes longer than a second.
+    None draws a bar if standard error is a terminal and the work takes longer than a second.
     """
     if progress is True or (progress is None and _on_terminal()):
         from tqdm import tqdm
@@ -33,12 +33,12 @@ def telling(
         delay = 0.0 if asked else _DELAY
         with tqdm(total=total, unit=unit, desc=what, delay=delay, leave=asked) as bar:
 
-            def tell(done: int, failed: int = 0) -> None:
+            def report(done: int, failed: int = 0) -> None:
                 if failed:
                     bar.set_postfix(failed=failed, refresh=False)
                 bar.update(done - bar.n)
 
-            yield tell
+            yield report
     elif callable(progress):
         yield lambda done, failed=0: progress(done, total)
     else:
@@ -46,5 +46,5 @@ def telling(
 
 
 def _on_terminal() -> bool:
-    """Whether somebody looks at standard error."""
+    """Whether standard error is a terminal."""
     return sys.stderr is not None and sys.stderr.isatty()

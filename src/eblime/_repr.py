@@ -11,7 +11,7 @@ _LONGEST = 60  # characters of one setting
 
 
 def settings_repr(explainer: Any) -> str:
-    """The model by its name, arrays by their shape, and settings that differ from the default."""
+    """One line: the model's name, and the settings that differ from the default."""
     parts = [f"model={_model_name(explainer.model)}"]
     for entry in fields(explainer):
         value = getattr(explainer, entry.name) if entry.init else None
@@ -24,11 +24,11 @@ def settings_repr(explainer: Any) -> str:
 
 
 def _model_name(model: Any) -> str:
-    """The name of a function, or of the class of a model, without our adapter around it."""
+    """The name of a function, or of the class of a model, without the adapter around it."""
     for name in ("module", "network", "pipeline", "predict"):
         if type(model).__module__.startswith("eblime.") and hasattr(model, name):
             model = getattr(model, name)
-    model = getattr(model, "__self__", model)  # a method: the object that it belongs to
+    model = getattr(model, "__self__", model)  # a bound method: its object
     return str(getattr(model, "__name__", type(model).__name__))
 
 
@@ -39,9 +39,9 @@ def _brief(value: Any) -> str:
         return f"<{type(value).__name__} {' x '.join(map(str, shape))}>"
     if not isinstance(value, str) and callable(value) and hasattr(value, "__name__"):
         return str(value.__name__)
-    words = " ".join(repr(value).split())
-    if len(words) <= _LONGEST:
-        return words
+    text = " ".join(repr(value).split())
+    if len(text) <= _LONGEST:
+        return text
     if isinstance(value, (list, tuple, dict)):
         return f"<{type(value).__name__} of {len(value)}>"
-    return f"{words[: _LONGEST - 1]}…"
+    return f"{text[: _LONGEST - 1]}…"

@@ -9,13 +9,15 @@ import numpy as np
 
 from eblime._text import printable, width
 from eblime._types import FloatArray
-from eblime.core.point import NoSpreadError
 
 __all__ = ["align", "decimals", "importance_table", "written"]
 
 
 class Summarised(Protocol):
     """What the table needs of a posterior."""
+
+    @property
+    def has_spread(self) -> bool: ...
 
     @property
     def mean(self) -> FloatArray: ...
@@ -41,20 +43,18 @@ class Summarised(Protocol):
 
 
 def importance_table(post: Summarised, names: Sequence[str] | None, prob: float, top: int) -> str:
-    """Lay out the `top` features by absolute mean, numbers aligned to the digits that matter."""
+    """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
     mean = post.mean
     order = np.argsort(-np.abs(mean), kind="stable")[:top]
     labels = [f"feature {j}" if names is None else printable(names[j]) for j in order]
     head, columns = ["feature", "mean"], [mean[order]]
-    try:
-        columns += [post.sd[order], *post.interval(prob)[order].T]
+    if post.has_spread:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
-        chance = [f"{value:.3f}" for value in post.prob_positive()[order]]
-    except NoSpreadError:
-        chance = []
+        columns += [post.sd[order], *post.interval(prob)[order].T]
     digits = decimals(columns)
     cells = [labels, *([written(v, digits) for v in column] for column in columns)]
-    cells += [chance] if chance else []
+    if post.has_spread:
+        cells.append([f"{value:.3f}" for value in post.prob_positive()[order]])
     lines = [
         f"{printable(post.method)}: {printable(post.n_masks)} masks, R2 {post.r2:.3f}, "
         f"effective sample size {post.ess:.1f}",
@@ -66,7 +66,7 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
 
 
 def decimals(columns: list[FloatArray]) -> int | None:
-    """Decimals that show three digits of the largest number, None where exponents read better."""
+    """Decimals that show three digits of the largest number; None where exponents are shorter."""
     finite = np.abs(np.concatenate(columns))
     finite = finite[np.isfinite(finite)]
     largest = finite.max(initial=0.0)

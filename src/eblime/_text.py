@@ -1,4 +1,4 @@
-"""Names from outside as text that people can read and that no terminal or page takes for orders."""
+"""Names from users and files as safe text: readable, without control characters."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 
 __all__ = ["csv_text", "printable", "width"]
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
-_TURNS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")  # override direction
+# characters that change the reading direction
+_DIRECTION_MARKS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
 def printable(text: object) -> str:
-    r"""The text on one line: control characters and the like as escapes, all else as it is.
+    r"""The text on one line, with control characters as escapes.
 
     Examples
     --------
@@ -25,7 +26,7 @@ def printable(text: object) -> str:
 
 
 def csv_text(table: Any) -> str:
-    """A pandas frame as CSV, in which strings that a spreadsheet takes for formulas begin with '.
+    """A pandas frame as CSV; strings that look like formulas are prefixed with an apostrophe.
 
     Numbers are left as they are.
     """
@@ -33,17 +34,17 @@ def csv_text(table: Any) -> str:
     for name in table.columns:
         if table[name].dtype.kind not in "biufcmM":
             safe[name] = [_quoted(value) for value in table[name]]
-    # strings in quotes: a line break in one does not begin a new cell
+    # strings in quotes, so that a line break inside one does not start a new cell
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))
 
 
 def _quoted(value: Any) -> Any:
-    """A cell that is no formula."""
+    """A cell that a spreadsheet does not read as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 
 
 def width(text: str) -> int:
-    """Columns that a text takes on a terminal: two for wide characters, none for accents."""
+    """Columns that a text needs on a terminal: two for wide characters, none for accents."""
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text
@@ -51,7 +52,7 @@ def width(text: str) -> int:
 
 
 def _shown(c: str) -> str:
-    """One character, escaped where it is an order rather than a sign."""
-    if c in _TURNS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp"):
+    """One character, escaped if it is a control character."""
+    if c in _DIRECTION_MARKS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp"):
         return c.encode("unicode_escape", "backslashreplace").decode("ascii")
     return c

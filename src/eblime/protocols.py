@@ -27,6 +27,7 @@ __all__ = [
     "Composite",
     "Described",
     "Design",
+    "DeviceModel",
     "Kernel",
     "Law",
     "MaskDesign",
@@ -225,6 +226,16 @@ class RenderingModel(Protocol):
 
     def scorer(self, scene: Composite) -> AbstractContextManager[MaskScorer]:
         """Open the model for one scene; changes to the model are undone on exit."""
+        ...
+
+
+@runtime_checkable
+class DeviceModel(Protocol):
+    """A model that knows whether it runs on a GPU; a run then keeps the GPU busy."""
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether it runs on a GPU."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A run that nobody disturbed, for all tests of runs, and a Ray cluster."""
+"""An undisturbed run and a Ray cluster, for all tests of runs."""
 
 import socket
 import subprocess
@@ -15,7 +15,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 @pytest.fixture(scope="session")
 def wanted(tmp_path_factory):
-    """The frame of a run that nobody disturbed."""
+    """The frame of an undisturbed run."""
     run = eblime.explain_many(make, ROWS, tmp_path_factory.mktemp("run") / "r", part_size=4)
     return run.frame()
 

@@ -1,4 +1,4 @@
-"""Inputs, a model and a driver for the tests of runs, to be found by other processes."""
+"""Inputs, models and a driver for the tests of runs; other processes import this module."""
 
 import json
 import os
@@ -22,17 +22,17 @@ def slow(rows):
 
 
 def make():
-    """An explainer of its rows."""
+    """An explainer of `slow`."""
     return eblime.TabularExplainer(slow, ROWS, n_masks=60)
 
 
 def shifted(rows):
-    """A model that can be made another one from outside."""
+    """A model whose output depends on an environment variable."""
     return rows[:, 0] * rows[:, 1] + float(os.environ.get("EBLIME_TEST_SHIFT", "0"))
 
 
 def make_shifted():
-    """An explainer of it."""
+    """An explainer of `shifted`."""
     return eblime.TabularExplainer(shifted, ROWS, n_masks=MASKS)
 
 
@@ -42,7 +42,7 @@ def make_nothing():
 
 
 def deadly(rows):
-    """A model that ends its process, once."""
+    """A model that kills its process on the first call."""
     flag = Path(os.environ["EBLIME_TEST_FLAG"])
     if not flag.exists():
         flag.touch()
@@ -65,7 +65,7 @@ ACTS = {
 
 
 def poisoned(rows):
-    """A model that crashes, exits, hangs or raises on some inputs, as the environment says."""
+    """A model that crashes, exits, hangs or raises on the inputs that the environment names."""
     for number, act in json.loads(os.environ["EBLIME_TEST_POISON"]).items():
         if (rows == ROWS[int(number)]).all(axis=1).any():
             ACTS[act]()
@@ -73,24 +73,24 @@ def poisoned(rows):
 
 
 def make_poisoned():
-    """An explainer of it."""
+    """An explainer of `poisoned`."""
     return eblime.TabularExplainer(poisoned, ROWS, n_masks=60)
 
 
 def make_unpicklable():
-    """An explainer that no other process can have."""
+    """An explainer that cannot be pickled."""
     return eblime.TabularExplainer(lambda rows: poisoned(rows), ROWS, n_masks=60)
 
 
 def growing(rows, kept=[]):  # noqa: B006
-    """A model that keeps 8 MB of every call."""
+    """A model that leaks 8 MB per call."""
     kept.append(np.ones(1 << 20))
     Path(os.environ["EBLIME_TEST_FLAG"], str(os.getpid())).touch()
     return rows[:, 0] * rows[:, 1]
 
 
 def make_growing():
-    """An explainer of it."""
+    """An explainer of `growing`."""
     return eblime.TabularExplainer(growing, ROWS, n_masks=60)
 
 

@@ -12,8 +12,8 @@ import pytest
 from many import ROWS
 
 import eblime
+from eblime.batch.location import Location
 from eblime.batch.manifest import with_checksum
-from eblime.batch.place import Place
 from eblime.batch.seal import DamagedFileError, checked, sealed
 
 FLIPS = 300
@@ -47,37 +47,37 @@ def flip(path, chance):
     path.write_bytes(content)
 
 
-def test_a_flipped_bit_of_a_part_is_noticed(run):
-    """Wherever it is: reading refuses the file."""
+def test_a_flipped_bit_in_a_part_is_detected(run):
+    """Reading raises an error, wherever the bit is."""
     part, chance = run / "part-000001.parquet", random.Random(0)
     good = part.read_bytes()
     for _ in range(FLIPS):
         flip(part, chance)
         with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged"):
-            checked(Place.of(part))
+            checked(Location.of(part))
         part.write_bytes(good)
-    assert checked(Place.of(part)) == good
+    assert checked(Location.of(part)) == good
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 40, 500, -1])
-def test_a_part_of_another_length_is_noticed(run, cut):
-    """Also an empty file, and one without a checksum."""
+def test_a_truncated_part_is_detected(run, cut):
+    """Including an empty file, and one without a checksum."""
     part = run / "part-000001.parquet"
     part.write_bytes(part.read_bytes()[:cut])
     with pytest.raises(DamagedFileError):
-        checked(Place.of(part))
+        checked(Location.of(part))
 
 
 @pytest.mark.parametrize("read", ["frame", "failures", "summary", "scan"])
-def test_every_way_to_read_a_damaged_run_is_refused(run, read):
-    """With the file named, and what to do."""
+def test_every_way_to_read_a_damaged_run_raises(run, read):
+    """The message has the file name and says what to do."""
     flip(run / "part-000001.parquet", random.Random(1))
     with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged.*again"):
         getattr(eblime.open_run(run), read)()
 
 
-def test_damaged_parts_are_redone(run, finished, explainer):
-    """The next call gives the numbers of a run that nothing happened to."""
+def test_damaged_parts_are_done_again(run, finished, explainer):
+    """The next call gives the numbers of an undamaged run."""
     chance = random.Random(2)
     for _ in range(10):
         for part in run.glob("part-*.parquet"):
@@ -89,7 +89,7 @@ def test_damaged_parts_are_redone(run, finished, explainer):
 
 @pytest.mark.parametrize("file", ["inputs/000000.parquet", "inputs/index.json"])
 def test_damaged_inputs_are_stored_again(run, finished, explainer, file):
-    """From the same stream; the parts made from them have the numbers they must have."""
+    """From the same stream, with the same results."""
     chance, good = random.Random(3), (run / file).read_bytes()
     for _ in range(25):
         flip(run / file, chance)
@@ -100,7 +100,7 @@ def test_damaged_inputs_are_stored_again(run, finished, explainer, file):
 
 
 def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
-    """A wrong stream is refused, and the right one still resumes the run."""
+    """A different stream is refused, and the original one still resumes the run."""
     flip(run / "inputs/000000.parquet", random.Random(4))
     (run / "part-000001.parquet").unlink()
     with pytest.raises(ValueError, match="was created with other inputs: 8 with"):
@@ -113,24 +113,24 @@ def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
 
 
 def test_a_damaged_input_is_never_read(run, explainer, monkeypatch):
-    """Also where it is damaged after the call has looked at it."""
-    from eblime.batch import spool
+    """Also if it is damaged after it was checked."""
+    from eblime.batch import stream_inputs
 
     (run / "part-000001.parquet").unlink()
     good = (run / "inputs/000000.parquet").read_bytes()
-    monkeypatch.setattr(spool, "_intact", lambda folder, number: True)
+    monkeypatch.setattr(stream_inputs, "_intact", lambda folder, number: True)
     chance = random.Random(5)
     for _ in range(25):
-        spool._chunk.cache_clear()
+        stream_inputs._chunk.cache_clear()
         flip(run / "inputs/000000.parquet", chance)
-        stored = spool.spool(((None, row) for row in ROWS[:8]), Place.of(run))
+        stored = stream_inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
         with pytest.raises(DamagedFileError):
             stored.get(3)
         (run / "inputs/000000.parquet").write_bytes(good)
 
 
-def test_sealed_files_are_parquet_files_for_everyone(run, finished):
-    """The checksum is where no reader looks."""
+def test_sealed_files_are_readable_by_all_parquet_readers(run, finished):
+    """Parquet readers ignore the checksum."""
     path = run / "part-000001.parquet"
     wanted = finished[1].query("input >= 4")["mean"].tolist()
 
@@ -141,8 +141,8 @@ def test_sealed_files_are_parquet_files_for_everyone(run, finished):
     assert len(sealed(path.read_bytes())) > path.stat().st_size
 
 
-def test_a_flipped_bit_of_the_manifest_is_noticed(run):
-    """No setting of a run is ever another one than was written."""
+def test_a_flipped_bit_in_the_manifest_is_detected(run):
+    """Settings are either unchanged or refused."""
     path, chance = run / "manifest.json", random.Random(6)
     good, known = path.read_bytes(), json.loads(path.read_bytes())
     for _ in range(FLIPS):
@@ -166,30 +166,32 @@ def wrong_manifests(manifest):
             yield {**manifest, "settings": {**settings, name: value}}
 
 
-def test_a_bad_manifest_gives_a_clear_error(run, explainer):
-    """Whatever is wrong with it: a ValueError that names the file or the setting."""
+def test_an_invalid_manifest_gives_a_clear_error(run, explainer):
+    """A ValueError with the file or the setting, for every kind of mistake."""
     path = run / "manifest.json"
     good = path.read_bytes()
     bad = [json.dumps(with_checksum(m)).encode() for m in wrong_manifests(json.loads(good))]
     bad += [good[:cut] for cut in range(0, len(good) - 2, 7)]
     bad += [b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema": 2}', b'{"a": ' * 900]
-    told = []
+    messages = []
     for content in bad:
         path.write_bytes(content)
         try:
             eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
         except ValueError as error:
-            told.append(str(error))
-    assert [words for words in told if not re.search("manifest.json|was created with", words)] == []
-    assert len(told) > 0.9 * len(bad)  # `versions` may hold anything
+            messages.append(str(error))
+    assert [
+        text for text in messages if not re.search("manifest.json|was created with", text)
+    ] == []
+    assert len(messages) > 0.9 * len(bad)  # `versions` may hold anything
 
 
 BAD_INDEX = ("", "[]", "{}", '{"chunks": 3}', '{"chunks": [1]}', "[" * 9999)
 
 
 @pytest.mark.parametrize("content", BAD_INDEX, ids=range(len(BAD_INDEX)))
-def test_a_bad_index_is_made_again(run, finished, explainer, content):
-    """The inputs come again, so that nothing is lost."""
+def test_an_invalid_index_is_replaced(run, finished, explainer, content):
+    """The same stream is passed again, so nothing is lost."""
     (run / "inputs/index.json").write_text(content)
     (run / "part-000001.parquet").unlink()
     again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
@@ -197,7 +199,7 @@ def test_a_bad_index_is_made_again(run, finished, explainer, content):
 
 
 def test_a_part_with_other_columns_gives_a_clear_error(run):
-    """A file of another program, even with a checksum."""
+    """Such as a file of another program, even with a valid checksum."""
     path = run / "part-000001.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["mean"]), path)
     path.write_bytes(sealed(path.read_bytes()))

@@ -1,4 +1,4 @@
-"""Whatever happens to a run, going on with it gives the numbers of one that nobody disturbed."""
+"""A run that is killed, damaged or out of disk space gives the same numbers when it is resumed."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ import pytest
 from many import ROWS, make, make_deadly, make_nothing, make_shifted
 
 import eblime
-from eblime.batch.inputs import _of_ray
+from eblime.batch.inputs import _ray_rows
 
 HERE = Path(__file__).parent
 TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
@@ -62,14 +62,14 @@ def killed_worker(out, engine, seconds, word, *, child):
     there = processes(word, driver.pid if child else None)
     if there:
         os.kill(random.choice(there), signal.SIGKILL)
-    _, told = driver.communicate(timeout=120)
-    assert driver.returncode == 0, told.decode()
+    _, errors = driver.communicate(timeout=120)
+    assert driver.returncode == 0, errors.decode()
     return bool(there)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
-    """Kill -9 at random times; then the rest is done, without loss or duplicates."""
+def test_a_killed_driver_is_resumed(tmp_path, wanted, workers):
+    """Kill -9 at random times; resuming loses and duplicates nothing."""
     chance = random.Random(workers)
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
@@ -81,8 +81,8 @@ def test_a_driver_killed_at_any_moment_is_resumed(tmp_path, wanted, workers):
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
-def test_workers_killed_at_any_moment_are_replaced(tmp_path, wanted):
-    """Kill -9 of one of two workers at random times: the driver finishes by itself."""
+def test_workers_killed_at_random_times_are_replaced(tmp_path, wanted):
+    """Kill -9 of one of two workers: the driver finishes the run."""
     chance, hit = random.Random(3), 0
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
@@ -94,7 +94,7 @@ def test_workers_killed_at_any_moment_are_replaced(tmp_path, wanted):
 
 
 def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
-    """Ctrl-C: the workers end with the driver, and the run goes on later."""
+    """Ctrl-C ends the workers with the driver, and the run can be resumed."""
     driver = begun(tmp_path / "r", 2)
     time.sleep(2.0)
     os.killpg(driver.pid, signal.SIGINT)
@@ -106,8 +106,8 @@ def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster):
-    """Actors write what processes write; actors and drivers killed at random times lose nothing."""
+def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, cluster):
+    """Actors write the same parts as processes; killed actors and drivers lose nothing."""
     chance, hit = random.Random(0), 0
     for attempt in range(max(1, TRIES // 2)):
         out = tmp_path / f"w{attempt}"
@@ -134,15 +134,15 @@ def test_ray_gives_the_same_numbers_whatever_is_killed(tmp_path, wanted, cluster
         eblime.explain_many(second, *finished, engine="ray")
 
     dataset = cluster.data.range(12, override_num_blocks=6).map(late)
-    assert [value for _, value in _of_ray(dataset)] == list(range(12))
+    assert [value for _, value in _ray_rows(dataset)] == list(range(12))
     with pytest.raises(ValueError, match="too few for 2 workers"):
         eblime.explain_many(make, ROWS, tmp_path / "r", engine="ray", workers=2, cpus_per_worker=1)
-    with pytest.raises(RuntimeError, match="cannot be made in a worker: no such"):
+    with pytest.raises(RuntimeError, match="cannot be created in a worker: no such"):
         eblime.explain_many(make_nothing, ROWS, tmp_path / "n", engine="ray", workers=2)
 
 
-def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
-    """Its parts are done again by another."""
+def test_a_killed_worker_is_replaced(tmp_path, monkeypatch):
+    """Another worker does its parts again."""
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
     run = eblime.explain_many(make_deadly, ROWS, tmp_path / "r", part_size=10, workers=2)
 
@@ -150,8 +150,8 @@ def test_a_worker_that_is_killed_is_replaced(tmp_path, monkeypatch):
     assert run.frame()["input"].nunique() == len(ROWS)
 
 
-def test_a_part_cut_in_half_is_done_again(tmp_path, wanted):
-    """A damaged file is not believed."""
+def test_a_truncated_part_is_done_again(tmp_path, wanted):
+    """A damaged file is not used."""
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
     part = tmp_path / "r" / "part-000003.parquet"
     part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
@@ -161,8 +161,8 @@ def test_a_part_cut_in_half_is_done_again(tmp_path, wanted):
     pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
 
 
-def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, wanted, monkeypatch):
-    """No space left while a part is synced: a clear error, nothing half written."""
+def test_a_full_disk_is_reported_and_the_run_can_be_resumed(tmp_path, wanted, monkeypatch):
+    """No space left while a part is synced: a clear error, and no incomplete file."""
     real, calls = os.fsync, []
 
     def full(handle):
@@ -184,22 +184,22 @@ def test_a_full_disk_is_told_and_the_run_goes_on_later(tmp_path, wanted, monkeyp
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of 80 kB, where this user may mount one."""
-    place = tmp_path / "small"
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(place)]
+    disk = tmp_path / "small"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(disk)]
     try:
         done = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     except OSError:
         done = False
     if not done:
         pytest.skip("mounting a file system is not allowed here")
-    yield place
-    subprocess.run(["umount", str(place)], capture_output=True, check=False)
+    yield disk
+    subprocess.run(["umount", str(disk)], capture_output=True, check=False)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_file_system_that_is_really_full(small_disk, wanted, workers):
-    """The error says so, with one worker and with two; with room again the run goes on."""
+def test_a_full_file_system(small_disk, wanted, workers):
+    """The error is reported with one worker and with two; later the run is resumed."""
     out = small_disk / "r"
     settings = {"part_size": 4, "together": False}
     with pytest.raises(OSError, match="No space left"):
@@ -214,7 +214,7 @@ def test_a_file_system_that_is_really_full(small_disk, wanted, workers):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
+def test_a_folder_without_write_permission_is_refused(tmp_path, monkeypatch):
     """Before any model call."""
     (tmp_path / "file").write_text("")
     with pytest.raises(NotADirectoryError, match="must be a folder"):
@@ -225,8 +225,8 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
-    """By what it says of inputs that are done; a function's name says nothing of its model."""
+def test_a_changed_model_is_detected(tmp_path, monkeypatch, workers):
+    """By its predictions for finished inputs; the name of a function is not enough."""
     given = make_shifted, ROWS[:8], tmp_path / "r"
     eblime.explain_many(*given, part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
@@ -239,8 +239,8 @@ def test_a_model_that_changed_is_recognised(tmp_path, monkeypatch, workers):
     assert run.frame()["input"].nunique() == 8
 
 
-def test_a_model_that_changed_for_some_inputs_is_recognised(tmp_path):
-    """The last part that is done is looked at, too."""
+def test_a_model_that_changed_for_some_inputs_is_detected(tmp_path):
+    """The last finished part is compared, too."""
     good = {"score": 0.8}
     explainer = eblime.TextExplainer(
         lambda texts: [good["score"] if "good" in text else 0.1 for text in texts]
@@ -253,22 +253,22 @@ def test_a_model_that_changed_for_some_inputs_is_recognised(tmp_path):
         eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
 
 
-def test_what_a_function_makes_is_recognised(tmp_path, monkeypatch):
-    """Its settings and its background, which the function's name does not say."""
+def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypatch):
+    """Settings and background of the explainer that a function returns."""
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
-    for name, words in (
+    for name, message in (
         ("MASKS", "created with n_masks=60; this call has n_masks=61"),
         ("ROWS", "created with background="),
     ):
         monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:50]}[name])
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
         monkeypatch.undo()
 
 
-def test_what_failed_is_tried_again_on_demand(tmp_path, monkeypatch):
-    """A server that was down for a while: failures stay until they are asked about again."""
+def test_retry_repeats_failed_inputs(tmp_path, monkeypatch):
+    """Such as after a server was down; failures stay until then."""
     given = make_shifted, ROWS[:8], tmp_path / "r"
     monkeypatch.setenv("EBLIME_TEST_SHIFT", "nan")
     with pytest.raises(RuntimeError, match="more than the 2 allowed"):
@@ -284,8 +284,8 @@ def test_what_failed_is_tried_again_on_demand(tmp_path, monkeypatch):
     assert run.frame()["input"].nunique() == 8
 
 
-def test_an_error_of_the_driver_ends_the_workers(tmp_path):
-    """Nobody writes into a run whose call has ended."""
+def test_an_error_in_the_driver_ends_the_workers(tmp_path):
+    """No worker writes to a run whose call has ended."""
 
     def fail(done, total):
         if done:
@@ -301,8 +301,8 @@ def test_an_error_of_the_driver_ends_the_workers(tmp_path):
     assert len(list((tmp_path / "r").glob("part-*"))) == there
 
 
-def test_functions_of_a_notebook_are_told_about(tmp_path):
-    """What other processes cannot find is said, not taken for a crash."""
+def test_functions_that_workers_cannot_import_are_reported(tmp_path):
+    """Such as those of a notebook; this is not reported as a crash."""
     code = (
         "import eblime, numpy as np\n"
         "def model(rows): return rows[:, 0]\n"
@@ -312,12 +312,12 @@ def test_functions_of_a_notebook_are_told_about(tmp_path):
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
 
-    assert "The explainer cannot be made in a worker" in run.stderr
+    assert "The explainer cannot be created in a worker" in run.stderr
     assert "Can't get attribute 'model'" in run.stderr
 
 
-def test_chance_in_a_model_is_no_other_model(tmp_path, rng):
-    """A model that never says the same twice can still go on."""
+def test_a_random_model_can_resume(tmp_path, rng):
+    """A model that never returns the same score twice is not refused."""
     explainer = eblime.TabularExplainer(lambda rows: rng.random(len(rows)), ROWS, n_masks=50)
     eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
     (tmp_path / "r" / "part-000001.parquet").unlink()
@@ -326,8 +326,8 @@ def test_chance_in_a_model_is_no_other_model(tmp_path, rng):
     assert run.frame()["input"].nunique() == 8
 
 
-def test_a_run_without_parts_may_become_another(tmp_path):
-    """A mistake in the first call spoils no folder; a stream is laid down anew."""
+def test_a_run_without_parts_can_change_its_settings(tmp_path):
+    """A mistake in the first call does not block the folder; a stream is stored again."""
     with pytest.raises(FileNotFoundError, match="no such model"):
         eblime.explain_many(make_nothing, iter(ROWS[:5]), tmp_path / "r", seed=3)
     run = eblime.explain_many(make, iter(ROWS[:8]), tmp_path / "r", part_size=4)
@@ -336,8 +336,8 @@ def test_a_run_without_parts_may_become_another(tmp_path):
     assert run.frame()["input"].nunique() == 8
 
 
-def test_a_file_that_was_mended_is_tried_again(tmp_path):
-    """Other inputs are refused, but for those that failed."""
+def test_a_repaired_file_is_tried_again(tmp_path):
+    """Changed inputs are refused, except with retry=True."""
     folder = tmp_path / "texts"
     folder.mkdir()
     (folder / "a.txt").write_text("a good day")

@@ -1,4 +1,4 @@
-"""Inputs of every kind give one and the same run, and are refused where they are others."""
+"""Every kind of input gives the same run, and changed inputs are refused."""
 
 import io
 import json
@@ -14,9 +14,9 @@ from many import ROWS
 import eblime
 from eblime._text import csv_text
 from eblime.batch import inputs as inputs_module
-from eblime.batch import spool as spool_module
+from eblime.batch import stream_inputs
 from eblime.batch.inputs import Stream, as_inputs
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 
 NAMES = ["age", "debt", "job", "sex", "town"]
 FRAME = pd.DataFrame(ROWS, columns=NAMES)
@@ -24,7 +24,7 @@ FRAME = pd.DataFrame(ROWS, columns=NAMES)
 
 @pytest.fixture
 def explainer():
-    """Of a model that takes frames."""
+    """An explainer of a model that takes frames."""
     return eblime.TabularExplainer(lambda t: t["age"] * t["debt"], FRAME, n_masks=60)
 
 
@@ -56,19 +56,19 @@ def parquets(folder):
 
 
 def lines(folder):
-    """Objects of a .jsonl file."""
+    """A .jsonl file with an object per line."""
     rows = [json.dumps(dict(row)) for _, row in FRAME.iterrows()]
     (folder / "x.jsonl").write_text("\n".join(rows) + "\n\n")
     return folder / "x.jsonl"
 
 
 def dictionaries(folder):
-    """Something that can be read once."""
+    """Rows as dictionaries, from a generator."""
     return (dict(row) for _, row in FRAME.iterrows())
 
 
 def arrays(folder):
-    """Rows without names, once."""
+    """Rows without column names, from an iterator."""
     return iter(ROWS)
 
 
@@ -76,9 +76,9 @@ KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_kind_gives_the_same_run(tmp_path, explainer, kind, monkeypatch):
-    """Read at once, in chunks, by row group: the numbers are those of the frame; and again."""
-    monkeypatch.setattr(spool_module, "_COUNT", 13)
+def test_every_kind_of_input_gives_the_same_run(tmp_path, explainer, kind, monkeypatch):
+    """Read at once, in chunks or by row group; also when the run is resumed."""
+    monkeypatch.setattr(stream_inputs, "_COUNT", 13)
     monkeypatch.setattr(inputs_module, "_CHUNK", 17)
     wanted = eblime.explain_many(explainer, FRAME, tmp_path / "f", part_size=8).frame()
     given = kind(tmp_path)
@@ -93,7 +93,7 @@ def test_every_kind_gives_the_same_run(tmp_path, explainer, kind, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_other_inputs_are_refused(tmp_path, explainer, kind):
-    """One number that is another is enough."""
+    """A single different number is enough."""
     eblime.explain_many(explainer, kind(tmp_path), tmp_path / "r")
     changed = FRAME.copy()
     changed.iloc[55, 2] += 0.25
@@ -107,7 +107,7 @@ def test_other_inputs_are_refused(tmp_path, explainer, kind):
 
 
 def test_a_run_in_a_store(tmp_path, explainer):
-    """Whatever fsspec can open: here the memory of this process."""
+    """Any store that fsspec can open; here the memory of this process."""
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     wanted = eblime.explain_many(explainer, FRAME, tmp_path / "f").frame()
     run = eblime.explain_many(explainer, iter(ROWS), "memory://runs/a", keep=True)
@@ -116,17 +116,17 @@ def test_a_run_in_a_store(tmp_path, explainer):
     again = eblime.open_run("memory://runs/a")
     assert again.explanation(3).label == "output"
     assert again.folder == "memory://runs/a"
-    with pytest.raises(ValueError, match="no address that pyarrow or fsspec can open"):
+    with pytest.raises(ValueError, match="not an address that pyarrow or fsspec can open"):
         eblime.open_run("nothing://runs/a")
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_ray_dataset_is_an_input():
-    """Its rows in their order, by whatever it calls them."""
+    """Its rows in order; of a row with an image or a text, that column."""
     ray = pytest.importorskip("ray", reason="ray is not installed")
-    from eblime.batch.inputs import _of_ray
+    from eblime.batch.inputs import _ray_rows
 
-    class Dataset:  # what is used of one; the engine's own test starts Ray
+    class Dataset:  # a stand-in with the used attributes; other tests start Ray
         context = SimpleNamespace(execution_options=SimpleNamespace(preserve_order=False))
 
         def iter_rows(self):
@@ -136,61 +136,61 @@ def test_a_ray_dataset_is_an_input():
             yield {"item": [1.0, 2.0]}
             yield {"age": 1.0, "debt": 2.0}
 
-    found = list(_of_ray(Dataset()))
+    found = list(_ray_rows(Dataset()))
     assert ray is not None
     assert [name for name, _ in found] == ["a.png", None, None, None]
     assert found[0][1].shape == (2, 2)
     assert [value for _, value in found[1:]] == ["good", [1.0, 2.0], {"age": 1.0, "debt": 2.0}]
 
 
-def test_what_is_laid_down_comes_back(tmp_path, rng):
-    """Texts, paths, images of any size and names."""
-    folder = Place.of(tmp_path)
+def test_stored_inputs_are_read_unchanged(tmp_path, rng):
+    """Texts, paths, images of any size, and names."""
+    folder = Location.of(tmp_path)
     images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
-    laid = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
-    found = laid.laid_down(folder)
+    stream = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
+    found = stream.stored_in(folder)
 
     assert len(found) == 3
     assert found.name(2) == "2.png"
     for k, image in enumerate(images):
         np.testing.assert_array_equal(found.get(k), image)
-    for place, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
-        (tmp_path / place).mkdir()
-        laid = Stream(entries=((None, entry) for entry in entries))
-        found = laid.laid_down(Place.of(tmp_path / place))
+    for name, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
+        (tmp_path / name).mkdir()
+        stream = Stream(entries=((None, entry) for entry in entries))
+        found = stream.stored_in(Location.of(tmp_path / name))
         assert [found.get(k) for k in range(2)] == entries
         assert found.name(1) == "1"
     with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
-        Stream(entries=[(None, "a"), (None, 3)]).laid_down(Place.of(tmp_path / "x"))
+        Stream(entries=[(None, "a"), (None, 3)]).stored_in(Location.of(tmp_path / "x"))
     with pytest.raises(ValueError, match="the iterator was empty"):
-        Stream(entries=iter([])).laid_down(Place.of(tmp_path / "y"))
+        Stream(entries=iter([])).stored_in(Location.of(tmp_path / "y"))
 
 
-def test_pictures_and_broken_texts_are_laid_down_as_they_are(tmp_path):
-    """Colours of a palette, half an emoji, values that come before a frame."""
+def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
+    """A picture with a palette, half an emoji, rows before a frame."""
     from PIL import Image
 
     picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
-    found = Stream(entries=[(None, picture)]).laid_down(Place.of(tmp_path / "a"))
+    found = Stream(entries=[(None, picture)]).stored_in(Location.of(tmp_path / "a"))
     np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
-    found = Stream(entries=[(None, "cut \ud83d")]).laid_down(Place.of(tmp_path / "b"))
+    found = Stream(entries=[(None, "cut \ud83d")]).stored_in(Location.of(tmp_path / "b"))
     assert found.get(0) == "cut \ud83d"
     mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
-    found = Stream(entries=mixed).laid_down(Place.of(tmp_path / "c"))
+    found = Stream(entries=mixed).stored_in(Location.of(tmp_path / "c"))
     assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
     (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
-    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path / "d"))
+    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path / "d"))
     assert found.get(0)["a"] is True
     (tmp_path / "x.jsonl").write_text('{"text": null}\n')
     with pytest.raises(ValueError, match="line 1, must have a string"):
-        as_inputs(tmp_path / "x.jsonl").laid_down(Place.of(tmp_path / "e"))
+        as_inputs(tmp_path / "x.jsonl").stored_in(Location.of(tmp_path / "e"))
 
 
-def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):
-    """Whole numbers at first and fractions later are fractions; words make words of all."""
+def test_a_column_has_one_dtype(tmp_path, monkeypatch):
+    """Whole numbers followed by fractions are floats; a column with a word holds strings."""
     monkeypatch.setattr(inputs_module, "_CHUNK", 2)
     (tmp_path / "x.csv").write_text("a,b,c\n1,1,x\n2,2,\n3,3.5,y\n4,,z\n5,word,\n")
-    found = as_inputs(tmp_path / "x.csv").laid_down(Place.of(tmp_path))
+    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path))
 
     rows = [found.get(k) for k in range(5)]
     assert [row["a"] for row in rows] == [1, 2, 3, 4, 5]
@@ -198,15 +198,15 @@ def test_a_column_is_of_one_kind_throughout(tmp_path, monkeypatch):
     assert rows[4]["b"] == "word"
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3,4\n")
     with pytest.raises(ValueError, match="cannot be read as a table"):
-        as_inputs(tmp_path / "bad.csv").laid_down(Place.of(tmp_path / "z"))
+        as_inputs(tmp_path / "bad.csv").stored_in(Location.of(tmp_path / "z"))
 
 
 def test_folders_and_files_are_inputs(tmp_path):
-    """Texts of a folder and the folders in it, lines of JSON, a column of a table."""
+    """Text files in folders and subfolders, lines of JSON, a column of a table."""
     (tmp_path / "t" / "in").mkdir(parents=True)
     for k in range(3):
-        place = tmp_path / "t" / ("in" if k else "")
-        (place / f"{k}.txt").write_text(f"a good day {k}")
+        folder = tmp_path / "t" / ("in" if k else "")
+        (folder / f"{k}.txt").write_text(f"a good day {k}")
     (tmp_path / "lines.jsonl").write_text('{"text": "a good day"}\n"another"\n')
     pd.DataFrame({"text": ["a good day"] * 4, "n": 1}).to_csv(tmp_path / "x.csv", index=False)
     explainer = eblime.TextExplainer(lambda texts: ["good" in text for text in texts])
@@ -228,7 +228,7 @@ def test_folders_and_files_are_inputs(tmp_path):
 
 
 def test_photos_of_a_folder(tmp_path, rng):
-    """Broken ones are told; files with other endings are nobody's business."""
+    """Broken photos are reported; files with other endings are ignored."""
     from PIL import Image
 
     folder = tmp_path / "photos"
@@ -250,8 +250,8 @@ def test_photos_of_a_folder(tmp_path, rng):
     assert run.settings["part_size"] == 8
 
 
-def test_nothing_is_remembered_of_other_inputs(tmp_path, explainer):
-    """A run that is thrown away and made anew in the same process reads the new inputs."""
+def test_caches_do_not_mix_inputs(tmp_path, explainer):
+    """A run that is deleted and repeated in the same process reads the new inputs."""
     import shutil
 
     for shift in (0.0, 0.25):
@@ -262,12 +262,12 @@ def test_nothing_is_remembered_of_other_inputs(tmp_path, explainer):
             pd.DataFrame(rows, columns=NAMES).to_parquet(tmp_path / "x.parquet")
             given = iter(rows) if kind == "stream" else tmp_path / "x.parquet"
             run = eblime.explain_many(explainer, given, out)
-            said = run.frame().drop_duplicates("input")["prediction"]
-            np.testing.assert_allclose(said, rows[:, 0] * rows[:, 1])
+            found = run.frame().drop_duplicates("input")["prediction"]
+            np.testing.assert_allclose(found, rows[:, 0] * rows[:, 1])
 
 
-def test_files_of_others_are_left_alone(tmp_path, explainer):
-    """Only what is ours is swept away or believed."""
+def test_files_of_others_are_not_touched(tmp_path, explainer):
+    """Only files of the run are deleted or read."""
     out = tmp_path / "r"
     (out / "deep").mkdir(parents=True)
     for name in (".theirs.tmp", "deep/.theirs.tmp", "part-of-mine.txt"):
@@ -280,17 +280,17 @@ def test_files_of_others_are_left_alone(tmp_path, explainer):
     assert len(list(out.rglob("*theirs*"))) == 2
     assert not list(out.glob(".part-*"))
     (out / "manifest.json").unlink()
-    with pytest.raises(ValueError, match="has parts of a run and no manifest"):
+    with pytest.raises(ValueError, match="has parts of a run but no manifest"):
         eblime.explain_many(explainer, ROWS[:4], out)
 
 
-def test_what_an_input_holds_is_the_same_in_every_process():
-    """Objects count by what they are, not by where they lie."""
+def test_the_content_of_an_input_is_the_same_in_every_process():
+    """Objects are compared by value, not by address."""
     code = (
-        "import numpy as np; from eblime.batch.spool import content; "
+        "import numpy as np; from eblime.batch.entries import content; "
         "print(content(np.array([['x', 1.5], ['y', None]], dtype=object)))"
     )
-    said = {
+    found = {
         subprocess.run(
             [sys.executable, "-c", f"junk = {junk}; {code}"],
             capture_output=True,
@@ -300,11 +300,11 @@ def test_what_an_input_holds_is_the_same_in_every_process():
         for junk in ("1", "[object() for _ in range(100_000)]")
     }
 
-    assert len(said) == 1
+    assert len(found) == 1
 
 
-def test_links_that_lead_in_circles_do_not_stop_a_run(tmp_path):
-    """A link to itself, to nothing, and to the folder above; other links are followed."""
+def test_circular_links_do_not_stop_a_run(tmp_path):
+    """A link to itself, a broken link and a link to a parent; other links are followed."""
     folder, beside = tmp_path / "texts", tmp_path / "beside"
     (folder / "deep").mkdir(parents=True)
     beside.mkdir()
@@ -323,7 +323,7 @@ def test_links_that_lead_in_circles_do_not_stop_a_run(tmp_path):
 
 
 def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
-    """File names and messages come from strangers; numbers stay numbers."""
+    """File names and messages may come from others; numbers are unchanged."""
     folder = tmp_path / "texts"
     folder.mkdir()
     for name in ("=1+1.txt", "+a.txt", "-b.txt", "@c.txt", "plain=d.txt"):

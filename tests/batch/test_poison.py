@@ -1,4 +1,4 @@
-"""Inputs on which a model crashes, exits or hangs are recorded as failed; all others are done."""
+"""Inputs on which a model crashes, exits or hangs are recorded as failed; others are explained."""
 
 import json
 import os
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 
 @pytest.fixture
 def poison(monkeypatch):
-    """Say on which inputs the model does what."""
+    """Choose the inputs on which the model fails, and how."""
 
     def choose(**acts):
         chosen = {name.removeprefix("input_"): act for name, act in acts.items()}
@@ -31,7 +31,7 @@ def poison(monkeypatch):
 
 
 def check_others(run, wanted, failed):
-    """All inputs but those that failed have the numbers of a run that nobody disturbed."""
+    """All inputs but those that failed have the numbers of an undisturbed run."""
     others = wanted[~wanted["input"].isin(failed)].reset_index(drop=True)
 
     pd.testing.assert_frame_equal(run.frame(), others, check_exact=True)
@@ -49,7 +49,7 @@ def drive(out, maker):
 
 @pytest.mark.parametrize("together", [True, False])
 def test_crashes_are_recorded(tmp_path, wanted, poison, together):
-    """Two inputs of one part, a last input, and one that ends its process without a signal."""
+    """Two inputs of one part, the last input, and an exit without a signal."""
     poison(input_5="segfault", input_6="segfault", input_30="os._exit", input_59="segfault")
     run = eblime.explain_many(
         make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2, together=together
@@ -71,8 +71,8 @@ def test_a_model_that_exits_is_recorded(tmp_path, wanted, poison, workers):
     assert "ZeroDivisionError" in errors[11]
 
 
-def test_a_ctrl_c_is_no_failure(tmp_path):
-    """An interrupt in the model's code is the user's, and ends the call."""
+def test_ctrl_c_ends_the_call(tmp_path):
+    """An interrupt during a model call is not recorded as a failure."""
 
     def interrupted(rows):
         raise KeyboardInterrupt
@@ -84,7 +84,7 @@ def test_a_ctrl_c_is_no_failure(tmp_path):
 
 
 def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
-    """A scheduler's SIGTERM that a script turns into `sys.exit` is no failure of the input."""
+    """A SIGTERM that a script turns into `sys.exit` is not a failure of the input."""
 
     def terminated(rows):
         os.kill(os.getpid(), signal.SIGTERM)
@@ -102,8 +102,8 @@ def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
 
 
 @pytest.mark.parametrize(("maker", "crashes"), [("make_poisoned", 1), ("make_unpicklable", 2)])
-def test_a_crash_of_the_driver_is_got_past(tmp_path, wanted, poison, maker, crashes):
-    """The next call does the part in a worker; without one, the driver finds the input alone."""
+def test_the_next_call_isolates_a_crash_of_the_driver(tmp_path, wanted, poison, maker, crashes):
+    """A worker does the part; if there can be none, the driver goes input by input."""
     poison(input_5="segfault")
     for _ in range(crashes):
         assert drive(tmp_path / "r", maker) == -signal.SIGSEGV
@@ -115,7 +115,7 @@ def test_a_crash_of_the_driver_is_got_past(tmp_path, wanted, poison, maker, cras
 
 @pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 58])])
 def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed):
-    """Within shared calls and without; the other inputs of the part keep their numbers."""
+    """With and without shared calls; other inputs of the part keep their numbers."""
     poison(**{f"input_{number}": "hang" for number in failed})
     run = eblime.explain_many(
         make_poisoned,
@@ -131,8 +131,8 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed)
     assert "TimeoutError: This input was not explained within the timeout of 6 s." in errors[5]
 
 
-def test_a_long_time_without_hangs_changes_nothing(tmp_path, wanted):
-    """A timeout is not in the settings of the run, and parts may take longer than that."""
+def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
+    """The timeout is not a setting of the run, and a part may take longer."""
     run = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20, timeout=30)
     again = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20)
 
@@ -148,15 +148,15 @@ def test_timeouts_are_checked(tmp_path, timeout):
     assert not (tmp_path / "r").exists()
 
 
-def test_a_timeout_needs_an_explainer_for_other_processes(tmp_path):
-    """One that cannot be sent is refused with a way out."""
+def test_a_timeout_needs_a_picklable_explainer(tmp_path):
+    """The message says what to pass instead."""
     explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=60)
-    with pytest.raises(TypeError, match="picklable where there are several workers or a timeout"):
+    with pytest.raises(TypeError, match="picklable with several workers or a timeout"):
         eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
 
 
 def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
-    """It names the option where it is wrong, and lists the input that hangs."""
+    """A wrong value is reported with the option, and an input that hangs is listed."""
     (tmp_path / "mood.py").write_text(
         "import time\n"
         "def score(texts):\n"
@@ -167,13 +167,13 @@ def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
     (tmp_path / "lines.jsonl").write_text('"a good day"\n"a stuck day"\n"another day"\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    told = "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
+    arguments = "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
     with pytest.raises(SystemExit) as ended:
-        main(told.format(0).split())
+        main(arguments.format(0).split())
     assert ended.value.code != 0
     assert "--timeout must be a number of seconds > 0" in capsys.readouterr().err
     with pytest.raises(SystemExit):
-        main(told.format(6).split())
+        main(arguments.format(6).split())
 
     run = eblime.open_run(tmp_path / "run")
     assert run.failures()["input"].tolist() == [1]
@@ -183,7 +183,7 @@ def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read in /proc")
 @pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 5)])
 def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, processes):
-    """Every part keeps 32 MB: with a limit of 8 MB a worker does two parts, the first is free."""
+    """Every part leaks 32 MB: with a limit of 8 MB a worker does two parts."""
     monkeypatch.setattr(pool, "GROWTH", limit)
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path))
     run = eblime.explain_many(
@@ -195,8 +195,8 @@ def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, pr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_leave_no_explainer_behind(tmp_path, wanted, number):
-    """Nothing stays in the temporary folder, and the run goes on later."""
+def test_signals_leave_no_temporary_files(tmp_path, wanted, number):
+    """The temporary folder is empty, and the run can be resumed."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     driver = subprocess.Popen(
@@ -213,8 +213,8 @@ def test_signals_leave_no_explainer_behind(tmp_path, wanted, number):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-def test_no_temporary_files_are_left_by_workers(tmp_path, wanted, monkeypatch):
-    """A worker that is killed while it writes leaves one, which the end of the run removes."""
+def test_temporary_files_of_killed_workers_are_deleted(tmp_path, wanted, monkeypatch):
+    """A worker that is killed while writing leaves a file, which the run deletes at its end."""
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
     run = eblime.explain_many(
         make_killed_while_writing, ROWS, tmp_path / "r", part_size=4, workers=2
@@ -226,7 +226,7 @@ def test_no_temporary_files_are_left_by_workers(tmp_path, wanted, monkeypatch):
 
 
 def test_a_worker_that_cannot_start_is_reported(tmp_path):
-    """A script without the usual guard: its call is told, and not repeated for ever."""
+    """A script without the usual guard gets an error, and no endless restarts."""
     script = tmp_path / "script.py"
     script.write_text(
         "import eblime, many\n"
@@ -247,7 +247,7 @@ def test_a_worker_that_cannot_start_is_reported(tmp_path):
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, request):
-    """As the local engine does; and what killed workers leave is removed at the end."""
+    """Like the local engine; temporary files of killed workers are deleted at the end."""
     poison(input_5="segfault", input_6="sys.exit", input_40="hang")
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
     request.getfixturevalue("cluster")  # its workers see the environment of its start

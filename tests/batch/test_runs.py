@@ -1,4 +1,4 @@
-"""Runs: the same numbers whatever happens, and nothing lost."""
+"""Runs: the same numbers with every execution setting, resuming, and refused changes."""
 
 import sys
 
@@ -8,8 +8,8 @@ import pytest
 from many import ROWS, make
 
 import eblime
+from eblime.batch.location import Location
 from eblime.batch.overview import overview
-from eblime.batch.place import Place
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -17,15 +17,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 @pytest.mark.parametrize(
     "settings", [{"workers": 2}, {"together": False}, {"part_size": 7}, {"progress": lambda *_: 0}]
 )
-def test_how_it_is_run_changes_no_number(tmp_path, wanted, settings):
-    """Workers, shared model calls and the size of parts are nobody's business."""
+def test_execution_settings_change_no_number(tmp_path, wanted, settings):
+    """Workers, shared model calls, the part size and progress do not affect the results."""
     run = eblime.explain_many(make, ROWS, tmp_path / "r", **{"part_size": 4, **settings})
 
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-def test_an_input_is_explained_as_by_itself(wanted):
-    """Its generator is its own: `SeedSequence(seed, spawn_key=(i,))`."""
+def test_an_input_gets_the_numbers_of_explain(wanted):
+    """Its generator is `SeedSequence(seed, spawn_key=(i,))`."""
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))
     alone = make().explain(ROWS[7], rng=rng)
     rows = wanted[wanted["input"] == 7]
@@ -35,8 +35,8 @@ def test_an_input_is_explained_as_by_itself(wanted):
     assert rows["feature"].tolist() == list(alone.scene.columns)
 
 
-def test_runs_hold_what_is_known_of_features(tmp_path, wanted, rng):
-    """The row's value and its bin; where a superpixel is; null for other kinds of inputs."""
+def test_rows_have_the_details_of_features(tmp_path, wanted, rng):
+    """Value and bin for tables, position for superpixels; null where a domain has none."""
     alone = make().explain(ROWS[7]).to_frame()
     rows = wanted[wanted["input"] == 7]
     assert rows["value"].tolist() == alone["value"].tolist()
@@ -54,8 +54,8 @@ def test_runs_hold_what_is_known_of_features(tmp_path, wanted, rng):
     assert run["value"].isna().all()
 
 
-def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
-    """Each is recorded with its error; too many stop the run."""
+def test_failed_inputs_do_not_stop_the_run(tmp_path):
+    """Each is recorded with its error; more than `max_failures` stop the run."""
     rows = [list(row) for row in ROWS[:10]]
     rows[3] = [1, 2]
     rows[6] = ["a", 0, 0, 0, 0]
@@ -70,7 +70,7 @@ def test_inputs_that_fail_do_not_stop_the_rest(tmp_path):
 
 
 def test_other_settings_or_inputs_are_refused(tmp_path):
-    """With the difference named."""
+    """The message shows the difference."""
     eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4)
     with pytest.raises(ValueError, match="created with seed=0; this call has seed=1"):
         eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=4, seed=1)
@@ -78,8 +78,8 @@ def test_other_settings_or_inputs_are_refused(tmp_path):
         eblime.explain_many(make, ROWS[1:9], tmp_path / "r", part_size=4)
 
 
-def test_a_run_is_opened_again(tmp_path):
-    """Rows lazily, explanations where kept, a summary, a page."""
+def test_open_run_reads_a_run(tmp_path):
+    """Lazy rows, kept explanations, a summary and a page."""
     eblime.explain_many(make, ROWS[:9], tmp_path / "r", part_size=4, keep=True)
     run = eblime.open_run(tmp_path / "r")
     table = run.summary()
@@ -99,8 +99,8 @@ def test_a_run_is_opened_again(tmp_path):
         run.explanation(99)
 
 
-def test_what_would_change_the_numbers_is_refused(tmp_path):
-    """Another explainer, inputs changed in the middle, a second driver."""
+def test_changes_that_affect_numbers_are_refused(tmp_path):
+    """Another explainer, changed inputs, a second driver at the same time."""
     rows = ROWS[:8].copy()
     eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     other = eblime.TabularExplainer(make().model, ROWS, n_masks=61)
@@ -110,21 +110,21 @@ def test_what_would_change_the_numbers_is_refused(tmp_path):
     with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     with (
-        Place.of(tmp_path / "r").locked(),
+        Location.of(tmp_path / "r").locked(),
         pytest.raises(RuntimeError, match="another process"),
     ):
         eblime.explain_many(make(), ROWS[:8], tmp_path / "r", part_size=4)
 
 
-def test_explainers_that_cannot_travel_are_refused(tmp_path):
-    """With the way out."""
+def test_explainers_that_cannot_be_pickled_are_refused(tmp_path):
+    """The message says what to pass instead."""
     explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS)
     with pytest.raises(TypeError, match="a function of a module"):
         eblime.explain_many(explainer, ROWS, tmp_path / "r", workers=2)
 
 
-def test_failures_count_over_resumes(tmp_path):
-    """A limit is a limit, however often the run is begun."""
+def test_max_failures_counts_earlier_calls(tmp_path):
+    """Resuming does not reset the count."""
     rows = [[1.0, 2.0]] * 12
     for _ in range(3):
         with pytest.raises(RuntimeError, match="more than the 3 allowed"):
@@ -133,7 +133,7 @@ def test_failures_count_over_resumes(tmp_path):
 
 
 def test_targets_of_one_input_count_once(tmp_path):
-    """Two mirrored outputs know no more than one."""
+    """Two mirrored outputs carry no more information than one."""
     explainer = eblime.TabularExplainer(
         lambda rows: np.stack([rows[:, 0], 1 - rows[:, 0]], axis=1), ROWS, n_masks=50
     )
@@ -143,8 +143,8 @@ def test_targets_of_one_input_count_once(tmp_path):
     np.testing.assert_allclose(one["high"], two["high"], rtol=1e-6)
 
 
-def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
-    """The manifest has everything; other settings are refused."""
+def test_the_command_line_resumes_a_run(tmp_path, monkeypatch, capsys):
+    """The manifest holds all settings; options that would change them do not exist."""
     from eblime.cli.app import main
 
     code = "def score(texts):\n    return ['good' in t for t in texts]\n"
@@ -152,7 +152,7 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
     (tmp_path / "lines.jsonl").write_text('"a good day"\n"another day"\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    for words, code in (
+    for line, code in (
         ("batch text lines.jsonl --model mood:score --out run", 0),
         ("batch --resume run --model mood:score", 0),
         ("report run", 0),
@@ -160,14 +160,14 @@ def test_the_command_line_resumes_from_anywhere(tmp_path, monkeypatch, capsys):
         ("batch text", 2),
     ):
         with pytest.raises(SystemExit) as ended:
-            main(words.split())
-        assert ended.value.code == code, words
+            main(line.split())
+        assert ended.value.code == code, line
     assert "No such option" in capsys.readouterr().err
     assert (tmp_path / "run" / "report.html").exists()
 
 
-def test_the_folded_normal_is_right(rng):
-    """Mean and variance of |x| against draws."""
+def test_the_folded_normal_matches_draws(rng):
+    """Mean and variance of |x|."""
     from eblime.batch.results import _folded
 
     mean, sd = np.array([0.0, 0.5, -2.0, 1.0]), np.array([1.0, 1.0, 0.3, 0.0])
@@ -179,8 +179,8 @@ def test_the_folded_normal_is_right(rng):
 
 
 def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):
-    """What a GPU is spared, cutting and fitting, is done beside it: same numbers, same failures."""
-    from eblime.batch import work
+    """Segmenting and fitting in other threads gives the same numbers and failures."""
+    from eblime.batch import worker
 
     images = [rng.random((16, 16)) for _ in range(9)]
     images[4] = np.full((16, 16), np.nan)
@@ -190,15 +190,15 @@ def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):
         n_masks=100,
     )
     plain = eblime.explain_many(explainer, images, tmp_path / "a")
-    monkeypatch.setattr(work, "on_gpu", lambda explainer: True)
+    monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
     piped = eblime.explain_many(explainer, images, tmp_path / "b")
 
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
     assert piped.failures()["input"].tolist() == plain.failures()["input"].tolist() == [4]
 
 
-def test_batches_of_a_run_are_steady(tmp_path, monkeypatch, rng):
-    """A network whose last digits hang on the size of its batches: no clock may choose that."""
+def test_batch_sizes_of_a_run_do_not_depend_on_time(tmp_path, monkeypatch, rng):
+    """The last digits of a network can depend on the batch size, so it is not tuned."""
     sizes = []
 
     def score(batch):
@@ -213,26 +213,26 @@ def test_batches_of_a_run_are_steady(tmp_path, monkeypatch, rng):
     assert first.frame()["input"].nunique() == 3
 
 
-def test_workers_are_chosen_by_cores_memory_and_parts(tmp_path, monkeypatch, wanted):
-    """One for a GPU or for a single part; and what was chosen changes no number."""
+def test_workers_auto_depends_on_cores_memory_and_parts(tmp_path, monkeypatch, wanted):
+    """One for a GPU or for a single part; the choice changes no number."""
     from eblime.batch import local
 
     monkeypatch.setattr(local, "available_cores", lambda: 16)
     monkeypatch.setattr(local, "_free_memory", lambda: 5 << 30)
-    assert local._sensible(make, 100) == 5
-    assert local._sensible(make, 3) == 3
+    assert local._worker_count(make, 100) == 5
+    assert local._worker_count(make, 3) == 3
     monkeypatch.setattr(local, "on_gpu", lambda explainer: True)
-    assert local._sensible(make, 100) == 1
-    with pytest.raises(TypeError, match="must not carry a network from a GPU"):
-        local.check_travels(make)
+    assert local._worker_count(make, 100) == 1
+    with pytest.raises(TypeError, match="must not hold a network on a GPU"):
+        local.check_sendable(make)
     monkeypatch.undo()
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=30, workers="auto")
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
-def test_settings_that_cannot_work_are_refused(tmp_path):
-    """With words for each."""
-    for settings, words in (
+def test_invalid_settings_are_refused(tmp_path):
+    """Each has its own message."""
+    for settings, message in (
         ({"engine": "slurm"}, "`engine` must be"),
         ({"seed": -1}, "`seed` must be"),
         ({"workers": 0}, "`workers` must be"),
@@ -240,7 +240,7 @@ def test_settings_that_cannot_work_are_refused(tmp_path):
         ({"prob": 1.5}, "`prob` must be"),
         ({"gpus_per_worker": 1}, "are for engine='ray'"),
     ):
-        with pytest.raises(ValueError, match=words):
+        with pytest.raises(ValueError, match=message):
             eblime.explain_many(make, ROWS, tmp_path / "r", **settings)
     with pytest.raises(TypeError, match="`inputs` must be"):
         eblime.explain_many(make, 3, tmp_path / "r")
@@ -257,8 +257,8 @@ def test_a_summary_is_read_part_by_part(tmp_path):
     assert one["inputs"].tolist() == [60] * 5
 
 
-def test_pages_of_a_run_are_linked(tmp_path, rng):
-    """Kept photos have small pictures and pages of their own; classes stand for superpixels."""
+def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):
+    """Kept photos have thumbnails and pages; images are summarised by class."""
     explainer = eblime.ImageExplainer(
         lambda batch: np.stack([batch[:, :6].mean((1, 2, 3)), batch[:, 6:].mean((1, 2, 3))], 1),
         segmentation=("grid", {"rows": 2, "columns": 2}),
@@ -282,8 +282,8 @@ def test_pages_of_a_run_are_linked(tmp_path, rng):
     [({}, 32 << 20, 32_768), ({"batch_size": 100}, 32 << 20, 100), ({}, 1, 256)],
     ids=["plain", "the user's size", "a wide table"],
 )
-def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch):
-    """No call is larger than the user allows, or memory has room for."""
+def test_shared_calls_have_a_maximum_size(tmp_path, settings, memory, most, monkeypatch):
+    """No call is larger than the user allows or than fits into memory."""
     sizes = []
 
     def score(rows):
@@ -300,7 +300,7 @@ def test_shared_calls_are_bounded(tmp_path, settings, memory, most, monkeypatch)
 
 
 def test_a_finished_run_refuses_another_model(tmp_path):
-    """Its results are those of the model that made them, and of no other."""
+    """Its results belong to the model that it was created with."""
     first = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=50)
     calls = []
 
@@ -318,7 +318,7 @@ def test_a_finished_run_refuses_another_model(tmp_path):
 
 
 def test_a_finished_run_refuses_a_model_that_fails_or_has_fewer_outputs(tmp_path):
-    """Neither can be the model of the run, as far as anyone can see."""
+    """Neither can be confirmed to be the model of the run."""
 
     def two(rows):
         return rows[:, :2]
@@ -340,7 +340,7 @@ def test_a_finished_run_refuses_a_model_that_fails_or_has_fewer_outputs(tmp_path
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("made", [True, False])
 def test_other_labels_are_refused(tmp_path, finished, made):
-    """Part of the rows would bear other names; the same labels in a tuple are the same."""
+    """Some rows would have other labels; the same labels in a tuple are accepted."""
 
     def explainer(labels):
         found = eblime.TabularExplainer(lambda r: r[:, :2], ROWS, n_masks=50, labels=labels)
@@ -357,7 +357,7 @@ def test_other_labels_are_refused(tmp_path, finished, made):
 
 
 def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
-    """A link in a run's folder to a file of the user's leaves that file as it is."""
+    """A link in a run folder cannot change a file of the user."""
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (tmp_path / "soft").mkdir()

@@ -1,4 +1,4 @@
-"""A run folder from someone else: its manifest alone cannot make code run."""
+"""A run folder from someone else: nothing that only its manifest names can run code."""
 
 import json
 import pickle
@@ -17,10 +17,10 @@ GOOD = "def score(texts):\n    return ['good' in text for text in texts]\n"
 EVIL = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + GOOD
 
 
-def command(words):
+def command(line):
     """The exit code of a command."""
     with pytest.raises(SystemExit) as ended:
-        main(words.split())
+        main(line.split())
     return ended.value.code
 
 
@@ -33,15 +33,15 @@ def run(tmp_path, monkeypatch):
     (here / "lines.jsonl").write_text('"a good day"\n"another day"\n')
     monkeypatch.chdir(here)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    words = "batch text lines.jsonl --model mood_of_mine:score --out run --workers 1 --part-size 1"
-    assert command(words) == 0
+    line = "batch text lines.jsonl --model mood_of_mine:score --out run --workers 1 --part-size 1"
+    assert command(line) == 0
     yield here / "run"
     for name in ("mood_of_mine", "evil_mood"):
         sys.modules.pop(name, None)
 
 
 def edit(run, **changes):
-    """Change settings in the manifest, and remove a part so that work is left."""
+    """Change settings in the manifest, and delete a part so that there is work left."""
     path = run / "manifest.json"
     manifest = json.loads(path.read_text())
     manifest["settings"]["about"] |= changes
@@ -51,7 +51,7 @@ def edit(run, **changes):
 
 @pytest.fixture
 def evil(tmp_path):
-    """A folder with modules that create a file when they are imported."""
+    """A folder with a module that creates a file when it is imported."""
     folder = tmp_path / "evil"
     folder.mkdir()
     for name in ("evil_mood", "mood_of_mine"):
@@ -69,8 +69,8 @@ class Marks:
         return Path.touch, (self.path,)
 
 
-def test_a_module_of_a_manifest_is_not_imported(run, evil, capsys):
-    """Only with --trust-run."""
+def test_a_module_in_a_manifest_is_not_imported(run, evil, capsys):
+    """Unless the user trusts the run."""
     edit(run, model="evil_mood:score", imported_from=str(evil))
 
     assert command("batch --resume run --workers 1") == 2
@@ -81,8 +81,8 @@ def test_a_module_of_a_manifest_is_not_imported(run, evil, capsys):
     assert (evil / "ran").exists()
 
 
-def test_a_repeated_model_is_not_imported_from_the_folder_of_a_manifest(run, evil, capsys):
-    """The user typed the name, so it is looked for in the user's folder."""
+def test_a_repeated_model_is_not_imported_from_a_folder_in_the_manifest(run, evil, capsys):
+    """The user names the model, so it is imported from the folder of the user."""
     edit(run, imported_from=str(evil))
     sys.modules.pop("mood_of_mine")
     sys.path = [entry for entry in sys.path if entry != str(run.parent)]
@@ -98,8 +98,8 @@ def test_a_repeated_model_is_not_imported_from_the_folder_of_a_manifest(run, evi
     assert not (evil / "ran").exists()
 
 
-def test_a_model_other_than_that_of_the_run_is_refused(run, evil, capsys):
-    """The message names both."""
+def test_another_model_than_that_of_the_run_is_refused(run, evil, capsys):
+    """The message shows both."""
     assert command("batch --resume run --model evil_mood:score") == 2
     error = capsys.readouterr().err
     assert "created with --model mood_of_mine:score; this call has --model evil_mood:score" in error
@@ -107,8 +107,8 @@ def test_a_model_other_than_that_of_the_run_is_refused(run, evil, capsys):
 
 
 @pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib", ".PKL", ".txt", ""])
-def test_a_pickle_of_a_manifest_is_not_loaded(run, evil, ending, capsys):
-    """Nor with --trust-pickle alone, which is about a file that the user names."""
+def test_a_pickle_in_a_manifest_is_not_read(run, evil, ending, capsys):
+    """Not even with --trust-pickle, which only applies to a file that the user names."""
     model = evil / f"model{ending}"
     model.write_bytes(pickle.dumps(Marks(evil / "ran")))
     edit(run, model=str(model), model_sha256=sha256(model.read_bytes()).hexdigest())
@@ -126,8 +126,8 @@ def test_a_pickle_of_a_manifest_is_not_loaded(run, evil, ending, capsys):
     "address",
     ["reference::http://localhost:9", "simplecache::s3://bucket/x", "evil://x", "http://localhost"],
 )
-def test_only_known_stores_are_opened_for_a_manifest(run, address, capsys):
-    """Some file systems render templates, which can run code."""
+def test_only_known_stores_in_a_manifest_are_opened(run, address, capsys):
+    """Some file systems render templates, which run code."""
     edit(run, inputs=address)
 
     assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
@@ -149,8 +149,8 @@ def test_only_known_stores_are_opened_for_a_manifest(run, address, capsys):
     ],
     ids=str,
 )
-def test_a_damaged_manifest_is_reported(run, changes, capsys):
-    """Wrong types are named, before anything is loaded."""
+def test_wrong_types_in_a_manifest_are_reported(run, changes, capsys):
+    """Before anything is loaded."""
     edit(run, **changes)
 
     assert command("batch --resume run --trust-run") == 2
@@ -159,29 +159,29 @@ def test_a_damaged_manifest_is_reported(run, changes, capsys):
     assert error.count("\n") == 1
 
 
-def test_the_command_that_resumes_is_printed(run, monkeypatch, capsys):
-    """Ready to be pasted, with --model if it must be repeated."""
+def test_an_interrupted_command_prints_how_to_resume(run, monkeypatch, capsys):
+    """Ready to paste, with the model if it must be repeated."""
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("eblime.batch.run.explain_many", interrupted)
-    words = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
+    line = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
 
-    assert command(f"{words} run2") == 130
-    out = capsys.readouterr().out
-    assert "eblime batch --resume run2 --model mood_of_mine:score" in out
+    assert command(f"{line} run2") == 130
+    output = capsys.readouterr().out
+    assert "eblime batch --resume run2 --model mood_of_mine:score" in output
 
 
-def test_failed_inputs_give_exit_code_3(run, capsys):
+def test_the_exit_code_is_3_if_inputs_failed(run, capsys):
     """Also if all inputs failed; `--help` documents the code."""
     lines = run.parent / "lines.jsonl"
-    words = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
+    line = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
     lines.write_text('"a good day"\n""\n')
-    assert command(f"{words} some") == 3
+    assert command(f"{line} some") == 3
     assert "1 explained, 1 failed" in capsys.readouterr().out
     lines.write_text('""\n')
-    assert command(f"{words} none") == 3
+    assert command(f"{line} none") == 3
     for page in ("batch", "batch text", "batch image", "batch tabular"):
         command(f"{page} --help")
         assert "3: some inputs failed" in " ".join(capsys.readouterr().out.split()), page

@@ -1,8 +1,12 @@
-"""Where data come from, and what they are; with EBLIME_DATA the real ones."""
+"""Finding and downloading data files; with EBLIME_DATA, the contents of the real ones."""
 
 import hashlib
 import os
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -17,62 +21,127 @@ real = pytest.mark.skipif(not REAL, reason="EBLIME_DATA is not set")
 
 @pytest.fixture
 def empty(tmp_path, monkeypatch):
-    """No local data, an empty cache."""
+    """A folder without local data and with an empty cache."""
     monkeypatch.delenv("EBLIME_DATA", raising=False)
     monkeypatch.setenv("EBLIME_CACHE", str(tmp_path / "cache"))
     return tmp_path
 
 
-def test_files_are_fetched_checked_and_kept(empty):
-    """From a URL once, and from the cache after that."""
-    original = empty / "original.txt"
-    original.write_bytes(b"data")
+@pytest.fixture
+def server(tmp_path):
+    """A folder that a server on this machine offers, and its URL."""
+    pytest.importorskip("pooch")
+    folder = tmp_path / "served"
+    folder.mkdir()
+    handler = partial(QuietHandler, directory=str(folder))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        thread = Thread(target=running.serve_forever)
+        thread.start()
+        yield folder, f"http://127.0.0.1:{running.server_port}"
+        running.shutdown()
+        thread.join()
+
+
+class QuietHandler(SimpleHTTPRequestHandler):
+    """Serves files without printing every request."""
+
+    def log_message(self, *args):
+        """Print nothing."""
+
+
+def test_file_is_downloaded_once(empty, server):
+    """The second call reads the cache."""
+    folder, url = server
+    (folder / "b.txt").write_bytes(b"data")
     digest = hashlib.sha256(b"data").hexdigest()
-    path = find("a/b.txt", url=original.as_uri(), sha256=digest)
-    original.unlink()
+    path = find("a/b.txt", url=f"{url}/b.txt", sha256=digest)
+    (folder / "b.txt").unlink()
 
+    assert path == empty / "cache" / "a" / "b.txt"
     assert path.read_bytes() == b"data"
-    assert find("a/b.txt", url=original.as_uri(), sha256=digest) == path
+    assert find("a/b.txt", url=f"{url}/b.txt", sha256=digest) == path
 
 
-def test_another_file_than_expected_is_refused(empty):
-    """By its checksum, and nothing is kept."""
-    original = empty / "original.txt"
-    original.write_bytes(b"other")
-    with pytest.raises(ValueError, match="SHA-256 must be"):
-        find("a/b.txt", url=original.as_uri(), sha256="0" * 64)
+def test_damaged_file_in_the_cache_is_downloaded_again(empty, server):
+    """The checksum of a cached file is verified."""
+    folder, url = server
+    (folder / "b.txt").write_bytes(b"data")
+    digest = hashlib.sha256(b"data").hexdigest()
+    path = find("a/b.txt", url=f"{url}/b.txt", sha256=digest)
+    path.write_bytes(b"dat")
+
+    assert find("a/b.txt", url=f"{url}/b.txt", sha256=digest).read_bytes() == b"data"
+
+
+def test_download_with_a_wrong_checksum_is_refused(empty, server):
+    """Nothing stays in the cache."""
+    folder, url = server
+    (folder / "b.txt").write_bytes(b"other")
+    with pytest.raises(ValueError, match="does not match the known hash"):
+        find("a/b.txt", url=f"{url}/b.txt", sha256="0" * 64)
 
     assert not (empty / "cache" / "a" / "b.txt").exists()
 
 
-def test_without_a_network_the_way_out_is_told(empty):
-    """Where to put the file."""
-    with pytest.raises(ConnectionError, match="put the file at"):
-        find("a/b.txt", url=(empty / "nothing").as_uri())
-    with pytest.raises(FileNotFoundError, match="EBLIME_DATA"):
-        find("a/b.txt", url=None)
+def test_failed_download_names_the_path_for_the_file(empty, server):
+    """Without a network, the user can put the file there."""
+    _, url = server
+    with pytest.raises(ConnectionError, match=r"put the file at .*b\.txt"):
+        find("a/b.txt", url=f"{url}/missing.txt")
 
 
-def test_a_local_copy_comes_first(empty, monkeypatch):
-    """EBLIME_DATA names a folder; one that is not there is refused."""
+def test_missing_file_without_a_url_names_the_environment_variable(empty):
+    """A file in the cache is found; else the message says what to set."""
+    with pytest.raises(FileNotFoundError, match="set EBLIME_DATA to that folder"):
+        find("b.txt", url=None)
+    (empty / "cache" / "b.txt").write_text("data")
+
+    assert find("b.txt", url=None) == empty / "cache" / "b.txt"
+
+
+def test_local_copy_is_preferred(empty, monkeypatch):
+    """EBLIME_DATA is used first; a folder that does not exist is refused."""
     (empty / "data").mkdir()
     (empty / "data" / "x.txt").write_text("here")
     monkeypatch.setenv("EBLIME_DATA", str(empty / "data"))
-    assert find("x.txt", url=None) == empty / "data" / "x.txt"
+    assert find("x.txt", url="http://127.0.0.1:9/x.txt") == empty / "data" / "x.txt"
 
     monkeypatch.setenv("EBLIME_DATA", str(empty / "gone"))
-    with pytest.raises(FileNotFoundError, match="must name a folder"):
+    with pytest.raises(FileNotFoundError, match="must be an existing folder"):
         cache.local_folder()
 
 
-def test_coarse_superpixels_are_few():
-    """At most 13, so that every mask can be asked about."""
+def test_default_cache_is_the_users_cache_folder(tmp_path, monkeypatch):
+    """As platformdirs names it; EBLIME_CACHE comes first."""
+    platformdirs = pytest.importorskip("platformdirs")
+    monkeypatch.delenv("EBLIME_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name, **_: tmp_path / name)
+    assert cache.cache_folder() == tmp_path / "eblime"
+
+    monkeypatch.setenv("EBLIME_CACHE", str(tmp_path / "mine"))
+    assert cache.cache_folder() == tmp_path / "mine"
+
+
+@pytest.mark.parametrize("package", ["platformdirs", "pooch"])
+def test_missing_package_names_the_extra(empty, monkeypatch, package):
+    """For the cache folder and for downloads."""
+    if package == "platformdirs":
+        monkeypatch.delenv("EBLIME_CACHE")
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(ImportError, match=r"eblime\[data\]"):
+        find("a/b.txt", url="http://127.0.0.1:9/b.txt")
+
+
+def test_coarse_superpixels_are_at_most_13():
+    """Few enough to score every mask."""
     assert cut_coarsely(coffee()).max() < 13
 
 
 @real
-def test_tables_are_what_they_should_be():
-    """Rows, columns and shares that the sources give."""
+def test_tables_have_the_published_sizes():
+    """Rows, columns and class shares are those of the sources."""
     from eblime.datasets.tabular import compas, forest, german
 
     credit, risk = german(), compas()
@@ -85,8 +154,8 @@ def test_tables_are_what_they_should_be():
 
 
 @real
-def test_photos_are_squares_of_known_classes():
-    """The paper's four classes are there."""
+def test_photos_of_the_papers_classes():
+    """Their number, size and class."""
     for name, count in (("french-bulldog", 40), ("broccoli", 40), ("corn", 1), ("scuba-diver", 1)):
         photos = photo_set(name)
         assert len(photos) == count
@@ -96,7 +165,7 @@ def test_photos_are_squares_of_known_classes():
 
 @real
 def test_review_sentences_are_explained_by_their_words():
-    """rt-polarity, TF-IDF and logistic regression: a word of praise speaks for praise."""
+    """rt-polarity, TF-IDF and logistic regression: a positive word has a positive importance."""
     from sklearn.feature_extraction.text import TfidfVectorizer
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -115,8 +184,8 @@ def test_review_sentences_are_explained_by_their_words():
 
 
 @real
-def test_drilled_holes_are_where_they_should_be():
-    """The echo inside the box is brighter than the patch around it, for each of the eight."""
+def test_masks_of_drilled_holes_cover_their_echoes():
+    """For each of the eight holes, the patch is brighter inside the mask than outside."""
     if not (Path(REAL) / "ultrasonic" / "PlaneScan3D_PlexiAluFBH.mat").exists():
         pytest.skip("no ultrasonic scans in EBLIME_DATA")
     from eblime.datasets.drilled import drilled_patches

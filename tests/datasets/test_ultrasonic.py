@@ -1,4 +1,4 @@
-"""The simulator's physics, the scans and the network that ship."""
+"""The physics of the simulator, and the scans and the network of the package."""
 
 from itertools import islice
 
@@ -11,8 +11,8 @@ from eblime.datasets.scan_network import ScanNetwork
 from eblime.datasets.ultrasonic import Block, endless_scans, sample_scans, scan, scans
 
 
-def test_a_scan_has_a_surface_a_back_wall_and_its_pores_inside(rng):
-    """The back wall is the brightest row, at its depth; the mask holds the pores' centres."""
+def test_scan_has_a_back_wall_and_a_mask_of_its_pores(rng):
+    """The back wall is the brightest row, at its depth; the mask contains the pores' centres."""
     block = Block()
     found = scan(rng, defect=True)
     rows = found.image.mean(axis=1)
@@ -26,11 +26,11 @@ def test_a_scan_has_a_surface_a_back_wall_and_its_pores_inside(rng):
         assert found.defect[row, column]
 
 
-def test_an_echo_comes_from_where_its_scatterer_is():
-    """One point in silence is focused to its own place, within a pixel or two."""
+def test_focused_echo_is_at_the_position_of_its_scatterer():
+    """A single point without noise is focused to its position, within one or two pixels."""
     block = Block(noise=0.0)
-    place = np.array([[21.0, 12.5]])
-    echoes = ultrasonic._pulsed(_traces(block, place), 8 * block.frequency, block)
+    position = np.array([[21.0, 12.5]])
+    echoes = ultrasonic._pulsed(_traces(block, position), 8 * block.frequency, block)
     focused = ultrasonic._focused(echoes, block)
     row, column = np.unravel_index(focused.argmax(), focused.shape)
 
@@ -38,18 +38,18 @@ def test_an_echo_comes_from_where_its_scatterer_is():
     assert abs((row + 0.5) * block.span / 128 - 12.5) < 0.5
 
 
-def _traces(block, place):
-    """Spikes at 2 r / c, written down once more by themselves."""
+def _traces(block, position):
+    """Spikes at 2 r / c, computed independently."""
     elements, rate, length, _, _ = ultrasonic._geometry(block)
     traces = np.zeros((len(elements), int(length[0])))
     for k, x in enumerate(elements):
-        distance = np.hypot(place[0, 0] - x, place[0, 1])
+        distance = np.hypot(position[0, 0] - x, position[0, 1])
         traces[k, round(2 * distance / block.speed * rate)] = 1 / distance
     return traces
 
 
-def test_deeper_is_fainter():
-    """The same scatterer is heard less from further away."""
+def test_deeper_scatterers_have_weaker_echoes():
+    """The amplitude falls with the distance."""
     block = Block(noise=0.0)
     rng = np.random.default_rng(0)
     near, far = (
@@ -60,8 +60,8 @@ def test_deeper_is_fainter():
     assert near > 5 * far
 
 
-def test_the_set_is_the_papers_in_number_and_reproducible():
-    """123 scans, 69 of them with a defect; the same seed, the same pictures."""
+def test_set_of_scans_is_reproducible():
+    """The requested number of defects, and the same images for the same seed."""
     few = scans(count=12, defects=7, seed=3)
     again = scans(count=12, defects=7, seed=3)
 
@@ -71,8 +71,8 @@ def test_the_set_is_the_papers_in_number_and_reproducible():
     assert [made.has_defect for made in islice(endless_scans(), 4)] == [True, False, True, False]
 
 
-def test_the_network_that_ships_is_right_on_new_scans():
-    """It was trained on others; of 40 fresh ones it misses hardly any."""
+def test_shipped_network_classifies_new_scans():
+    """At least 95 % of 40 scans that it was not trained on are correct."""
     fresh = list(islice(endless_scans(seed=999), 40))
     model = ultrasonic.ultrasonic_network()
     found = model(np.array([made.image for made in fresh])).argmax(axis=1) == 1
@@ -80,7 +80,7 @@ def test_the_network_that_ships_is_right_on_new_scans():
     assert np.mean(found == [made.has_defect for made in fresh]) >= 0.95
 
 
-def test_the_scans_that_ship():
+def test_shipped_scans():
     """Three with a defect and one without, with masks of the defects."""
     images, defects = sample_scans()
 
@@ -88,8 +88,8 @@ def test_the_scans_that_ship():
     assert defects.any(axis=(1, 2)).tolist() == [True, True, True, False]
 
 
-def test_the_network_that_ships_equals_its_torch_twin():
-    """The same weights through torch's own layers give the same probabilities."""
+def test_shipped_network_equals_the_same_network_in_torch():
+    """The same weights in torch's layers give the same probabilities."""
     torch = pytest.importorskip("torch")
     from eblime.datasets.networks import scan_layers
 
@@ -111,8 +111,8 @@ def test_the_network_that_ships_equals_its_torch_twin():
         model(images[..., None])
 
 
-def test_the_weights_are_written_and_read(tmp_path):
-    """What `save` writes, `load` reads."""
+def test_weights_are_saved_and_loaded(tmp_path):
+    """A loaded network gives the same probabilities."""
     model = ultrasonic.ultrasonic_network()
     model.save(tmp_path / "w.npz")
     images, _ = sample_scans()

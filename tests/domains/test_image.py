@@ -11,8 +11,8 @@ from PIL import Image
 from skimage import data
 
 import eblime
-from eblime.domains.image.photo import open_photo, read_photo
-from eblime.domains.image.scene import read_image
+from eblime.domains.image.photo import PHOTO_ENDINGS, open_photo, read_photo
+from eblime.domains.image.scene import as_pixels, read_image
 from eblime.domains.image.segmentation import SEGMENTATIONS, segment
 
 
@@ -43,7 +43,7 @@ LAYOUTS = dict(layouts())
 
 
 def literal(scene, masks):
-    """Rendering as one would write it first."""
+    """The simplest way to render."""
     shown = masks[:, scene.labels] > 0.5
     if scene.channel_axis == 2:
         shown = shown[..., None]
@@ -54,8 +54,8 @@ def literal(scene, masks):
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("hide", ["mean", "blur", 0])
-def test_rendering_equals_the_obvious(rng, name, hide):
-    """Every layout and dtype, bit for bit; nothing but the batch is written."""
+def test_rendering_equals_the_simple_version(rng, name, hide):
+    """For every layout and dtype, bit for bit; only the batch is written."""
     image = LAYOUTS[name]
     before = image.copy()
     scene = read_image(image, segmentation="grid", hide=hide)
@@ -74,7 +74,7 @@ def test_rendering_equals_the_obvious(rng, name, hide):
 @pytest.mark.parametrize("name", SEGMENTATIONS)
 @pytest.mark.parametrize("layout", ["grey uint8", "rgb uint8", "rgba uint8", "channel-first uint8"])
 def test_segments_are_numbered_from_zero(name, layout):
-    """Every segmentation of every layout: labels 0 .. p - 1, the last one not forgotten."""
+    """Every segmentation of every layout has labels 0 .. p - 1, the last one included."""
     scene = read_image(LAYOUTS[layout], segmentation=name, hide="mean")
 
     assert scene.labels.shape == (60, 80)
@@ -89,7 +89,7 @@ def test_segments_are_numbered_from_zero(name, layout):
 
 
 def test_segmentations_take_parameters():
-    """More segments on request, about as many as asked for."""
+    """The number of superpixels is about the requested one."""
     few = read_image(photo(), segmentation=("slic", {"n_segments": 8}), hide=0).n_features
     many = read_image(photo(), segmentation=("slic", {"n_segments": 90}), hide=0).n_features
 
@@ -101,7 +101,7 @@ def test_segmentations_take_parameters():
 
 
 def test_labels_of_any_numbers_are_renumbered():
-    """SLIC's from 1, a user's from -5, booleans: all become 0 .. p - 1."""
+    """Labels that start at -5 and booleans become 0 .. p - 1."""
     labels = np.full((60, 80), -5)
     labels[:, 40:] = 7
     scene = read_image(photo(), segmentation=labels, hide=0)
@@ -111,8 +111,8 @@ def test_labels_of_any_numbers_are_renumbered():
     assert read_image(photo(), segmentation=lambda picture: labels, hide=0).n_features == 2
 
 
-def test_a_large_photo_is_cut_on_a_copy():
-    """Labels come back at full size and follow the picture; the copy is what is cut."""
+def test_a_large_photo_is_segmented_on_a_smaller_copy():
+    """Labels have full size; a user's function gets the full image."""
     large = photo().repeat(30, axis=0).repeat(30, axis=1)
     seen = []
 
@@ -125,11 +125,11 @@ def test_a_large_photo_is_cut_on_a_copy():
 
     assert scene.labels.shape == large.shape[:2] == (1800, 2400)
     assert 10 < scene.n_features < 120
-    assert seen == [(1800, 2400, 3)]  # a user's function gets the picture itself
+    assert seen == [(1800, 2400, 3)]  # a user's function gets the full image
 
 
-def test_mean_colour_is_the_segments_own():
-    """Each superpixel is hidden by its own mean, rounded to the image's dtype."""
+def test_a_superpixel_is_hidden_by_its_own_mean_colour():
+    """The mean is rounded to the image's dtype."""
     image = photo()
     scene = read_image(image, segmentation="grid", hide="mean")
     for j in (0, 17, scene.n_features - 1):
@@ -139,7 +139,7 @@ def test_mean_colour_is_the_segments_own():
 
 
 def test_other_ways_to_hide():
-    """A colour, a background, a function of the image."""
+    """A colour, another image, a function of the image."""
     image = photo()
     assert (read_image(image, segmentation="grid", hide=(9, 8, 7)).hidden == [9, 8, 7]).all()
     background = image[::-1]
@@ -152,15 +152,15 @@ def test_other_ways_to_hide():
     assert blurred.std() < image.std()
 
 
-def test_a_background_in_the_images_own_layout():
-    """Channel-first images take channel-first backgrounds."""
+def test_a_channel_first_image_takes_a_channel_first_background():
+    """The background has the layout of the image."""
     image = photo().transpose(2, 0, 1)
     scene = read_image(image, segmentation="grid", hide=np.ascontiguousarray(image[:, ::-1]))
 
     assert_array_equal(scene.hidden, image[:, ::-1])
 
 
-def test_large_black_and_white_images_are_cut():
+def test_large_black_and_white_images_are_segmented():
     """Means of blocks are not rounded to the image's dtype."""
     stripes = np.zeros((1100, 1100), np.uint8)
     stripes[:, ::3] = 1
@@ -171,7 +171,7 @@ def test_large_black_and_white_images_are_cut():
 
 
 def test_labels_of_any_size():
-    """Unsigned, negative and far apart."""
+    """Unsigned, negative and very different labels."""
     labels = np.zeros((60, 80), np.uint64)
     labels[:, 40:] = 2**64 - 1
     wide = np.full((60, 80), np.iinfo(np.int64).min)
@@ -182,19 +182,19 @@ def test_labels_of_any_size():
 
 
 def test_files_and_pil_images(tmp_path):
-    """Paths are opened (and turned upright), PIL images are taken, palettes become colours."""
+    """Paths and PIL images are read, rotated, and converted from palettes to colours."""
     image = photo()
     path = tmp_path / "photo.png"
     Image.fromarray(image).save(path)
-    turned = tmp_path / "turned.jpg"
+    rotated = tmp_path / "rotated.jpg"
     exif = Image.Exif()
     exif[0x0112] = 6  # the camera was held on its side
-    Image.fromarray(image).save(turned, exif=exif)
+    Image.fromarray(image).save(rotated, exif=exif)
 
     assert_array_equal(read_image(str(path), segmentation="grid", hide=0).shown, image)
     assert_array_equal(read_image(path, segmentation="grid", hide=0).shown, image)
     assert_array_equal(read_image(Image.fromarray(image), segmentation="grid", hide=0).shown, image)
-    assert read_image(turned, segmentation="grid", hide=0).shown.shape == (80, 60, 3)
+    assert read_image(rotated, segmentation="grid", hide=0).shown.shape == (80, 60, 3)
     palette = Image.fromarray(image).convert("P")
     assert read_image(palette, segmentation="grid", hide=0).shown.shape == (60, 80, 3)
 
@@ -208,7 +208,7 @@ REFUSED = [
     (np.array([["a"]]), {}, TypeError, r"whole numbers or floats"),
     (np.ones((8, 8), complex), {}, TypeError, r"whole numbers or floats"),
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
-    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"must not be of one colour"),
+    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"must have more than one colour"),
     (
         np.full((8, 8, 3), 7, np.uint8),
         {"segmentation": "grid", "hide": "mean"},
@@ -224,7 +224,12 @@ REFUSED = [
     ),
     (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
     (photo(), {"segmentation": ("slic",)}, TypeError, r"\(name, \{parameter: value\}\)"),
-    (photo(), {"segmentation": np.zeros((60, 80), int)}, ValueError, r"at least 2 segments; got 1"),
+    (
+        photo(),
+        {"segmentation": np.zeros((60, 80), int)},
+        ValueError,
+        r"at least 2 superpixels; got 1",
+    ),
     (
         photo(),
         {"segmentation": np.zeros((6, 8), int)},
@@ -239,36 +244,36 @@ REFUSED = [
         photo(),
         {"hide": np.zeros((5, 5, 3))},
         ValueError,
-        r"must have the image's shape \(60, 80, 3\)",
+        r"The image in `hide` must have the shape of the explained one, \(60, 80, 3\)",
     ),
     (
         photo() / 255,
         {"hide": (124, 116, 104)},
         ValueError,
-        r"lie between 0 and 1; got 104 to 124. Divide a colour of 0 to 255 by 255",
+        r"are between 0 and 1; got 104 to 124. Divide a colour of 0 to 255 by 255",
     ),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
-    (np.zeros((30, 40, 35)), {}, ValueError, r"does not say where its channels are"),
+    (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of an image of shape .* is not clear"),
 ]
 
 
 @pytest.mark.parametrize(("image", "change", "error", "message"), REFUSED)
 def test_bad_images_and_settings_are_refused(image, change, error, message):
-    """What must hold, what came, what to do."""
+    """The message says what must hold and what was passed."""
     with pytest.raises(error, match=message):
         read_image(image, **{"segmentation": "slic", "hide": 0, **change})
 
 
-def test_channels_can_be_said():
-    """Where the shape does not tell, the user does."""
+def test_the_channel_axis_can_be_set():
+    """For shapes in which it is not clear."""
     cube = np.random.default_rng(0).random((30, 40, 35))
 
     assert read_image(cube, segmentation="grid", hide=0, channels="first").labels.shape == (40, 35)
     assert read_image(cube, segmentation="grid", hide=0, channels="last").labels.shape == (30, 40)
 
 
-def test_mean_of_constant_superpixels_is_harmless():
-    """A picture whose superpixels are partly constant still changes where they are not."""
+def test_superpixels_of_one_colour_stay_unchanged_by_their_mean():
+    """An image with some constant superpixels can still be explained."""
     image = photo()
     image[:20] = 5
     scene = read_image(image, segmentation="grid", hide="mean")
@@ -276,8 +281,8 @@ def test_mean_of_constant_superpixels_is_harmless():
     assert_allclose(scene.hidden[:5], 5)
 
 
-def turned(image, kind):
-    """A photo whose EXIF data says that the camera was held on its side, as a file in memory."""
+def rotated_file(image, kind):
+    """A file in memory whose EXIF data says that the camera was held on its side."""
     exif = Image.Exif()
     exif[0x0112] = 6
     file = io.BytesIO()
@@ -286,20 +291,20 @@ def turned(image, kind):
     return file
 
 
-def test_pil_images_are_turned_upright():
-    """As files are: the rotation in the EXIF data is applied."""
+def test_pil_images_and_open_files_are_rotated():
+    """The rotation in the EXIF data is applied."""
     wanted = np.rot90(photo(), -1)
 
-    with Image.open(turned(Image.fromarray(photo()), "PNG")) as opened:
+    with Image.open(rotated_file(Image.fromarray(photo()), "PNG")) as opened:
         assert_array_equal(read_image(opened, segmentation="grid", hide=0).shown, wanted)
         assert_array_equal(read_photo(opened), wanted)
-    file = turned(Image.fromarray(photo()), "PNG")
+    file = rotated_file(Image.fromarray(photo()), "PNG")
     assert_array_equal(read_image(file, segmentation="grid", hide=0).shown, wanted)
 
 
 @pytest.mark.parametrize("kind", ["TIFF", "GIF"])
 def test_photos_of_several_pages_are_refused(tmp_path, kind):
-    """By every reader, with advice that works."""
+    """By every reader; one page of them can be passed."""
     pages = [Image.fromarray(photo()), Image.fromarray(255 - photo())]
     path = tmp_path / f"pages.{kind.lower()}"
     pages[0].save(path, save_all=True, append_images=pages[1:])
@@ -315,7 +320,7 @@ def test_photos_of_several_pages_are_refused(tmp_path, kind):
 
 
 def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
-    """TIFF files and photos of phones hold previews."""
+    """TIFF files and photos of phones contain previews."""
     path = tmp_path / "preview.tif"
     preview = Image.fromarray(photo()[::2, ::2])
     preview.encoderinfo = {"tiffinfo": {254: 1}}
@@ -342,7 +347,7 @@ def deep_png(pixels):
 
 
 def test_colours_of_16_bits_come_with_a_warning(tmp_path):
-    """Pillow keeps the upper 8; grey images keep all 16 and need no warning."""
+    """Pillow keeps the upper 8 bits; grey images keep all 16 and give no warning."""
     deep = photo().astype(np.uint16) * 257
     with pytest.warns(UserWarning, match="has 16 bits per channel and is read with 8"):
         found = read_image(deep_png(deep), segmentation="grid", hide=0)
@@ -354,15 +359,55 @@ def test_colours_of_16_bits_come_with_a_warning(tmp_path):
     assert_array_equal(grey.shown, deep[..., 0])
 
 
-def test_files_that_are_no_photos_are_named(tmp_path):
-    """Missing ones stay missing; others cannot be read."""
+def test_files_that_are_not_photos_are_refused(tmp_path):
+    """With the name of the file; a missing file raises FileNotFoundError."""
     broken = tmp_path / "broken.png"
-    broken.write_bytes(b"no image")
+    broken.write_bytes(b"not an image")
 
     with pytest.raises(ValueError, match=r"broken.png' is not an image"):
         read_image(broken, segmentation="grid", hide=0)
     with pytest.raises(FileNotFoundError):
         read_image(tmp_path / "missing.png", segmentation="grid", hide=0)
+
+
+def test_only_photo_formats_are_opened(tmp_path, monkeypatch):
+    """An EPS file that is named like a photo does not start Ghostscript."""
+    from PIL import EpsImagePlugin
+
+    started = []
+
+    def record(*args, **settings):
+        started.append(args)
+        return Image.new("RGB", (80, 60))
+
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", record)
+    path = tmp_path / "photo.jpg"
+    Image.fromarray(photo()).save(path, "EPS")
+
+    for read in (open_photo, read_photo, as_pixels):
+        with pytest.raises(ValueError, match=r"photo.jpg' is not an image in a supported format"):
+            read(path)
+    with path.open("rb") as file, pytest.raises(ValueError, match="supported format: BMP, GIF, J"):
+        open_photo(file)
+    assert started == []
+
+
+@pytest.mark.parametrize("ending", PHOTO_ENDINGS)
+def test_every_photo_ending_can_be_read(tmp_path, ending):
+    """The formats that are opened are those of the endings."""
+    path = tmp_path / f"photo{ending}"
+    Image.fromarray(photo()).save(path)
+
+    assert read_photo(path).shape == (60, 80, 3)
+
+
+def test_warnings_about_photos_point_at_the_caller():
+    """However deep in the library the photo is read."""
+    explainer = eblime.ImageExplainer(lambda b: b.mean((1, 2, 3)), segmentation="grid", n_masks=60)
+    with pytest.warns(UserWarning, match="has 16 bits per channel") as caught:
+        explainer.explain(deep_png(photo().astype(np.uint16) * 257))
+
+    assert caught[0].filename == __file__
 
 
 class Scaling:
@@ -376,7 +421,7 @@ class Scaling:
 
 
 def test_floats_up_to_255_come_with_a_warning():
-    """For models that scale uint8 alone; a function may want them."""
+    """For models that scale only uint8 images, not for functions."""
     floats = photo().astype(np.float32)
     explainer = eblime.ImageExplainer(Scaling(), segmentation="grid", n_masks=60)
     with pytest.warns(UserWarning, match=r"image of float32 has numbers from 0 to 255"):
@@ -391,14 +436,16 @@ def test_floats_up_to_255_come_with_a_warning():
         )
 
 
-def test_networks_say_that_they_scale():
-    """The adapters have what the warning looks for."""
+def test_adapters_declare_whether_they_scale():
+    """`scales_uint8` is what the warning depends on."""
     torch = pytest.importorskip("torch")
 
     def graph(kind):
         output = SimpleNamespace(name="scores", type="tensor(float)")
         return SimpleNamespace(
-            get_inputs=lambda: [SimpleNamespace(type=kind)], get_outputs=lambda: [output]
+            get_inputs=lambda: [SimpleNamespace(type=kind)],
+            get_outputs=lambda: [output],
+            run=lambda names, batch: None,
         )
 
     assert eblime.TorchModel(torch.nn.Identity()).scales_uint8

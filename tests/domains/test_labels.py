@@ -1,4 +1,4 @@
-"""Labels of bins: true of the row, true of the background, and short."""
+"""Labels of bins: correct for the row and the background, and short."""
 
 import re
 
@@ -15,7 +15,7 @@ NUMBER = r"-?[\d.]+(?:e[-+]\d+)?"
 
 
 def holds(label, values):
-    """Which values a label about `x` is true of, its numbers read as they are written."""
+    """The values for which a label about `x` is true, by the numbers as they are written."""
     values = np.asarray(values, dtype=float)
     if label.startswith("x = "):
         gaps = np.abs(values - float(label[4:]))  # numbers of many digits are rounded to 6
@@ -44,8 +44,8 @@ NUMBERS = st.one_of(
 
 
 @given(values=NUMBERS, extra=st.floats(-1e6, 2e6), bins=st.sampled_from(["quartile", "decile"]))
-def test_labels_are_true(values, extra, bins):
-    """Of the row's value, whichever it is, and of exactly the background's values in its bin."""
+def test_labels_are_correct(values, extra, bins):
+    """True for the row's value, and for exactly the background's values in the same bin."""
     background = np.array(values, dtype=float)
     column = cut_number("x", background, bins)
     for own in (*values[:5], extra):
@@ -58,7 +58,7 @@ def test_labels_are_true(values, extra, bins):
 
 @given(values=NUMBERS)
 def test_ordinary_numbers_have_no_exponent(values):
-    """Nor have whole numbers a point."""
+    """And whole numbers have no decimal point."""
     column = cut_number("x", np.array(values, dtype=float), "quartile")
     labels = [column.label(value) for value in values]
 
@@ -84,21 +84,21 @@ def test_ordinary_numbers_have_no_exponent(values):
         ([-0.5773502691896258, 1.7], "quartile", -0.5773502691896258, "x = -0.57735"),
     ],
 )
-def test_labels_that_people_read(values, edges, own, label):
-    """As many digits as are needed, and no more."""
+def test_labels_have_as_few_digits_as_possible(values, edges, own, label):
+    """As many digits as needed, not more."""
     assert cut_number("x", np.array(values, dtype=float), edges).label(own) == label
 
 
-def test_times_are_written_as_exactly_as_needed():
-    """Days where all are days; minutes and seconds where they decide."""
+def test_times_have_the_precision_that_is_needed():
+    """Days if all values are days; minutes and seconds if the bins need them."""
     days = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03", "2020-01-05"])
     seconds = pd.to_datetime([f"2020-01-01 10:15:{s}" for s in ("01", "02", "30", "59")])
 
-    def label(times, place):
+    def label(times, position):
         explainer = eblime.TabularExplainer(
             lambda t: np.zeros(len(t)), pd.DataFrame({"x": times}), n_masks=20
         )
-        return explainer.subject({"x": times[place]}).scene.features[0]
+        return explainer.subject({"x": times[position]}).scene.features[0]
 
     assert label(days, 0) == "x = 2020-01-01"
     assert label(days, 3) == "x = 2020-01-05"

@@ -1,4 +1,4 @@
-"""Rows of tables: what the model is asked with, what the regression sees, what people read."""
+"""Rows of tables: what the model gets, what the regression sees, and the labels."""
 
 import warnings
 
@@ -42,27 +42,27 @@ def people(n=400, seed=0):
 
 
 def quiet(*args, **settings):
-    """An explainer whose word about constant columns is not the point."""
+    """An explainer, without the warning about constant columns."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return eblime.TabularExplainer(*args, **settings)
 
 
 class Spy:
-    """A model that keeps what it was asked with."""
+    """A model that records its inputs."""
 
     def __init__(self):
         self.seen = []
 
     def __call__(self, table):
-        """Answer something."""
+        """Return some scores."""
         self.seen.append(table)
         return np.arange(table.shape[0]) % 7 / 7
 
 
 @pytest.mark.parametrize("perturb", ["bins", "rows", "normal"])
-def test_a_frame_stays_the_frame_it_was(perturb):
-    """Columns, order and dtypes; the row itself comes first; missing values stay missing."""
+def test_frames_keep_their_columns_and_dtypes(perturb):
+    """Also their order; the row itself comes first, and missing values stay missing."""
     frame, spy = people(), Spy()
     quiet(spy, frame, perturb=perturb).explain(frame.iloc[3])
     table = pd.concat(spy.seen, ignore_index=True)
@@ -80,7 +80,7 @@ def test_a_frame_stays_the_frame_it_was(perturb):
 
 
 def test_polars_frames_stay_polars():
-    """The same numbers as with pandas, and the model is asked with polars."""
+    """The same numbers as with pandas, and the model gets polars frames."""
     pl = pytest.importorskip("polars")
     frame = WINE.data.iloc[:, :5]
     other = pl.DataFrame({name: frame[name].to_numpy() for name in frame.columns})
@@ -99,12 +99,12 @@ def test_polars_frames_stay_polars():
     assert isinstance(asked[-1], pl.DataFrame)
 
 
-def test_a_pipeline_with_strings_gets_what_it_was_trained_on():
-    """Names, strings and booleans go through a scikit-learn pipeline; its classes name outputs."""
+def test_a_pipeline_with_strings_can_be_explained():
+    """Its frames have names, strings and booleans; its classes are the labels."""
     frame = people().drop(columns=["since", "rooms"]).dropna(ignore_index=True)
     wealthy = np.where(frame["income"] + 400 * frame["age"] > 45_000, "rich", "poor")
-    words = ["job", "town", "planet"]
-    encode = make_column_transformer((OneHotEncoder(), words), remainder="passthrough")
+    strings = ["job", "town", "planet"]
+    encode = make_column_transformer((OneHotEncoder(), strings), remainder="passthrough")
     pipe = make_pipeline(encode, RandomForestClassifier(20, random_state=0)).fit(frame, wealthy)
     e = quiet(pipe, frame).explain(frame.iloc[0], target="rich")
 
@@ -112,8 +112,8 @@ def test_a_pipeline_with_strings_gets_what_it_was_trained_on():
     assert abs(e.posterior.mean).argmax() == list(e.scene.columns).index("income")
 
 
-def test_rows_come_in_many_forms():
-    """A series, a dictionary, a frame of one row and a list are the same row."""
+def test_a_row_may_have_several_types():
+    """A series, a dictionary, a frame of one row and a list give the same result."""
     frame = WINE.data
     explainer = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), frame, n_masks=100)
     rows = frame.iloc[7], dict(frame.iloc[7]), frame.iloc[[7]], list(frame.iloc[7])
@@ -124,42 +124,46 @@ def test_rows_come_in_many_forms():
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "words"),
+    ("change", "error", "message"),
     [
-        ({"job": ["cook"]}, TypeError, "'job' must be one number, string or boolean"),
-        ({"age": "old"}, TypeError, "'age' must be a number"),
-        ({"age": np.inf}, ValueError, "'age' must be finite"),
-        ({"since": 3}, TypeError, "'since' must be a date"),
-        ({"planet": np.ones(2)}, TypeError, "'planet' must be one number, string or boolean"),
+        ({"job": ["cook"]}, TypeError, "'job' of the row must be one number, string or boolean"),
+        ({"age": "old"}, TypeError, "'age' of the row must be a number"),
+        ({"age": np.inf}, ValueError, "'age' of the row must be finite"),
+        ({"since": 3}, TypeError, "'since' of the row must be a date"),
+        (
+            {"planet": np.ones(2)},
+            TypeError,
+            "'planet' of the row must be one number, string or boolean",
+        ),
     ],
 )
-def test_rows_that_cannot_be_explained_are_refused(change, error, words):
-    """With the column and what came, before any model call."""
+def test_rows_that_cannot_be_explained_are_refused(change, error, message):
+    """With the column and the value, before any model call."""
     frame, spy = people(), Spy()
     explainer = quiet(spy, frame)
-    with pytest.raises(error, match=words):
+    with pytest.raises(error, match=message):
         explainer.explain({**frame.iloc[3], **change})
 
     assert spy.seen == []
 
 
-OWN_LEVELS = {
-    "a new word": {"job": "baker"},
-    "no word": {"job": None, "town": np.nan},
-    "no number": {"age": np.nan, "rooms": None},
-    "no truth": {"single": None},
-    "no date": {"since": None},
-    "a category that no row has": {"town": "C"},
+NEW_LEVELS = {
+    "a new string": {"job": "baker"},
+    "missing strings": {"job": None, "town": np.nan},
+    "missing numbers": {"age": np.nan, "rooms": None},
+    "a missing boolean": {"single": None},
+    "a missing date": {"since": None},
+    "an unused category": {"town": "C"},
     "a new category": {"town": "D"},
     "a constant that differs": {"planet": "mars"},
 }
 
 
-@pytest.mark.parametrize("kind", OWN_LEVELS)
+@pytest.mark.parametrize("kind", NEW_LEVELS)
 @pytest.mark.parametrize("settings", [{}, {"design": "bernoulli"}, {"perturb": "rows"}])
-def test_what_the_background_does_not_have_is_a_level_of_its_own(kind, settings):
-    """The row's own value is shown about half the time, and what it does is found."""
-    change, frame = OWN_LEVELS[kind], people().drop(index=range(0, 400, 13)).reset_index(drop=True)
+def test_values_that_the_background_does_not_have_can_be_explained(kind, settings):
+    """Such a value is kept in about half of the rows, and its effect is found."""
+    change, frame = NEW_LEVELS[kind], people().drop(index=range(0, 400, 13)).reset_index(drop=True)
     frame["rooms"] = frame["rooms"].fillna(3)
     name = next(iter(change))
     row = {**frame.iloc[3], **change}
@@ -171,21 +175,21 @@ def test_what_the_background_does_not_have_is_a_level_of_its_own(kind, settings)
         return (table[name].isna() if pd.isna(value) else table[name] == value).astype(float)
 
     e = quiet(own, frame, **settings).explain(row)
-    place = list(e.scene.columns).index(name)
-    others = np.delete(e.posterior.mean, place)
+    j = list(e.scene.columns).index(name)
+    others = np.delete(e.posterior.mean, j)
 
     assert e.prediction == 1
-    assert e.posterior.mean[place] == pytest.approx(1, abs=1e-3)
+    assert e.posterior.mean[j] == pytest.approx(1, abs=1e-3)
     assert np.abs(others).max() < 1e-3
-    assert 0.4 < e.masks[:, place].mean() < 0.6
+    assert 0.4 < e.masks[:, j].mean() < 0.6
     wanted = f"{name} is missing" if pd.isna(row[name]) else f"{name} = {row[name]}"
-    assert e.features[place] == wanted
+    assert e.features[j] == wanted
     untouched = [c for c in frame.columns if c not in change]
     assert (asked[0][untouched].dtypes == frame[untouched].dtypes).all()
 
 
-def test_missing_numbers_in_arrays_are_a_level_of_their_own(rng):
-    """Whole numbers become floats; `None` is missing, too."""
+def test_missing_numbers_in_arrays_can_be_explained(rng):
+    """Integers become floats; `None` is a missing value too."""
     data = rng.integers(0, 9, size=(50, 3))
     explainer = eblime.TabularExplainer(lambda rows: np.isnan(rows[:, 1]).astype(float), data)
     e = explainer.explain([3, None, 4])
@@ -194,8 +198,8 @@ def test_missing_numbers_in_arrays_are_a_level_of_their_own(rng):
     assert e.posterior.mean == pytest.approx([0, 1, 0], abs=1e-3)
 
 
-def test_polars_rows_may_have_levels_of_their_own():
-    """Strings and missing values; an Enum holds its own values alone."""
+def test_polars_rows_may_have_new_values():
+    """Strings and missing values, but not a new value of an Enum."""
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"job": ["cook", "clerk"] * 20, "age": list(range(40))})
     explainer = eblime.TabularExplainer(lambda t: (t["job"] == "smith").to_numpy() * 1.0, frame)
@@ -205,7 +209,7 @@ def test_polars_rows_may_have_levels_of_their_own():
 
     enum = frame.with_columns(pl.col("job").cast(pl.Enum(["cook", "clerk"])))
     explainer = eblime.TabularExplainer(lambda t: np.zeros(len(t)), enum)
-    with pytest.raises(ValueError, match="'job' must have a value that its dtype"):
+    with pytest.raises(ValueError, match="'job' of the row must have a value that its dtype"):
         explainer.explain({"job": "smith", "age": 3})
 
 
@@ -229,13 +233,13 @@ def test_one_row_is_a_reference(representation, perturb):
         kept = (table[name] == row[name]) | (table[name].isna() & pd.isna(row[name]))
         other = reference[name].iloc[0]
         assert ((table[name] == other) | kept | (table[name].isna() & pd.isna(other))).all()
-        assert_array_equal(e.masks[1:, j], kept.iloc[2:])  # the row itself was asked twice
+        assert_array_equal(e.masks[1:, j], kept.iloc[2:])  # the row itself is scored twice
     with pytest.raises(ValueError, match="`row` must differ from the background"):
         explainer.explain(reference)
 
 
 def test_a_reference_gives_the_differences_of_an_additive_model(rng):
-    """The importance of a feature is what its change from the reference adds."""
+    """The importance of a feature is the effect of its change from the reference."""
     reference, row = np.array([[1.0, 5, 2, 7]]), np.array([4.0, 5, 1, 7.5])
     factors = np.array([1.0, 2, 3, 4])
     e = eblime.TabularExplainer(lambda rows: rows @ factors, reference).explain(row)
@@ -246,14 +250,14 @@ def test_a_reference_gives_the_differences_of_an_additive_model(rng):
 
 @pytest.mark.parametrize("cell", [[1, 2], (1.0, [2]), {"a": 1}, np.ones(2)])
 def test_columns_of_lists_are_refused(cell):
-    """With the column, the row and what to do."""
+    """With the column, the row and advice."""
     frame = pd.DataFrame({"age": [1, 2, 3], "path": [cell] * 3})
     with pytest.raises(TypeError, match=r"'path' must hold one number.* in row 0. Split it"):
         eblime.TabularExplainer(Spy(), frame)
 
 
 def test_a_missing_column_is_named():
-    """The row lacks what the background has."""
+    """If the row does not have all columns of the background."""
     frame = people()
     explainer = quiet(Spy(), frame)
     with pytest.raises(ValueError, match="missing: 'age', 'town'"):
@@ -264,8 +268,8 @@ def test_a_missing_column_is_named():
         explainer.explain(3)
 
 
-def test_labels_are_as_people_read_them():
-    """Bins, categories, missing values, and single values of a bin."""
+def test_labels_are_readable():
+    """Labels of bins, categories, booleans and missing values."""
     frame = people()
     row = {**frame.iloc[3], "age": 40, "income": np.nan, "job": "cook", "single": True}
     e = quiet(Spy(), frame).explain(row)
@@ -279,7 +283,7 @@ def test_labels_are_as_people_read_them():
 
 
 def test_constant_columns_are_reported():
-    """By name in a warning, and left out of the features."""
+    """A warning names them, and they are left out of the features."""
     with pytest.warns(UserWarning, match="'planet'") as caught:
         explainer = eblime.TabularExplainer(Spy(), people())
     e = explainer.explain(people().iloc[1])
@@ -290,16 +294,16 @@ def test_constant_columns_are_reported():
         eblime.TabularExplainer(Spy(), np.ones((5, 2)))
 
 
-def test_masks_say_whether_a_value_is_in_the_bin():
-    """Recomputed from what the model saw, the masks are the same; the first row is all ones."""
+def test_a_mask_is_whether_a_value_is_in_the_bin():
+    """Masks computed from the inputs of the model are the same; the first row is all ones."""
     frame, spy = WINE.data, Spy()
     e = eblime.TabularExplainer(spy, frame, n_masks=300).explain(frame.iloc[9])
-    table = pd.concat(spy.seen, ignore_index=True).iloc[1:]  # the row itself is asked beside them
+    table = pd.concat(spy.seen, ignore_index=True).iloc[1:]  # the row itself is scored too
     edges = np.percentile(frame, [25, 50, 75], axis=0)
     for j, name in enumerate(frame.columns):
-        place = np.searchsorted(edges[:, j], table[name])
+        bins = np.searchsorted(edges[:, j], table[name])
         own = np.searchsorted(edges[:, j], frame.iloc[9, j])
-        assert_array_equal(e.masks[:, j], place == own)
+        assert_array_equal(e.masks[:, j], bins == own)
 
     assert (e.masks[0] == 1).all()
 
@@ -314,8 +318,8 @@ def test_whole_rows_keep_correlations():
 
 
 @pytest.mark.parametrize("design", ["bernoulli", "paired"])
-def test_a_design_says_what_is_hidden(design):
-    """Shown features keep the row's own values, hidden ones are in another bin."""
+def test_a_design_chooses_the_hidden_features(design):
+    """Shown features keep the row's own values; hidden ones are in another bin."""
     frame, spy = WINE.data.iloc[:, :6], Spy()
     e = eblime.TabularExplainer(spy, frame, n_masks=60, design=design).explain(frame.iloc[4])
     table = pd.concat(spy.seen, ignore_index=True).to_numpy()[1:]
@@ -325,8 +329,8 @@ def test_a_design_says_what_is_hidden(design):
     assert_array_equal(kept[e.masks == 0], False)
 
 
-def test_groups_move_together():
-    """Dummies of one category are one feature, and rows stay possible."""
+def test_columns_of_a_group_change_together():
+    """Dummy variables of one category are one feature, and exactly one of them is 1."""
     frame = pd.get_dummies(people()[["age", "job"]].dropna(ignore_index=True), dtype=int)
     dummies = [name for name in frame.columns if name.startswith("job_")]
     spy = Spy()
@@ -342,8 +346,8 @@ def test_groups_move_together():
         eblime.TabularExplainer(spy, frame, groups={"a": ["no such"]})
 
 
-def test_the_users_own_perturbation_is_seen_as_it_is():
-    """Its rows are asked about, and the masks say which bins they are in."""
+def test_rows_of_a_user_function_are_scored_unchanged():
+    """The masks are computed from their bins; a wrong number of rows is refused."""
     data = WINE.data.to_numpy()
     edges = np.percentile(data, [25, 50, 75], axis=0)
     asked = []
@@ -371,8 +375,8 @@ def test_the_users_own_perturbation_is_seen_as_it_is():
         bad.explain(data[3])
 
 
-def test_batches_do_not_change_a_number():
-    """The same seed gives the same rows whatever the batch size."""
+def test_the_batch_size_changes_no_number():
+    """The same seed gives the same rows for every batch size."""
     data = WINE.data.to_numpy()
     model = RandomForestClassifier(5, random_state=0).fit(data, WINE.target)
     means = [
@@ -389,8 +393,8 @@ def test_batches_do_not_change_a_number():
     assert_array_equal(means[3], means[5])
 
 
-def test_sparse_rows_are_explained_by_what_is_not_zero(rng):
-    """The model is asked with sparse matrices of the full width; zeros stay zeros."""
+def test_sparse_rows_are_explained_by_their_nonzero_columns(rng):
+    """The model gets sparse matrices with all columns; zeros stay zeros."""
     matrix = sparse.random(200, 1000, density=0.02, format="csr", random_state=0)
     row = matrix[5]
     asked = []
@@ -406,12 +410,12 @@ def test_sparse_rows_are_explained_by_what_is_not_zero(rng):
     assert (asked[0][0] != row).nnz == 0
     wanted = row.toarray().ravel()[row.indices]
     assert np.corrcoef(e.posterior.mean, wanted)[0, 1] > 0.9
-    with pytest.raises(ValueError, match="all are"):
+    with pytest.raises(ValueError, match="all are zero"):
         eblime.TabularExplainer(model, matrix).explain(np.zeros(1000))
 
 
-def test_a_linear_model_gives_its_coefficients_back():
-    """Continuous: the importance of a number is its coefficient times its standard deviation."""
+def test_coefficients_of_a_linear_model_are_recovered():
+    """With "continuous", an importance is a coefficient times a standard deviation."""
     data, target = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(data, target)
     for around in (True, False):
@@ -424,8 +428,8 @@ def test_a_linear_model_gives_its_coefficients_back():
         assert e.posterior.r2 > 0.999
 
 
-def test_a_feature_that_is_ignored_is_not_important():
-    """Its interval holds zero and its sign is anybody's guess, over many rows."""
+def test_a_feature_that_the_model_ignores_is_not_important():
+    """Over many rows its interval contains zero, and its sign is uncertain."""
     data, target = load_breast_cancer(return_X_y=True)
     data = data[:, :8]
     model = LogisticRegression(max_iter=5000).fit(data[:, :7], target)
@@ -433,10 +437,10 @@ def test_a_feature_that_is_ignored_is_not_important():
         lambda rows: model.predict_proba(rows[:, :7]), data, n_masks=300
     )
     found = [explainer.explain(row, target=1, rng=k).posterior for k, row in enumerate(data[:60])]
-    held = np.mean([p.interval()[7, 0] < 0 < p.interval()[7, 1] for p in found])
+    covered = np.mean([p.interval()[7, 0] < 0 < p.interval()[7, 1] for p in found])
     signs = np.array([p.prob_positive()[7] for p in found])
 
-    assert held > 0.85  # .95 with a standard error of .028
+    assert covered > 0.85  # .95 with a standard error of .028
     assert abs(signs.mean() - 0.5) < 4 * np.sqrt(1 / 12 / 60)
 
 
@@ -468,8 +472,8 @@ def test_regression_and_several_outputs():
 
 
 @pytest.mark.parametrize("package", ["xgboost", "lightgbm", "catboost"])
-def test_boosters_work_as_they_are(package):
-    """By their scikit-learn interface."""
+def test_gradient_boosters_can_be_explained(package):
+    """Through their scikit-learn interface."""
     module = pytest.importorskip(package)
     kinds = {
         "xgboost": "XGBClassifier",
@@ -485,7 +489,7 @@ def test_boosters_work_as_they_are(package):
 
 
 def test_memory_stays_bounded():
-    """100,000 perturbed rows of 50 columns never exist at once."""
+    """100,000 perturbed rows of 50 columns are never in memory at once."""
     import tracemalloc
 
     rng = np.random.default_rng(0)
@@ -503,35 +507,35 @@ def test_memory_stays_bounded():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"representation": "both"}, "`representation` must be one of"),
         ({"perturb": "noise"}, "`perturb` must be one of"),
         ({"perturb": 3}, "`perturb` must be a name or a function"),
         ({"bins": "halves"}, "`bins` must be one of"),
         ({"bins": {"nothing": [1]}}, "`bins` must name columns"),
-        ({"bins": "entropy"}, "must be given `background_labels`"),
+        ({"bins": "entropy"}, "needs `background_labels`"),
         ({"categorical": ["nothing"]}, "`categorical` must name columns"),
         ({"design": "paired", "representation": "continuous"}, "`design` must be None"),
         ({"n_masks": 0}, "`n_masks` must be >= 1"),
-        ({"names": ["x"]}, "`names` are for arrays"),
+        ({"names": ["x"]}, "`names` must be None for a data frame"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings, words):
-    """When the explainer is made."""
-    with pytest.raises((ValueError, TypeError), match=words):
+def test_invalid_settings_are_refused(settings, message):
+    """When the explainer is created."""
+    with pytest.raises((ValueError, TypeError), match=message):
         eblime.TabularExplainer(Spy(), WINE.data, **settings)
 
 
 @pytest.mark.parametrize("background", [np.empty((0, 3)), 7, np.ones(4), pd.DataFrame()])
 def test_a_background_must_be_a_table(background):
-    """Something with rows and columns."""
+    """With rows and columns."""
     with pytest.raises((ValueError, TypeError), match="`background` must"):
         eblime.TabularExplainer(Spy(), background)
 
 
-def test_categories_may_be_numbers():
-    """Listed columns are categories: same value or not."""
+def test_numbers_may_be_categories():
+    """The columns in `categorical` are compared by value."""
     rng = np.random.default_rng(0)
     data = np.column_stack([rng.integers(0, 6, 300), rng.random(300)])
     e = eblime.TabularExplainer(
@@ -542,8 +546,8 @@ def test_categories_may_be_numbers():
     assert e.posterior.mean[0] > 0.9
 
 
-def test_tables_come_through_files_and_pages(tmp_path):
-    """Saved and loaded, drawn, and put on a page with the row's values."""
+def test_tables_can_be_saved_drawn_and_shown_on_pages(tmp_path):
+    """With the row's values; plots of other domains are refused."""
     frame = WINE.data
     e = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), frame).explain(frame.iloc[3])
     again = eblime.load(e.save(tmp_path / "e.eblime"))
@@ -552,14 +556,14 @@ def test_tables_come_through_files_and_pages(tmp_path):
     assert list(again.scene.values) == list(e.scene.values)
     assert len(e.plot("values").patches) == 12
     assert "alcohol" in e.to_html()
-    with pytest.raises(TypeError, match="needs an explanation of a text"):
+    with pytest.raises(TypeError, match="needs a text explanation"):
         e.plot("text")
-    with pytest.raises(TypeError, match="Maps need an explanation of an image"):
+    with pytest.raises(TypeError, match="needs an image explanation"):
         e.plot("map")
 
 
 def test_objects_stay_objects_and_none_stays_none():
-    """A column of strings as objects reaches the model as it was trained on."""
+    """A column of strings of dtype object reaches the model unchanged."""
     frame = pd.DataFrame({"s": pd.Series(["a", None, "b"] * 50, dtype=object), "x": range(150)})
     spy = Spy()
     eblime.TabularExplainer(spy, frame).explain(frame.iloc[1])
@@ -569,8 +573,8 @@ def test_objects_stay_objects_and_none_stays_none():
 
 
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Etc/GMT+5"])
-def test_times_are_numbers_wherever_they_are(zone):
-    """Bins of dates, whatever the time zone is called."""
+def test_times_are_binned_in_every_time_zone(zone):
+    """Values of another kind are refused."""
     days = pd.date_range("2020-01-01", periods=200, freq="D", tz=zone)
     frame = pd.DataFrame({"day": days, "x": np.arange(200.0)})
     e = eblime.TabularExplainer(Spy(), frame).explain(frame.iloc[10])
@@ -582,8 +586,8 @@ def test_times_are_numbers_wherever_they_are(zone):
         eblime.TabularExplainer(Spy(), frame).explain({"day": days[0], "x": days[0]})
 
 
-def test_a_perturbation_with_its_own_chance_is_asked_once():
-    """Masks describe what the model saw, also where the function has a generator of its own."""
+def test_a_user_function_with_its_own_generator_is_called_once():
+    """The masks describe the rows that the model scored."""
     data = WINE.data.to_numpy()
     own, asked = np.random.default_rng(5), []
 
@@ -602,8 +606,8 @@ def test_a_perturbation_with_its_own_chance_is_asked_once():
     assert_array_equal(e.masks[:, 0], wanted)
 
 
-def test_a_design_gives_as_many_rows_as_asked_for():
-    """Hidden values are drawn: no number of masks is all there is."""
+def test_a_design_is_never_exhaustive_for_tables():
+    """Hidden values are random, so all `n_masks` masks are scored."""
     data = WINE.data.to_numpy()[:, :4]
     e = eblime.TabularExplainer(Spy(), data, design="paired", n_masks=300).explain(data[0])
 
@@ -612,7 +616,7 @@ def test_a_design_gives_as_many_rows_as_asked_for():
 
 
 def test_columns_are_found_by_label_first():
-    """Integer labels of a frame are labels, and of an array places; bins may use either."""
+    """Integers are labels for a frame that has them, and positions for an array."""
     frame = pd.DataFrame(np.random.default_rng(0).integers(0, 4, (60, 3)), columns=[5, 0, 1])
     e = eblime.TabularExplainer(Spy(), frame, categorical=[0]).explain(frame.iloc[0])
     assert "0 = " in e.features[1]
@@ -622,8 +626,8 @@ def test_columns_are_found_by_label_first():
     assert "0.5" in e.features[0]
 
 
-def test_sparse_settings_speak_of_the_whole_matrix():
-    """Columns by their own number, whether the row has them or not."""
+def test_settings_of_a_sparse_matrix_use_its_column_numbers():
+    """Also those of columns in which the row is zero."""
     matrix = sparse.random(80, 30, density=0.3, format="csc", random_state=1).tocsr()
     matrix.data[:] = 1 + np.arange(matrix.nnz) % 3
     row = matrix[4]
@@ -641,7 +645,7 @@ def test_sparse_settings_speak_of_the_whole_matrix():
 
 
 def test_masked_arrays_and_narrow_dtypes():
-    """What is masked is missing; a value beyond the dtype widens it."""
+    """Masked values are missing; a value that does not fit the dtype widens it."""
     data = np.ma.masked_array(np.arange(40.0).reshape(20, 2), mask=False)
     data[::3, 1] = np.ma.masked
     e = eblime.TabularExplainer(Spy(), data).explain([3.0, np.nan])
@@ -653,15 +657,15 @@ def test_masked_arrays_and_narrow_dtypes():
     assert spy.seen[0]["a"].iloc[0] == 400
 
 
-def test_spans_of_time_are_refused_clearly():
-    """They have no bins that people would read."""
+def test_durations_are_refused():
+    """With the column and advice."""
     frame = pd.DataFrame({"span": pd.to_timedelta(np.arange(9), "h"), "x": np.arange(9.0)})
     with pytest.raises(TypeError, match="'span' must hold numbers, dates"):
         eblime.TabularExplainer(Spy(), frame)
 
 
-def test_point_estimates_have_frames_and_pictures():
-    """LIME's frame has no intervals, and its picture has bars."""
+def test_point_estimates_have_frames_and_plots():
+    """LIME's frame has no intervals, and its plot has bars."""
     data = WINE.data
     e = eblime.TabularExplainer(lambda t: t["alcohol"].to_numpy(), data, method="lime").explain(
         data.iloc[0]
@@ -673,7 +677,7 @@ def test_point_estimates_have_frames_and_pictures():
 
 @pytest.mark.parametrize("progress", [True, None, lambda done, total: None])
 def test_progress_changes_no_number(progress, capsys):
-    """The model is asked with the same batches, whoever is told of them."""
+    """The model gets the same batches with every progress setting."""
     data, sizes = WINE.data.to_numpy(), {}
     for setting in (False, progress):
         asked = sizes.setdefault(setting, [])
@@ -685,3 +689,10 @@ def test_progress_changes_no_number(progress, capsys):
         eblime.TabularExplainer(score, data, n_masks=2000, progress=setting).explain(data[0])
 
     assert sizes[False] == sizes[progress]
+
+
+def test_column_names_must_differ():
+    """By their text: a frame with the labels 0 and "0" is refused."""
+    frame = pd.DataFrame(np.eye(4)[:, :2], columns=[0, "0"])
+    with pytest.raises(ValueError, match="different column names; '0' occurs twice"):
+        eblime.TabularExplainer(Spy(), frame)

@@ -1,4 +1,4 @@
-"""lime 0.2.0.1 as a live judge of tables and texts: same bins, same law, same coefficients."""
+"""Comparison with lime 0.2.0.1 for tables and texts: bins, distributions and coefficients."""
 
 import numpy as np
 import pytest
@@ -8,8 +8,8 @@ from sklearn.ensemble import RandomForestClassifier
 
 import eblime
 import eblime.designs.masks
-import eblime.domains.text
 from eblime.domains.tabular.binning import cut_number
+from eblime.domains.text.scene import read_text
 
 lime_tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
 discretize = pytest.importorskip("lime.discretize")
@@ -26,10 +26,10 @@ NAMES = [f"x{j}" for j in range(DATA.shape[1])]
         ("entropy", "EntropyDiscretizer"),
     ],
 )
-def test_bins_are_limes(bins, kind):
-    """Every value of every column falls into the bin of the same number."""
-    judge = getattr(discretize, kind)(DATA, [], NAMES, labels=CLASSES, random_state=0)
-    wanted = judge.discretize(DATA)
+def test_bins_equal_those_of_lime(bins, kind):
+    """Every value of every column is in the bin with the same number."""
+    reference = getattr(discretize, kind)(DATA, [], NAMES, labels=CLASSES, random_state=0)
+    wanted = reference.discretize(DATA)
     for j, name in enumerate(NAMES):
         column = cut_number(name, DATA[:, j], bins, CLASSES)
         assert_array_equal(column.codes, wanted[:, j])
@@ -38,12 +38,14 @@ def test_bins_are_limes(bins, kind):
 def test_the_same_masks_give_the_same_coefficients():
     """Lime's own binary data and distances through our LIME: 1e-8, and the same R^2."""
     model = RandomForestClassifier(30, random_state=0).fit(DATA, CLASSES)
-    judge = lime_tabular.LimeTabularExplainer(DATA, feature_names=NAMES, random_state=3)
-    data, inverse = judge._LimeTabularExplainer__data_inverse(DATA[7], 500)
-    judge.random_state = np.random.RandomState(3)
-    judge.discretizer.random_state = judge.random_state
-    judged = lime_tabular.LimeTabularExplainer(DATA, feature_names=NAMES, random_state=3)
-    found = judged.explain_instance(
+    reference = lime_tabular.LimeTabularExplainer(DATA, feature_names=NAMES, random_state=3)
+    data, inverse = reference._LimeTabularExplainer__data_inverse(DATA[7], 500)
+    reference.random_state = np.random.RandomState(3)
+    reference.discretizer.random_state = reference.random_state
+    reference_explainer = lime_tabular.LimeTabularExplainer(
+        DATA, feature_names=NAMES, random_state=3
+    )
+    found = reference_explainer.explain_instance(
         DATA[7], model.predict_proba, labels=(1,), num_features=30, num_samples=500
     )
     wanted = dict(found.local_exp[1])
@@ -56,8 +58,8 @@ def test_the_same_masks_give_the_same_coefficients():
     assert post.intercept == pytest.approx(found.intercept[1], abs=1e-8)
 
 
-def test_our_rows_follow_limes_law():
-    """How often a feature stays in its bin, and the normals inside the bins: within noise."""
+def test_rows_have_the_distribution_of_lime():
+    """Frequencies of the bins, and means and spreads of the numbers, within noise."""
     data = load_wine().data
     seen = []
 
@@ -67,8 +69,8 @@ def test_our_rows_follow_limes_law():
 
     e = eblime.TabularExplainer(model, data, perturb="normal", n_masks=4000).explain(data[3])
     ours = np.concatenate(seen)[1:]
-    judge = lime_tabular.LimeTabularExplainer(data, random_state=0)
-    masks, rows = judge._LimeTabularExplainer__data_inverse(data[3], 4000)
+    reference = lime_tabular.LimeTabularExplainer(data, random_state=0)
+    masks, rows = reference._LimeTabularExplainer__data_inverse(data[3], 4000)
     share = masks.mean(axis=0)
 
     assert_allclose(e.masks.mean(axis=0), share, atol=5 * np.sqrt(0.5 / 4000))
@@ -78,22 +80,22 @@ def test_our_rows_follow_limes_law():
 
 
 def test_texts_are_hidden_as_lime_hides_them():
-    """The same masks give the same texts, for the words that both take for words."""
+    """The same masks give the same texts, for a text whose words both find."""
     lime_text = pytest.importorskip("lime.lime_text")
     text = "The good, the bad\r\nand the ugly: a good film; never bad."
-    judge = lime_text.IndexedString(text, bow=True)
-    scene = eblime.domains.text.read_text(text)
-    words = [judge.word(j) for j in range(judge.num_words())]
+    reference = lime_text.IndexedString(text, bow=True)
+    scene = read_text(text)
+    words = [reference.word(j) for j in range(reference.num_words())]
     masks = np.random.default_rng(0).integers(0, 2, (30, len(words))).astype(float)
     ours = scene.inputs(masks)
-    theirs = [judge.inverse_removing(np.flatnonzero(row == 0)) for row in masks]
+    theirs = [reference.inverse_removing(np.flatnonzero(row == 0)) for row in masks]
 
     assert [f"word '{word}'" for word in words] == [name.split(" x")[0] for name in scene.features]
     assert ours == theirs
 
 
-def test_text_designs_are_limes():
-    """Sizes are uniform from 1 to p hidden, and every word is hidden equally often."""
+def test_the_text_design_equals_that_of_lime():
+    """The number of hidden words is uniform on 1 to p; all words are hidden equally often."""
     masks = eblime.designs.masks.sizes(np.random.default_rng(0), 60_001, 6)[1:]
     hidden = 6 - masks.sum(axis=1).astype(int)
     counts = np.bincount(hidden, minlength=7)
@@ -103,7 +105,7 @@ def test_text_designs_are_limes():
     assert_allclose(masks.mean(axis=0), 1 - 3.5 / 6, atol=5 * np.sqrt(0.25 / 60_000))
 
 
-def test_a_text_explained_by_both_agrees():
+def test_coefficients_of_a_text_equal_those_of_lime():
     """Lime's kernel, distance and ridge on our masks and scores give our coefficients: 1e-8."""
     from lime import lime_base
     from sklearn.metrics import pairwise_distances
@@ -116,8 +118,8 @@ def test_a_text_explained_by_both_agrees():
 
     e = eblime.TextExplainer(model, n_masks=300, method="lime").explain(text)
     distances = pairwise_distances(e.masks, e.masks[:1], metric="cosine").ravel() * 100
-    judge = lime_base.LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / 25**2)), random_state=0)
-    _, wanted, r2, _ = judge.explain_instance_with_data(
+    reference = lime_base.LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / 25**2)), random_state=0)
+    _, wanted, r2, _ = reference.explain_instance_with_data(
         e.masks, e.scores[:, None], distances, 0, 13, feature_selection="none"
     )
     wanted = dict(wanted)

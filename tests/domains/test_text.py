@@ -1,4 +1,4 @@
-"""Texts: tokens, what hiding leaves, and the explanation around them."""
+"""Texts: tokens, hiding, and explanations."""
 
 import re
 
@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 import eblime
 from eblime.domains.text.scene import read_text
 
-SAID = [
+REVIEWS = [
     ("good fun and a good cast", "pos"),
     ("a dull and tired story", "neg"),
     ("good story, good music", "pos"),
@@ -26,17 +26,17 @@ SAID = [
 
 def model():
     """A small sentiment pipeline."""
-    texts, labels = zip(*SAID, strict=True)
+    texts, labels = zip(*REVIEWS, strict=True)
     return make_pipeline(TfidfVectorizer(), LogisticRegression(C=100)).fit(texts, labels)
 
 
 def names(text, **settings):
-    """What the tokens are, without the word for their kind."""
+    """Names of the features, without the kind."""
     return [name.split(" ", 1)[1] for name in read_text(text, **settings).features]
 
 
 def test_words_in_many_scripts():
-    """Apostrophes, accents, right-to-left, signs without spaces, emoji."""
+    """Apostrophes, accents, right-to-left scripts, scripts without spaces, emoji."""
     assert names("Don't stop, don't!") == ["'Don't'", "'stop'", "'don't'"]
     assert names("cafe\u0301 na\u00efve") == ["'cafe\u0301'", "'na\u00efve'"]
     assert names("שלום עולם مرحبا") == ["'שלום'", "'עולם'", "'مرحبا'"]
@@ -47,7 +47,7 @@ def test_words_in_many_scripts():
 
 
 def test_sentences_and_characters():
-    """A full stop ends a sentence, also in quotation marks; joined signs are one character."""
+    """A full stop ends a sentence, also in quotation marks; combined characters are one."""
     text = 'One. "Two?" Three!\n\nFour 日本。五'
     assert names(text, tokens="sentence") == [
         "'One.'",
@@ -60,22 +60,22 @@ def test_sentences_and_characters():
 
 
 def test_patterns_and_functions():
-    """A regular expression matches tokens; a function gives strings or places."""
+    """A regular expression matches tokens; a function returns strings or (start, end)."""
     assert names("a-b c", tokens=r"[a-z]-[a-z]|\w") == ["'a-b'", "'c'"]
     assert names("a-b c", tokens=re.compile("b")) == ["'b'"]
     assert names("one two", tokens=str.split) == ["'one'", "'two'"]
     assert names("one two", tokens=lambda text: [(0, 3)]) == ["'one'"]
     with pytest.raises(ValueError, match="in their order"):
         read_text("one two", tokens=lambda text: ["two", "one"])
-    with pytest.raises(ValueError, match="in order, apart and inside"):
+    with pytest.raises(ValueError, match="in order, without overlap and inside"):
         read_text("one two", tokens=lambda text: [(0, 3), (2, 4)])
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="not a valid regular expression"):
         read_text("one", tokens="(")
 
 
 @given(text=st.text(min_size=1), tokens=st.sampled_from(["word", "char", "sentence", r"\w"]))
-def test_all_shown_is_the_text_to_the_byte(text, tokens):
-    """Whatever the text; and with all hidden only the separators are left."""
+def test_showing_everything_gives_the_text_itself(text, tokens):
+    """For any text; with all tokens hidden only the separators are left."""
     try:
         scene = read_text(text, tokens=tokens, bag=False)
     except ValueError:
@@ -87,7 +87,7 @@ def test_all_shown_is_the_text_to_the_byte(text, tokens):
     assert hidden == left
 
 
-def test_hiding_leaves_everything_else_alone():
+def test_hiding_changes_nothing_else():
     """Line ends, spaces and marks around a hidden word stay."""
     text = "A\u200f b,\r\n\tb  c"
     scene = read_text(text)
@@ -98,13 +98,13 @@ def test_hiding_leaves_everything_else_alone():
 
 
 def test_bags_and_positions():
-    """All occurrences together, with their number, or each by itself."""
+    """All occurrences together, with their number, or each one separately."""
     assert names("a b a a") == ["'a' x3", "'b'"]
     assert names("a b a", bag=False) == ["'a' #1", "'b'", "'a' #2"]
 
 
 def test_long_documents_are_cut_into_sentences():
-    """With a word about it, and only where not asked otherwise."""
+    """With a warning; `most=None` keeps the words."""
     text = " ".join(f"w{k}a w{k}b w{k}c." for k in range(400))
     with pytest.warns(UserWarning, match="400 sentences are explained instead"):
         scene = read_text(text)
@@ -113,7 +113,7 @@ def test_long_documents_are_cut_into_sentences():
 
 
 @pytest.mark.parametrize(
-    ("text", "error", "words"),
+    ("text", "error", "message"),
     [
         ("", ValueError, "must not be empty"),
         (" \n", ValueError, "must not be empty"),
@@ -121,14 +121,14 @@ def test_long_documents_are_cut_into_sentences():
         (3, TypeError, "must be a string"),
     ],
 )
-def test_texts_that_cannot_be_explained(text, error, words):
-    """Refused before any model call."""
-    with pytest.raises(error, match=words):
+def test_texts_that_cannot_be_explained_are_refused(text, error, message):
+    """Before any model call."""
+    with pytest.raises(error, match=message):
         eblime.TextExplainer(lambda texts: 1 / 0).explain(text)
 
 
 def test_a_pipeline_is_explained_by_its_words():
-    """The words that decide come first, with the sign they have; labels are the classes."""
+    """Important words have large means with the right sign; labels are the class names."""
     e = eblime.TextExplainer(model()).explain("dull but good and good fun", target="pos")
     mean = dict(zip(e.features, e.posterior.mean, strict=True))
 
@@ -138,8 +138,8 @@ def test_a_pipeline_is_explained_by_its_words():
     assert e.exhaustive
 
 
-def test_texts_go_in_batches():
-    """Never all at once for a model that tells its size; the answer does not depend on it."""
+def test_texts_are_passed_in_batches():
+    """The batch size is respected, and the result does not depend on it."""
     sizes = []
 
     def count(texts):
@@ -154,8 +154,8 @@ def test_texts_go_in_batches():
     assert_array_equal(one.posterior.mean, two.posterior.mean)
 
 
-def test_hugging_face_text_pipelines_are_known_by_their_task():
-    """A stand-in with the pipeline's interface: labels from its configuration."""
+def test_hugging_face_text_pipelines_are_recognised_by_their_task():
+    """Labels are read from the configuration."""
     from types import SimpleNamespace
 
     class Pipeline:
@@ -185,8 +185,8 @@ def test_texts_can_be_drawn(kind):
     assert "good" in drawn
 
 
-def test_texts_come_through_files_and_pages(tmp_path):
-    """Saved and loaded; on the page every word is marked with its feature and nothing runs."""
+def test_texts_can_be_saved_and_shown_on_pages(tmp_path):
+    """On the page every word is marked with its feature, and scripts in the text are escaped."""
     text = "good <script>alert(1)</script>\r\nfun"
     e = eblime.TextExplainer(model()).explain(text)
     again = eblime.load(e.save(tmp_path / "e.eblime"))
@@ -200,19 +200,19 @@ def test_texts_come_through_files_and_pages(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [({"hide": None}, "`hide` must be a string"), ({"tokens": 3}, "`tokens` must be a word")],
+    ("settings", "message"),
+    [({"hide": None}, "`hide` must be a string"), ({"tokens": 3}, "`tokens` must be a name")],
 )
-def test_settings_that_cannot_work_are_refused(settings, words):
-    """When the explainer is made."""
-    with pytest.raises(TypeError, match=words):
+def test_invalid_settings_are_refused(settings, message):
+    """When the explainer is created."""
+    with pytest.raises(TypeError, match=message):
         eblime.TextExplainer(model(), **settings)
 
 
 @pytest.mark.parametrize("method", ["eblime", "eblime-paper", "bayeslime", "lime"])
 @pytest.mark.parametrize(("text", "wanted"), [("good", [1]), ("good film", [1, 0])])
 def test_very_short_texts_are_explained_exactly(method, text, wanted):
-    """All masks are asked and a sum explains them: what a word adds is known."""
+    """All masks are scored, and the model is a sum over words."""
     e = eblime.TextExplainer(
         lambda texts: [float(t.count("good")) for t in texts], method=method
     ).explain(text)
@@ -224,8 +224,8 @@ def test_very_short_texts_are_explained_exactly(method, text, wanted):
     np.testing.assert_allclose(e.refit(method).posterior.mean, e.posterior.mean, atol=1e-9)
 
 
-def test_all_masks_weigh_as_much_as_the_draws_they_stand_for():
-    """`n_masks` over 2^p times the kernel, so that lime's ridge hardly shrinks; fewer never."""
+def test_all_masks_together_weigh_as_much_as_n_masks():
+    """Weights are the kernel times `n_masks` / 2^p, but never less than the kernel."""
     text, kernel = "a good film", eblime.ExponentialKernel(distance="cosine")
 
     def count(texts):
@@ -239,7 +239,7 @@ def test_all_masks_weigh_as_much_as_the_draws_they_stand_for():
 
 
 def test_long_texts_without_full_stops_are_cut_into_chunks():
-    """5,000 words, no sentence: runs of about 20, which are the text together."""
+    """5,000 words without a sentence become chunks of about 20, which together are the text."""
     text = " ".join(f"word{k}" for k in range(5000))
     with pytest.warns(UserWarning, match=r"its 250 chunks of about 20 words are explained instead"):
         scene = read_text(text)
@@ -254,11 +254,21 @@ def test_long_texts_without_full_stops_are_cut_into_chunks():
         assert read_text(many).n_features == 100
 
 
-def test_scripts_without_spaces_come_with_a_warning():
-    """Thai as one word is no explanation; a function that knows its words is."""
+def test_scripts_without_spaces_give_a_warning():
+    """For Thai as one word; not for a function that finds the words."""
     thai = "ฉันรักภาพยนตร์เรื่องนี้"
     with pytest.warns(UserWarning, match="script without spaces"):
         assert read_text(thai).n_features == 1
     assert read_text(thai, tokens=lambda text: ["ฉัน", "รัก"]).n_features == 2
     assert read_text("ฉัน รัก เธอ").n_features == 3
     assert read_text(thai, tokens="char").n_features > 5
+
+
+def test_warnings_about_texts_point_at_the_caller():
+    """Not at a line of the library."""
+    text = " ".join(f"w{k}a w{k}b." for k in range(300))
+    explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=900)
+    with pytest.warns(UserWarning, match="300 sentences are explained instead") as caught:
+        explainer.explain(text)
+
+    assert caught[0].filename == __file__

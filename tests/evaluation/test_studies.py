@@ -1,7 +1,8 @@
-"""Studies: scores that reward honesty, runs that resume, numbers that do not depend on how."""
+"""Studies: interval scores, runs that resume, rows that do not depend on the number of jobs."""
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.testing import assert_allclose
 from scipy import stats
 
 from eblime.evaluation import cases
-from eblime.evaluation.answers import Answers, answer_all, kept_answers
+from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
 from eblime.evaluation.cases import truth_of
 from eblime.evaluation.coverage import coverage, summary
 from eblime.evaluation.localisation import counts, covered, mcnemar
@@ -22,8 +23,8 @@ from eblime.evaluation.study import run_study
 real = pytest.mark.skipif(not os.environ.get("EBLIME_DATA"), reason="EBLIME_DATA is not set")
 
 
-def test_the_interval_score_is_smallest_for_the_true_quantiles(rng):
-    """Wider and narrower intervals score worse on draws from the law they are about."""
+def test_interval_score_is_smallest_for_the_true_quantiles(rng):
+    """Wider and narrower intervals have a worse mean score on draws from the same distribution."""
     truth = rng.standard_normal(200_000)
     scores = []
     for stretch in (0.7, 0.9, 1.0, 1.1, 1.4):
@@ -34,8 +35,8 @@ def test_the_interval_score_is_smallest_for_the_true_quantiles(rng):
     assert np.argmin(scores) == 2
 
 
-def test_judging_counts_and_measures():
-    """Two of three inside, widths of one."""
+def test_judged_returns_coverage_width_and_score():
+    """Two of three truths are inside; every interval has width one."""
     ends = np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]])
     found = judged(ends, np.array([0.5, 1.0, 1.2]), 0.95)
 
@@ -45,15 +46,30 @@ def test_judging_counts_and_measures():
 
 
 def double(settings, item):
-    """A task that leaves a trace where it runs."""
+    """A task that records its calls in a file."""
     if settings.get("trace"):
         with Path(settings["trace"]).open("a") as file:
             file.write(f"{item}\n")
     return [{"item": item, "value": 2 * item}]
 
 
-def test_a_study_resumes_where_it_stopped(tmp_path):
-    """Finished items are not run again; a damaged file is; other settings are refused."""
+def crash(settings, item):
+    """A task that kills its process on item 2, the first `times` times."""
+    path = Path(settings["crashes"])
+    crashes = len(path.read_text()) if path.exists() else 0
+    if item == 2 and crashes < settings["times"]:
+        path.write_text("x" * (crashes + 1))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return [{"item": item}]
+
+
+def refuse(settings, item):
+    """A task with an error of its own."""
+    raise KeyError(f"no item {item}")
+
+
+def test_study_resumes_where_it_stopped(tmp_path):
+    """Finished items are not run again; damaged files are; other settings are refused."""
     trace = str(tmp_path / "trace")
     settings = {"trace": trace}
     run_study(double, settings, range(3), out=tmp_path / "s")
@@ -62,36 +78,71 @@ def test_a_study_resumes_where_it_stopped(tmp_path):
 
     assert [row["value"] for row in rows] == [0, 2, 4, 6, 8]
     assert Path(trace).read_text().split() == ["0", "1", "2", "1", "3", "4"]
-    with pytest.raises(ValueError, match="holds a study with another 'trace'"):
+    with pytest.raises(ValueError, match=r"was created with trace=.*; this call has trace=''"):
         run_study(double, {"trace": ""}, range(2), out=tmp_path / "s")
 
 
-def test_processes_do_not_change_the_rows(tmp_path):
-    """One or two, in the order of the items."""
-    told = []
+def test_number_of_jobs_does_not_change_the_rows():
+    """One job or two: the same rows, in the order of the items."""
+    reported = []
     one = run_study(double, {}, range(7))
-    two = run_study(double, {}, range(7), jobs=2, progress=lambda done, total: told.append(done))
+    two = run_study(
+        double, {}, range(7), jobs=2, progress=lambda done, total: reported.append(done)
+    )
 
     assert one == two
-    assert told[-1] == 7
+    assert reported == list(range(8))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_item_whose_worker_is_killed_once_is_run_again(tmp_path):
+    """The rows are complete."""
+    settings = {"crashes": str(tmp_path / "crashes"), "times": 1}
+    rows = run_study(crash, settings, range(4), jobs=2, out=tmp_path / "s")
+
+    assert [row["item"] for row in rows] == [0, 1, 2, 3]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_item_that_always_crashes_ends_the_study_with_its_number(tmp_path):
+    """Finished items stay in the folder, and the next call needs only the others."""
+    settings = {"crashes": str(tmp_path / "crashes"), "times": 2}
+    with pytest.raises(RuntimeError, match="Item 2 crashed its worker process twice"):
+        run_study(crash, settings, range(3), jobs=2, out=tmp_path / "s")
+    rows = run_study(crash, settings, range(3), jobs=2, out=tmp_path / "s")
+
+    assert [row["item"] for row in rows] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_error_of_a_task_is_raised_unchanged(jobs):
+    """In this process and in a worker process."""
+    with pytest.raises(KeyError, match="no item"):
+        run_study(refuse, {}, range(2), jobs=jobs)
+
+
+def test_task_that_cannot_be_pickled_is_refused():
+    """Several jobs need a function of a module."""
+    with pytest.raises(TypeError, match="`task` must be a function of a module"):
+        run_study(lambda settings, item: [], {}, range(2), jobs=2)
 
 
 def table_case(monkeypatch, p=6):
-    """A case of four inputs whose answers are a smooth function of the mask."""
+    """A case of twelve inputs whose scores are a smooth function of the mask."""
 
     def load(case, number):
         rng = np.random.default_rng(number)
         masks = ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(float)
         pairs = rng.normal(0, 0.05, (p, p))
         scores = 0.5 + masks @ rng.normal(0, 0.1, p) + np.einsum("ni,ij,nj->n", masks, pairs, masks)
-        return Answers(scores=scores)
+        return AnswerTable(scores=scores)
 
     made = cases.Case(title="Made up", count=lambda: 12, load=load)
     monkeypatch.setitem(cases.CASES, "made-up", made)
 
 
-def test_coverage_of_a_case_with_known_answers(monkeypatch, tmp_path):
-    """The matched truth is covered about as often as it should be; the rows are tidy."""
+def test_coverage_of_a_case_with_known_truth(monkeypatch, tmp_path):
+    """The matched truth is covered about as often as the level says; one row per combination."""
     table_case(monkeypatch)
     found = coverage("made-up", n=(40, 80), seeds=4, out=tmp_path)
     means = summary(found).set_index(["method", "truth", "n"])["coverage"]
@@ -103,7 +154,7 @@ def test_coverage_of_a_case_with_known_answers(monkeypatch, tmp_path):
 
 
 def test_truths_differ_by_the_intercept(monkeypatch):
-    """Lime's two agree with each other; the paper's is another number."""
+    """The two truths by lime's ridge agree; the paper's truth, without an intercept, differs."""
     table_case(monkeypatch)
     found = cases.item("made-up", 0)
     exact, lime, paper = (truth_of(found, kind) for kind in cases.TRUTHS)
@@ -112,8 +163,8 @@ def test_truths_differ_by_the_intercept(monkeypatch):
     assert np.abs(paper - exact).max() > 0.05
 
 
-def test_stability_and_lambda_of_a_case(monkeypatch):
-    """Runs overlap, and the posterior's sd is about the spread over runs."""
+def test_stability_and_lambda_studies(monkeypatch):
+    """The posterior's sd is about the spread of the means over runs; LIME has no sd."""
     table_case(monkeypatch)
     found = stability("made-up", n=(60,), runs=6, items=6)
     ours = found[found["method"] == "eblime"]
@@ -126,8 +177,8 @@ def test_stability_and_lambda_of_a_case(monkeypatch):
     assert (ridge["log_mean"] < 0).all()  # the published grid ends at 1
 
 
-def test_answers_are_asked_once(tmp_path, monkeypatch):
-    """Every mask in the order of its number, kept in the cache."""
+def test_all_masks_are_scored_once_and_cached(tmp_path, monkeypatch):
+    """Scores are in the order of the mask numbers; another model has its own cache entry."""
     monkeypatch.setenv("EBLIME_CACHE", str(tmp_path))
     image = np.zeros((8, 8))
     image[:4] = 1.0
@@ -136,20 +187,20 @@ def test_answers_are_asked_once(tmp_path, monkeypatch):
 
     def ask():
         asked.append(1)
-        return answer_all(lambda batch: batch.mean(axis=(1, 2)), image + 1, labels, 0)
+        return ask_all_masks(lambda batch: batch.mean(axis=(1, 2)), image + 1, labels, 0)
 
-    first = kept_answers("x", "y", (image, labels, "mean"), ask)
-    again = kept_answers("x", "y", (image, labels, "mean"), ask)
+    first = cached_answers("x", "y", (image, labels, "mean"), ask)
+    again = cached_answers("x", "y", (image, labels, "mean"), ask)
     assert len(asked) == 1
-    kept_answers("x", "y", (image, labels, "another model"), ask)
+    cached_answers("x", "y", (image, labels, "another model"), ask)
     assert len(asked) == 2
 
     assert_allclose(first.scores, [0, 1.0, 0.5, 1.5])
     assert_allclose(again.scores, first.scores)
 
 
-def test_coverage_of_a_defect_by_superpixels():
-    """Only superpixels in favour count, the largest first."""
+def test_covered_counts_superpixels_with_the_largest_positive_means():
+    """Superpixels with negative means do not count."""
     labels = np.array([[0, 1, 2, 3]])
     defect = np.array([[True, True, False, False]])
 
@@ -158,8 +209,8 @@ def test_coverage_of_a_defect_by_superpixels():
     assert covered(np.array([0.4, -0.3, 0.1, 0.2]), labels, defect, 4) == 0.5
 
 
-def test_methods_are_compared_by_the_images_that_differ():
-    """Exact numbers of a small table, worked by hand: 5 to 1 of 10."""
+def test_mcnemar_compares_the_images_on_which_methods_differ():
+    """Numbers of a small table, worked out by hand: 5 against 1 of 10 images."""
     a = [True] * 8 + [False] * 2
     b = [True] * 3 + [False] * 5 + [True] + [False]
     rows = [
@@ -192,7 +243,7 @@ def test_methods_are_compared_by_the_images_that_differ():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "message"),
     [
         ({"dataset": "nothing"}, "`dataset` must be one of"),
         ({"dataset": "german", "methods": ["magic"]}, "`methods` must be one of"),
@@ -200,19 +251,19 @@ def test_methods_are_compared_by_the_images_that_differ():
         ({"dataset": "german", "n": [0]}, "`n` must be >= 1"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(settings, words):
-    """Before anything is loaded."""
-    with pytest.raises(ValueError, match=words):
+def test_invalid_settings_are_refused(settings, message):
+    """Before any data are loaded."""
+    with pytest.raises(ValueError, match=message):
         coverage(settings.pop("dataset"), **settings)
 
 
 @real
-def test_german_credit_from_the_command_line(tmp_path, monkeypatch, capsys):
-    """Prints both truths beside the paper's figures, and the second run resumes."""
+def test_bench_coverage_on_the_command_line(tmp_path, monkeypatch, capsys):
+    """Prints our figures and those of the paper; the second run resumes."""
     from eblime.cli.app import main
 
     monkeypatch.chdir(tmp_path)
-    words = [
+    arguments = [
         "bench",
         "coverage",
         "--dataset",
@@ -229,7 +280,7 @@ def test_german_credit_from_the_command_line(tmp_path, monkeypatch, capsys):
     ]
     for _ in range(2):
         with pytest.raises(SystemExit) as ended:
-            main(words)
+            main(arguments)
         out = capsys.readouterr().out
         assert ended.value.code == 0
         assert "as printed" in out

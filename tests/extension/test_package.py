@@ -31,6 +31,20 @@ EXPLAINERS = {
 }
 
 
+class Pulses:
+    """A scene of a domain that is not registered."""
+
+    domain, n_features, sizes = "pulses", 10, (64,)
+    features = tuple(f"steps {6 * j}-{6 * j + 5}" for j in range(10))
+
+    def __init__(self, values):
+        self.values = values
+
+    def inputs(self, masks):
+        """Hidden windows are zero."""
+        return self.values * masks.repeat(6, axis=1)
+
+
 @pytest.fixture(params=EXPLAINERS)
 def explanation(request):
     """An explanation that needs the package."""
@@ -162,7 +176,7 @@ def test_all_plot_kinds_draw_or_refuse(explanation):
     assert (reason is None) == (explanation.posterior.method == "EBLIME")
     assert reason is None or "no ridge parameter" in reason
     assert set(refused) == expected
-    assert all("an explanation of" in message for message in refused.values())
+    assert all("the domain of this one is" in message for message in refused.values())
 
 
 def test_convergence_fits_the_methods_own_law():
@@ -279,6 +293,19 @@ def test_explainers_have_short_representations():
 
     assert shown.startswith("Explainer(model=peak, kind=Domain('series')")
     assert "method='normal'" in shown
+
+
+def test_a_domain_need_not_be_registered():
+    """A record works without a name in the registry; the page then has no picture."""
+    record = registry.find("domains", "series")
+    unnamed = dataclasses.replace(record, name="pulses", read=lambda values: Pulses(values))
+    e = eblime.Explainer(cases.peak, unnamed, n_masks=64).explain(cases.PULSE)
+
+    assert "steps 18-23" in e.to_html()
+    assert e._repr_html_()
+    assert poster(e).axes
+    with pytest.raises(TypeError, match="its domain is not registered"):
+        e.save("e.eblime")
 
 
 def test_unknown_names_are_refused_with_the_known_ones():

@@ -6,10 +6,13 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import eblime
-from eblime.models.adapt import KerasModel, PipelineModel, SklearnModel, as_model
+from eblime.models.adapt import as_model
+from eblime.models.huggingface import PipelineModel
+from eblime.models.keras import KerasModel
+from eblime.models.sklearn import SklearnModel
 
 
-def test_functions_are_taken_as_they_are():
+def test_functions_are_not_wrapped():
     """Any callable from a batch to scores."""
 
     def model(batch):
@@ -18,8 +21,8 @@ def test_functions_are_taken_as_they_are():
     assert as_model(model) is model
 
 
-def test_scikit_learn_gets_rows(rng):
-    """`predict_proba` before `predict`, images flattened, regression as one column."""
+def test_scikit_learn_models_get_rows(rng):
+    """`predict_proba` is preferred, images are flattened, a regressor has one column."""
     images = rng.random((30, 4, 5))
     rows = images.reshape(30, -1)
     classes = (rows.sum(axis=1) > 10).astype(int)
@@ -31,8 +34,8 @@ def test_scikit_learn_gets_rows(rng):
     assert as_model(regression)(images).shape == (30, 1)
 
 
-def test_keras_is_known_by_its_layers():
-    """Called with training=False, whatever comes back as an array."""
+def test_keras_is_recognised_by_its_layers():
+    """It is called with training=False, and the result is an array."""
 
     class Network:
         layers = ()
@@ -48,7 +51,7 @@ def test_keras_is_known_by_its_layers():
 
 
 def test_keras_outputs_are_chosen_and_checked():
-    """By name or position; maps of scores and a missing choice are refused."""
+    """By name or position; a missing choice and maps of scores are refused."""
 
     class Network:
         layers = ()
@@ -68,7 +71,7 @@ def test_keras_outputs_are_chosen_and_checked():
 
 
 def test_keras_on_the_torch_backend_is_keras():
-    """There every Keras model is a torch module too: Keras is recognised first."""
+    """Every Keras model is a torch module there; Keras is recognised first."""
     torch = pytest.importorskip("torch")
     layer = type("Layer", (torch.nn.Module,), {"__module__": "keras.src.layers.layer"})
 
@@ -87,9 +90,9 @@ def test_keras_on_the_torch_backend_is_keras():
     assert_allclose(model(np.ones((3, 2, 2, 4))), np.ones((3, 4)))
 
 
-@pytest.mark.filterwarnings("ignore")  # of Keras's own
+@pytest.mark.filterwarnings("ignore")  # warnings of Keras
 def test_a_keras_network_is_explained():
-    """A real network, on the backend that is installed; it has a single output and two."""
+    """A real network on the installed backend, with one output and with two."""
     keras = pytest.importorskip("keras")
     entry = keras.Input((8, 8, 3))
     mean = keras.layers.GlobalAveragePooling2D()(keras.layers.Conv2D(4, 3)(entry))
@@ -121,8 +124,8 @@ def test_a_regressor_with_empty_classes_is_a_regressor():
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_boosters_of_xgboost_take_rows(rng, named):
-    """Rows are put into the DMatrix that the booster wants, under the names it knows."""
+def test_xgboost_boosters_take_rows(rng, named):
+    """Rows are converted to a DMatrix with the booster's feature names."""
     xgboost = pytest.importorskip("xgboost")
     pandas = pytest.importorskip("pandas")
     rows = rng.random((60, 3))
@@ -136,8 +139,8 @@ def test_boosters_of_xgboost_take_rows(rng, named):
     assert eblime.TabularExplainer(booster, given).explain(rows[0]).prediction > 0.3
 
 
-def test_boosters_of_lightgbm_take_rows(rng):
-    """They predict from arrays as they are."""
+def test_lightgbm_boosters_take_rows(rng):
+    """Arrays are passed unchanged."""
     lightgbm = pytest.importorskip("lightgbm")
     rows = rng.random((60, 3))
     data = lightgbm.Dataset(rows, (3 * rows[:, 0]).astype(int))
@@ -147,8 +150,8 @@ def test_boosters_of_lightgbm_take_rows(rng):
     assert_allclose(as_model(booster)(rows), booster.predict(rows))
 
 
-def test_hugging_face_pipelines_are_known_by_their_task():
-    """PIL images in, dictionaries out; columns in the order of the model's labels."""
+def test_hugging_face_pipelines_are_recognised_by_their_task():
+    """They get PIL images; the columns are in the order of the labels."""
 
     class Pipeline:
         task = "image-classification"
@@ -164,12 +167,12 @@ def test_hugging_face_pipelines_are_known_by_their_task():
 
     assert isinstance(model, PipelineModel)
     assert_allclose(model(batch), [[0, 1], [1, 0]])
-    with pytest.raises(TypeError, match=r"images of uint8; got float64"):
+    with pytest.raises(TypeError, match=r"needs images of uint8; got float64"):
         model(batch / 255)
 
 
 def test_async_functions_are_refused_at_once():
-    """Functions and objects alike; the error says how to wrap them."""
+    """Functions and callable objects; the message says how to wrap them."""
 
     async def model(rows):
         return rows
@@ -188,7 +191,7 @@ async def _later(rows):
 
 
 @pytest.mark.parametrize(
-    ("model", "complaint"),
+    ("model", "message"),
     [
         (lambda rows: _later(rows), r"it returned a coroutine\. .*asyncio\.run"),
         (lambda rows: {"scores": rows[:, 0]}, r"a dict with the keys 'scores'\. Return one of its"),
@@ -203,8 +206,8 @@ async def _later(rows):
         (lambda rows: None, r"it returned a NoneType"),
     ],
 )
-def test_answers_that_are_not_scores_are_refused(model, complaint):
-    """After the first call: the error says what came and what to return."""
+def test_results_that_are_not_scores_are_refused(model, message):
+    """After the first call; the message says what was returned and what to return instead."""
     calls = []
 
     def counted(rows):
@@ -214,15 +217,15 @@ def test_answers_that_are_not_scores_are_refused(model, complaint):
     table = eblime.TabularExplainer(counted, np.random.default_rng(0).random((30, 3)), n_masks=50)
     image = eblime.ImageExplainer(counted, segmentation=("grid", {"rows": 2, "columns": 2}), hide=0)
 
-    with pytest.raises(eblime.ModelError, match=complaint):
+    with pytest.raises(eblime.ModelError, match=message):
         table.explain([0.5, 0.5, 0.5])
-    with pytest.raises(eblime.ModelError, match=complaint):
+    with pytest.raises(eblime.ModelError, match=message):
         image.explain(np.ones((4, 4)))
     assert len(calls) == 2
 
 
 def test_numbers_of_any_kind_are_scores():
-    """Python's own, booleans, and decimal numbers in a list."""
+    """Lists of floats, booleans and decimal numbers."""
     from decimal import Decimal
 
     for kind in (float, bool, Decimal):
@@ -234,7 +237,7 @@ def test_numbers_of_any_kind_are_scores():
 
 
 def test_a_constant_model_gets_a_note():
-    """Zeros and an R2 of 1 would look like a perfect explanation."""
+    """Because zeros and an R2 of 1 look like a perfect explanation."""
     rows = np.random.default_rng(0).random((30, 3))
     e = eblime.TabularExplainer(lambda batch: np.full(len(batch), 0.7), rows).explain(rows[0])
     varied = eblime.TabularExplainer(lambda batch: batch[:, 0], rows).explain(rows[0])
@@ -244,18 +247,18 @@ def test_a_constant_model_gets_a_note():
     assert "the same score" not in str(varied)
 
 
-def test_what_cannot_be_a_model_is_refused(tmp_path):
-    """Classes, numbers, and files that are not there."""
+def test_other_objects_are_refused(tmp_path):
+    """Classes, numbers, and missing files."""
     with pytest.raises(TypeError, match=r"must be an object, not the class LogisticRegression"):
         as_model(LogisticRegression)
     with pytest.raises(TypeError, match=r"a function from a batch to scores.*got int"):
         as_model(3)
     pytest.importorskip("onnxruntime")
-    with pytest.raises(FileNotFoundError, match=r"there is no"):
+    with pytest.raises(FileNotFoundError, match=r"nothing.onnx' does not exist"):
         as_model(tmp_path / "nothing.onnx")
 
 
-def test_explainer_refuses_a_bad_model_at_once():
-    """Before any image is seen."""
+def test_an_explainer_refuses_an_invalid_model_when_it_is_created():
+    """Before any image is read."""
     with pytest.raises(TypeError, match=r"`model` must be a function"):
         eblime.ImageExplainer(None)

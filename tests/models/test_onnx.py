@@ -11,7 +11,7 @@ IMAGE = np.random.default_rng(0).integers(0, 256, size=(12, 16, 3), dtype=np.uin
 
 
 def graph(path, shape, axes, kind=None, second=False):
-    """Write a graph that averages its input over the given axes, and gives it twice."""
+    """Write a graph that averages its input over some axes; `second` adds twice the mean."""
     from onnx import TensorProto, helper
 
     kind = TensorProto.FLOAT if kind is None else kind
@@ -43,7 +43,7 @@ def graph(path, shape, axes, kind=None, second=False):
 )
 @pytest.mark.parametrize("layout", ["last", "first"])
 def test_layout_and_batch_are_read_from_the_graph(tmp_path, shape, axes, layout):
-    """Mean colours, whatever the graph's layout, the image's layout and the fixed batch size."""
+    """Mean colours are right for every layout of graph and image, and for fixed batches."""
     model = eblime.as_model(graph(tmp_path / "m.onnx", shape, axes))
     batch = np.stack([IMAGE, IMAGE // 2, IMAGE // 3, IMAGE // 4, IMAGE // 5])
     given = batch if layout == "last" else batch.transpose(0, 3, 1, 2)
@@ -51,8 +51,8 @@ def test_layout_and_batch_are_read_from_the_graph(tmp_path, shape, axes, layout)
     assert_allclose(model(given), batch.mean(axis=(1, 2)) / 255, rtol=1e-5)
 
 
-def test_grey_rows_and_dtypes(tmp_path):
-    """Grey images, flat rows, uint8 and half precision graphs."""
+def test_grey_images_rows_and_dtypes(tmp_path):
+    """Graphs that take grey images, flat rows or uint8."""
     from onnx import TensorProto
 
     grey = IMAGE[None, ..., 0]
@@ -68,8 +68,8 @@ def test_grey_rows_and_dtypes(tmp_path):
     assert_allclose(bytes_(IMAGE[None]), IMAGE[None].mean(axis=(1, 2)), rtol=1e-5)
 
 
-def test_shapes_that_fit_are_left_alone(tmp_path):
-    """Many channels, few columns: what the graph's own sizes say decides."""
+def test_shapes_that_fit_are_not_changed(tmp_path):
+    """With many channels or few columns, the sizes of the graph decide."""
     many = np.random.default_rng(0).random((2, 8, 9, 6), dtype=np.float32)
     last = eblime.as_model(graph(tmp_path / "last.onnx", ["n", 8, 9, 6], [1, 2]))
     narrow = eblime.as_model(graph(tmp_path / "narrow.onnx", ["n", 3, 40, 4], [2, 3]))
@@ -77,18 +77,20 @@ def test_shapes_that_fit_are_left_alone(tmp_path):
 
     assert_allclose(last(many), many.mean(axis=(1, 2)), rtol=1e-5)
     assert_allclose(narrow(batch), batch.mean(axis=(2, 3)), rtol=1e-5)
-    with pytest.raises(ValueError, match=r"The graph takes images of shape \[8, 9, 6\]"):
+    with pytest.raises(
+        ValueError, match=r"shape of the graph's input, \[8, 9, 6\]; got \(3, 40, 4\)"
+    ):
         last(batch)
 
 
-def test_a_graph_of_bytes_takes_bytes(tmp_path):
-    """Floats would become zeros without a word; they are refused."""
+def test_a_graph_with_uint8_input_takes_only_uint8(tmp_path):
+    """Floats are refused: they would silently become zeros."""
     from onnx import TensorProto
 
     model = eblime.as_model(
         graph(tmp_path / "u8.onnx", ["n", 3, 12, 16], [2, 3], TensorProto.UINT8)
     )
-    with pytest.raises(TypeError, match=r"the image must be uint8, not float64"):
+    with pytest.raises(TypeError, match=r"must be uint8, like the graph's input; got float64"):
         model(IMAGE[None] / 255)
     with pytest.raises(TypeError, match=r"use OnnxModel.load\(path\)"):
         eblime.OnnxModel(session="m.onnx")
@@ -110,7 +112,7 @@ def test_settings_and_outputs(tmp_path):
 
 
 def test_several_outputs_need_a_choice(tmp_path):
-    """At once, with the names; `logits` is chosen by its name."""
+    """The message lists the names; an output named `logits` is chosen."""
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3], second=True)
     with pytest.raises(ValueError, match=r"`output` must be given .*: one of 'mean', 'twice'"):
         eblime.as_model(path)
@@ -147,8 +149,8 @@ def test_maps_of_scores_are_refused(tmp_path):
         explainer.explain(IMAGE)
 
 
-def test_a_file_is_explained(tmp_path):
-    """From the path of a graph to a posterior; a session does as well."""
+def test_files_and_sessions_can_be_explained(tmp_path):
+    """With the same result."""
     path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3])
     settings = {"segmentation": "grid", "hide": 0, "n_masks": 300}
     e = eblime.ImageExplainer(str(path), **settings).explain(IMAGE, target=1)

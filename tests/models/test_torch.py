@@ -1,5 +1,6 @@
 from collections import namedtuple
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -33,8 +34,8 @@ def explain(model, image=IMAGE, **settings):
 
 
 @pytest.mark.parametrize("layout", ["last", "first", "grey", "float"])
-def test_rendering_on_the_device_equals_rendering_at_home(layout):
-    """Masks scored by `TorchModel` are what the network says of images rendered with NumPy."""
+def test_rendering_on_the_device_equals_rendering_with_numpy(layout):
+    """The scores of masks equal the scores of images rendered with NumPy."""
     image = {
         "last": IMAGE,
         "first": IMAGE.transpose(2, 0, 1),
@@ -69,14 +70,14 @@ def test_outputs_become_scores():
 
 
 def test_a_plain_module_is_wrapped():
-    """`ImageExplainer(module)` works: softmax, its own device."""
+    """`ImageExplainer(module)` works, with softmax and the module's device."""
     scores = explain(network()).scores
 
     assert ((scores > 0) & (scores < 1)).all()
 
 
-def test_mode_gradients_and_layout_are_put_back():
-    """A network in training, partly in eval mode, comes back as it was, also after Ctrl-C."""
+def test_mode_gradients_and_layout_are_restored():
+    """For a network that is partly in eval mode, also after Ctrl-C."""
     net = network()
     net.train()
     net[1].eval()
@@ -102,20 +103,20 @@ def test_mode_gradients_and_layout_are_put_back():
 
 
 def test_a_network_can_be_trained_afterwards():
-    """Weights are the very tensors they were, in the layout they were in, and take gradients."""
+    """Weights keep their memory and layout, and take gradients."""
     for layout in (torch.contiguous_format, torch.channels_last):
         net = network().to(memory_format=layout).train()
-        places = [parameter.data_ptr() for parameter in net.parameters()]
+        pointers = [parameter.data_ptr() for parameter in net.parameters()]
         explain(net)
         net(torch.rand(4, 3, 16, 16)).sum().backward()
 
-        assert [parameter.data_ptr() for parameter in net.parameters()] == places
+        assert [parameter.data_ptr() for parameter in net.parameters()] == pointers
         assert net[0].weight.is_contiguous(memory_format=layout)
         assert net[0].weight.grad is not None
 
 
-def test_a_device_that_is_not_there_leaves_the_network_as_it_was():
-    """The mode is put back also when the move fails."""
+def test_a_missing_device_leaves_the_network_unchanged():
+    """The mode is restored also if the move fails."""
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     net = network().train()
@@ -125,14 +126,16 @@ def test_a_device_that_is_not_there_leaves_the_network_as_it_was():
     assert net.training
 
 
-def test_what_is_no_network_is_refused():
-    """At once, by name."""
+def test_objects_that_are_not_modules_are_refused():
+    """When the model is created, also if they have parameters."""
     with pytest.raises(TypeError, match=r"`module` must be a torch.nn.Module; got function"):
         eblime.TorchModel(lambda x: x)
+    with pytest.raises(TypeError, match=r"`module` must be a torch.nn.Module; got SimpleNamespace"):
+        eblime.TorchModel(SimpleNamespace(parameters=list))
 
 
-def test_batch_size_changes_nothing():
-    """The same masks, the same answers, whatever the batch size."""
+def test_the_batch_size_does_not_change_the_scores():
+    """Up to rounding."""
     net = network()
     scores = [explain(net, batch_size=size).scores for size in (1, 7, 60, None)]
 
@@ -141,7 +144,7 @@ def test_batch_size_changes_nothing():
 
 
 def test_mixed_precision_is_close():
-    """Autocast costs digits, not the answer."""
+    """Autocast is accurate to about two digits."""
     net = network()
     full = explain(eblime.TorchModel(module=net))
     mixed = explain(eblime.TorchModel(module=net, autocast=True))
@@ -150,7 +153,7 @@ def test_mixed_precision_is_close():
 
 
 def test_one_output_needs_a_sigmoid():
-    """The softmax of one output says nothing; the error says what to set."""
+    """The softmax of one output is always 1; the message says what to set."""
     with pytest.raises(eblime.ModelError, match=r"set activation='sigmoid' or 'none'"):
         explain(network(outputs=1))
     model = eblime.TorchModel(module=network(outputs=1), activation="sigmoid")
@@ -158,15 +161,15 @@ def test_one_output_needs_a_sigmoid():
 
 
 class Several(torch.nn.Module):
-    """Returns several outputs, put together by a function."""
+    """Returns several outputs, combined by a function."""
 
-    def __init__(self, together):
+    def __init__(self, combine):
         super().__init__()
-        self.net, self.other, self.together = network(), network(outputs=2), together
+        self.net, self.other, self.combine = network(), network(outputs=2), combine
 
     def forward(self, x):
         """Both networks' outputs."""
-        return self.together(self.net(x), self.other(x))
+        return self.combine(self.net(x), self.other(x))
 
 
 @dataclass
@@ -182,7 +185,7 @@ Pair = namedtuple("Pair", ["scores", "features"])
 
 
 @pytest.mark.parametrize(
-    ("together", "output"),
+    ("combine", "output"),
     [
         (lambda a, b: {"scores": a, "features": b}, "scores"),
         (lambda a, b: {"scores": a}, None),  # the only one
@@ -195,16 +198,16 @@ Pair = namedtuple("Pair", ["scores", "features"])
         (lambda a, b: [a], None),
     ],
 )
-def test_one_of_several_outputs_is_chosen(together, output):
-    """By name or position; the only one or the one named `logits` without asking."""
-    net = Several(together).eval()
+def test_one_of_several_outputs_is_chosen(combine, output):
+    """By name or position; by default the only one or the one named `logits`."""
+    net = Several(combine).eval()
     scores = eblime.TorchModel(net, output=output)(IMAGE[None])
 
     assert_allclose(scores, eblime.TorchModel(net.net)(IMAGE[None]), atol=1e-6)
 
 
 def test_several_outputs_without_a_choice_are_refused():
-    """The error lists the names and shapes."""
+    """The message lists the names and shapes."""
     named = Several(lambda a, b: {"scores": a, "features": b})
     unnamed = Several(lambda a, b: (a, b))
     listed = r"returns 2 outputs: 'scores' of shape \(\d+, 5\), 'features' of shape \(\d+, 2\)"
@@ -221,7 +224,7 @@ def test_several_outputs_without_a_choice_are_refused():
 
 
 def test_maps_of_scores_are_refused():
-    """One score per class and pixel is not one score per output; axes of size 1 are no matter."""
+    """One score per class and pixel is not one score per output; axes of size 1 are dropped."""
     pixels = torch.nn.Conv2d(3, 5, 3)
     pooled = torch.nn.Sequential(pixels, torch.nn.AdaptiveAvgPool2d(1))
     with pytest.raises(
@@ -234,6 +237,6 @@ def test_maps_of_scores_are_refused():
 
 
 def test_unknown_activation_is_refused():
-    """By name."""
+    """The message lists the known ones."""
     with pytest.raises(ValueError, match=r"`activation` must be one of 'softmax'"):
         eblime.TorchModel(module=network(), activation="relu")

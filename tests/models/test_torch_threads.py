@@ -19,7 +19,7 @@ GRID = ("grid", {"rows": 3, "columns": 4})
 
 
 def network():
-    """A network whose answers depend on eval mode: Dropout and BatchNorm."""
+    """A network whose scores depend on eval mode: Dropout and BatchNorm."""
     torch.manual_seed(0)
     return torch.nn.Sequential(
         torch.nn.Conv2d(3, 8, 3),
@@ -39,7 +39,7 @@ def images(n):
 
 
 def explainer(net):
-    """A quick explainer that wraps the network anew."""
+    """A quick explainer that wraps the network again."""
     return eblime.ImageExplainer(net, segmentation=GRID, hide=0, n_masks=40)
 
 
@@ -58,14 +58,14 @@ def at_once(tasks):
 
 
 def state_of(net):
-    """Everything that explaining must leave as it was."""
+    """Everything that explaining must not change."""
     tensors = {name: tensor.clone() for name, tensor in net.state_dict().items()}
     layout = [(tensor.data_ptr(), tensor.stride()) for tensor in net.parameters()]
     return tensors, layout, [part.training for part in net.modules()]
 
 
 def assert_same_state(net, before):
-    """Weights, BatchNorm statistics, memory layout and mode are what they were."""
+    """Weights, BatchNorm statistics, memory layout and mode are unchanged."""
     tensors, layout, training = state_of(net)
     for name, tensor in before[0].items():
         assert torch.equal(tensors[name], tensor), name
@@ -88,14 +88,14 @@ def test_threads_get_the_scores_of_a_single_thread(training, shared):
         )
         for photo in photos
     ]
-    together = [found.scores for found in at_once(tasks)]
+    threaded = [found.scores for found in at_once(tasks)]
 
-    assert_allclose(together, alone, atol=1e-5)
+    assert_allclose(threaded, alone, atol=1e-5)
     assert_same_state(net, before)
 
 
 def test_networks_with_a_common_backbone_exclude_each_other():
-    """The lock is that of every submodule, not only that of the outermost one."""
+    """Every submodule is locked, not only the outermost one."""
     backbone = network()
     heads = [torch.nn.Sequential(backbone, torch.nn.Linear(5, 3)) for _ in range(2)]
     photos = images(2 * N_THREADS)
@@ -112,7 +112,7 @@ def test_networks_with_a_common_backbone_exclude_each_other():
 
 
 def test_batches_are_scored_in_eval_mode_in_every_thread():
-    """Calling the model itself is locked as well as explaining with it."""
+    """Calling the model locks it, as explaining does."""
     net = network().train()
     model = eblime.TorchModel(net)
     batch = np.stack(images(4))
@@ -125,7 +125,7 @@ def test_batches_are_scored_in_eval_mode_in_every_thread():
 
 
 def test_a_thread_may_use_the_network_while_it_explains():
-    """The lock can be taken again by the thread that holds it."""
+    """A thread that holds the lock can take it again."""
     model = eblime.TorchModel(network())
     photo = images(1)[0]
     seen = []
@@ -141,7 +141,7 @@ def test_a_thread_may_use_the_network_while_it_explains():
 
 
 def test_a_model_can_be_copied_and_pickled_while_it_is_used():
-    """Locks do not belong to the model."""
+    """Locks are not stored in the model."""
     model = eblime.TorchModel(network().eval())
     batch = np.stack(images(2))
     scores = model(batch)
@@ -155,7 +155,7 @@ def test_a_model_can_be_copied_and_pickled_while_it_is_used():
 )
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_inherit_a_held_lock():
-    """A fork while another thread explains: the child takes locks of its own."""
+    """After a fork while another thread explains, the child has its own locks."""
     from eblime.models.module_locks import locked
 
     net = network()

@@ -1,4 +1,4 @@
-"""Names that the documentation gives, used right after `import eblime`."""
+"""Names from the documentation, used right after `import eblime`."""
 
 import subprocess
 import sys
@@ -17,14 +17,14 @@ import pytest
     ],
 )
 def test_documented_names_need_no_further_import(name):
-    """In a fresh process: other tests import these modules."""
+    """In a new process, because other tests import these modules."""
     done = subprocess.run([sys.executable, "-c", f"import eblime; eblime.{name}"], check=False)
 
     assert done.returncode == 0
 
 
-def test_unknown_names_are_refused_as_usual():
-    """A package without that module raises an AttributeError that names it."""
+def test_unknown_name_raises_attribute_error():
+    """The message names the package and the missing name."""
     import eblime
 
     with pytest.raises(AttributeError, match=r"'eblime.plot' has no attribute 'pie'"):

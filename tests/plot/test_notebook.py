@@ -1,4 +1,4 @@
-"""Plots in a notebook: shown once, below the cell."""
+"""Plots in a notebook are shown once, below the cell."""
 
 import sys
 from types import SimpleNamespace
@@ -9,7 +9,7 @@ from test_storage import explained
 import eblime
 from eblime.plot.style import in_notebook
 
-MAKE = """
+SETUP = """
 import numpy as np, eblime
 image = np.random.default_rng(0).integers(1, 256, size=(12, 15, 3), dtype=np.uint8)
 grid = ("grid", {"rows": 3, "columns": 3})
@@ -20,7 +20,7 @@ e = eblime.ImageExplainer(model, segmentation=grid, hide=0, n_masks=60).explain(
 
 @pytest.fixture
 def kernel(monkeypatch):
-    """Pretend to be the kernel of a notebook; figures are closed again."""
+    """Act as the kernel of a notebook; figures are closed at the end."""
     from matplotlib import pyplot
 
     monkeypatch.setattr("eblime.plot.style.in_notebook", lambda: True)
@@ -34,15 +34,15 @@ def kernel(monkeypatch):
     [(None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=object()), True)],
     ids=["script", "terminal", "kernel"],
 )
-def test_a_notebook_is_known_by_its_kernel(monkeypatch, shell, found):
+def test_notebook_is_recognised_by_its_kernel(monkeypatch, shell, found):
     """IPython on a terminal is not a notebook."""
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: shell))
 
     assert in_notebook() is found
 
 
-def test_axes_in_a_notebook_belong_to_pyplot(kernel):
-    """Pyplot shows what it made at the end of the cell; figures that are returned stay ours."""
+def test_pyplot_keeps_the_axes_in_a_notebook(kernel):
+    """Pyplot shows its open figures at the end of the cell; returned figures are not among them."""
     e = explained()
     figure = e.plot("map").figure
     whole = eblime.plot.poster.poster(e), eblime.plot.maps.posterior_maps(e)
@@ -51,16 +51,16 @@ def test_axes_in_a_notebook_belong_to_pyplot(kernel):
     assert figure not in whole
 
 
-def test_axes_of_the_user_are_drawn_on(kernel):
-    """No second figure appears."""
+def test_given_axes_open_no_second_figure(kernel):
+    """Only the user's figure is open."""
     ax = kernel.figure().subplots()
     explained().plot("intervals", ax=ax)
 
     assert len(kernel.get_fignums()) == 1
 
 
-def test_outside_notebooks_no_figure_is_left_open():
-    """A script may draw a thousand plots."""
+def test_scripts_leave_no_figure_open():
+    """A script can draw thousands of plots."""
     from matplotlib import pyplot
 
     before = pyplot.get_fignums()
@@ -80,12 +80,12 @@ def test_outside_notebooks_no_figure_is_left_open():
         ("import matplotlib.pyplot as plt; fig, ax = plt.subplots(); e.plot(ax=ax);", 1),
     ],
 )
-def test_a_cell_shows_each_plot_once(cell, pictures):
-    """In a real kernel, the first plot of a session."""
+def test_cell_shows_each_plot_once(cell, pictures):
+    """In a real kernel, as the first plot of the session."""
     nbformat = pytest.importorskip("nbformat")
     client = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    cells = [nbformat.v4.new_code_cell(source) for source in (MAKE, cell)]
+    cells = [nbformat.v4.new_code_cell(source) for source in (SETUP, cell)]
     book = nbformat.v4.new_notebook(cells=cells)
     client.NotebookClient(book, kernel_name="python3").execute()
     outputs = book.cells[1].outputs

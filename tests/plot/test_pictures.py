@@ -1,3 +1,5 @@
+"""Every plot kind, and what maps show."""
+
 import dataclasses
 
 import numpy as np
@@ -13,7 +15,7 @@ matplotlib = pytest.importorskip("matplotlib")
 
 @pytest.fixture(scope="module")
 def explanation():
-    """A photo and a model that looks at its middle."""
+    """A photo, and a model that looks at its centre."""
     photo = data.astronaut()[:200:2, 100:300:2]
     return eblime.ImageExplainer(
         lambda batch: batch[:, 30:60, 30:60].mean(axis=(1, 2, 3)) / 255, n_masks=150
@@ -22,15 +24,15 @@ def explanation():
 
 @pytest.fixture(scope="module")
 def others():
-    """A row of a table and a text, for the pictures that are theirs."""
+    """A row of a table and a text, for the plots that need them."""
     rows = np.random.default_rng(0).random((50, 12))
     row = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=100).explain(rows[0])
     text = eblime.TextExplainer(lambda texts: [len(text) for text in texts], n_masks=100)
     return {"values": row, "text": text.explain("a good film, a good story and a happy end")}
 
 
-def test_two_explanations_compared(explanation):
-    """One row a feature, two marks each; other features are refused."""
+def test_compare_two_explanations(explanation):
+    """One row per feature with two marks; different features are refused."""
     drawn = compare(explanation, explanation.refit("bayeslime"), top=6)
 
     assert [text.get_text() for text in drawn.get_legend().get_texts()] == ["EBLIME", "BayesLIME"]
@@ -43,8 +45,8 @@ def test_two_explanations_compared(explanation):
 
 
 @pytest.mark.parametrize("layout", ["grey", "first", "float"])
-def test_maps_take_any_image(layout):
-    """Grey, channel-first and float images are drawn as people see them."""
+def test_maps_accept_any_image_layout(layout):
+    """Grey, channel-first and float images are drawn as RGB photos."""
     photo = data.astronaut()[:60:2, 100:160:2]
     layouts = {"grey": photo[..., 0], "first": photo.transpose(2, 0, 1), "float": photo / 99.0}
     e = eblime.ImageExplainer(
@@ -57,14 +59,14 @@ def test_maps_take_any_image(layout):
     assert e.plot("map").get_images()[0].get_array().shape == (30, 30, 3)
 
 
-def test_unknown_kinds_are_refused(explanation):
-    """By name, with the list."""
+def test_unknown_kind_is_refused(explanation):
+    """The error lists the known kinds."""
     with pytest.raises(ValueError, match=r"`kind` must be one of 'intervals', 'means'"):
         explanation.plot("pie")
 
 
 class Fixed:
-    """A posterior with some of its summaries set."""
+    """A posterior with some summaries replaced."""
 
     def __init__(self, posterior, **summaries):
         self._posterior = posterior
@@ -80,7 +82,7 @@ def fixed(explanation, **summaries):
 
 
 def test_uncertainty_starts_at_zero(explanation):
-    """Standard deviations that differ by 5 % get nearly the same colour, and the bar has a name."""
+    """Standard deviations that differ by 5 % get nearly the same colour; the bar has a label."""
     sd = np.linspace(0.1, 0.105, explanation.scene.n_features)
     drawn = fixed(explanation, sd=sd).plot("uncertainty")
     field = drawn.get_images()[1]
@@ -90,14 +92,14 @@ def test_uncertainty_starts_at_zero(explanation):
     assert "sd of the importance" in [panel.get_ylabel() for panel in drawn.figure.axes]
 
 
-def test_uncertainty_stretched_on_request(explanation):
-    """The paper's min-max scale is an option."""
+def test_uncertainty_can_be_min_max_scaled(explanation):
+    """As in the paper's figure."""
     field = explanation.plot("uncertainty", scaled=True).get_images()[1].get_array()
 
     assert (field.min(), field.max()) == (0, 1)
 
 
-def test_overlays_are_stronger_where_importances_are_larger(explanation):
+def test_overlay_strength_is_proportional_to_importance(explanation):
     """On a uniform photo an importance of half the size changes the colour half as much."""
     flat = dataclasses.replace(explanation.scene, shown=np.full_like(explanation.scene.shown, 128))
     mean = np.zeros(explanation.scene.n_features)
@@ -109,8 +111,8 @@ def test_overlays_are_stronger_where_importances_are_larger(explanation):
     assert strength[1] == pytest.approx(strength[0] / 2)
 
 
-def test_the_mean_map_is_centred_at_zero(explanation):
-    """All superpixels have their mean, whichever sign prevails."""
+def test_mean_map_is_centred_at_zero(explanation):
+    """Every superpixel is coloured by its mean."""
     field = explanation.plot("mean_map").get_images()[1]
     mean = explanation.posterior.mean
 
@@ -118,8 +120,8 @@ def test_the_mean_map_is_centred_at_zero(explanation):
     np.testing.assert_array_equal(field.get_array(), mean[explanation.scene.labels])
 
 
-def test_means_and_their_uncertainty_side_by_side(explanation):
-    """One figure of two maps, each with its colour bar."""
+def test_posterior_maps_draws_means_and_sds(explanation):
+    """One figure with two maps, each with a colour bar."""
     figure = eblime.plot.maps.posterior_maps(explanation)
 
     assert [ax.get_title(loc="left") for ax in figure.axes if ax.get_title(loc="left")] == [
@@ -131,7 +133,7 @@ def test_means_and_their_uncertainty_side_by_side(explanation):
 
 @pytest.mark.parametrize("kind", registry.names("plots"))
 def test_every_title_names_the_class(explanation, others, kind):
-    """Whatever the kind, the title says which output was explained."""
+    """The title of every kind says which output was explained."""
     named = dataclasses.replace(others.get(kind, explanation), label="red kite")
 
     assert "red kite" in named.plot(kind).get_title(loc="left")
@@ -142,8 +144,8 @@ def numbers_on(ax):
     return [text.get_text() for text in ax.texts]
 
 
-def test_every_superpixel_of_the_intervals_is_on_the_map(explanation):
-    """The poster numbers those that it lists, and so do the two plots by default."""
+def test_listed_superpixels_are_numbered_on_the_map(explanation):
+    """In the poster, and in the separate plots by default."""
     for left, right in (
         (explanation.plot("map"), explanation.plot("intervals")),
         (explanation.plot("mean_map"), explanation.plot("intervals")),
@@ -165,7 +167,7 @@ def test_numbers_are_inside_their_superpixel(explanation):
 
 @pytest.fixture(scope="module")
 def large():
-    """A photo of 3,001 x 2,003 pixels in stripes of superpixels, and one of a single pixel."""
+    """A photo of 3,001 x 2,003 pixels in stripes, and one superpixel of a single pixel."""
     shape = (2003, 3001)
     labels = np.broadcast_to(np.arange(shape[1]) // 601, shape).copy()
     labels[1, 1] = 5
@@ -182,7 +184,7 @@ def large():
 
 @pytest.mark.parametrize("kind", ["map", "mean_map", "uncertainty", "top_k", "sign"])
 def test_large_photos_are_drawn_at_screen_resolution(large, kind):
-    """No array has more than 1,000 pixels a side; the axes still have the image's coordinates."""
+    """Arrays have at most 1,000 pixels per side; the axes keep the image's coordinates."""
     drawn = large.plot(kind)
 
     assert all(max(image.get_array().shape[:2]) <= 1001 for image in drawn.get_images())
@@ -193,8 +195,8 @@ def test_large_photos_are_drawn_at_screen_resolution(large, kind):
         assert large.scene.labels[row, column] == int(text.get_text())
 
 
-def test_a_reduced_photo_is_the_mean_of_its_blocks():
-    """Colours, values beyond [0, 1] and thin images, against a plain loop."""
+def test_reduced_photo_is_the_mean_of_its_blocks():
+    """Colours, values outside [0, 1] and thin images, compared with a plain loop."""
     from eblime.domains.image.scene import ImageScene
 
     rng = np.random.default_rng(0)

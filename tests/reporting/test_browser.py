@@ -1,4 +1,4 @@
-"""The page in a real browser: Debian's chromium, driven by playwright."""
+"""The page in a real browser: chromium, driven by playwright."""
 
 import csv
 import dataclasses
@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from hostile import SCRIPT, renamed
 from PIL import Image
+from series_domain import series_domain
 from test_storage import GRID, IMAGE, explained
 
 import eblime
+from eblime import registry
 from eblime.batch.overview import overview
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -35,16 +37,16 @@ def browser():
 
 @pytest.fixture
 def opened(browser, tmp_path):
-    """A function that opens explanations as a page; nothing is fetched, nothing complains."""
-    complaints, requests, pages = [], [], []
+    """A function that opens explanations as a page, without requests or console messages."""
+    messages, requests, pages = [], [], []
 
     def show(explanations, width=1200, **options):
         path = tmp_path / f"{len(pages)}.html"
         eblime.report(explanations, path)
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
         page.on("request", lambda request: requests.append(request.url))
         page.goto(path.as_uri())
         pages.append(page)
@@ -52,12 +54,12 @@ def opened(browser, tmp_path):
 
     yield show
 
-    assert complaints == []
+    assert messages == []
     assert [url for url in requests if not url.startswith(("file:", "data:"))] == []
 
 
 def test_pointing_at_a_superpixel_shows_its_numbers(opened):
-    """Hover: name, mean, interval and density of that superpixel, and its row is marked."""
+    """Name, mean, interval and density appear, and its row is marked."""
     e = explained()
     page = opened(e)
     for j in (3, 7):
@@ -72,7 +74,7 @@ def test_pointing_at_a_superpixel_shows_its_numbers(opened):
 
 
 def test_tapping_works_on_a_small_screen(opened):
-    """At 375 pixels nothing sticks out, and a tap does what hovering does."""
+    """At 375 pixels nothing overflows, and a tap does the same as hovering."""
     e = explained()
     page = opened(e, width=375, has_touch=True)
     page.locator("path[data-feature='5']").tap()
@@ -81,14 +83,14 @@ def test_tapping_works_on_a_small_screen(opened):
     assert page.evaluate("document.documentElement.scrollWidth") <= 375
 
 
-def test_the_slider_sets_the_level(opened):
-    """Moving it to 50 % and to 99 % gives those intervals, which hold one another."""
+def test_slider_sets_the_credible_level(opened):
+    """At 50 % and at 99 % the intervals are those of the posterior, and nested."""
     e = explained()
     page = opened(e)
     strongest = int(abs(e.posterior.mean).argmax())
     ends = {}
-    for place, level in ((0, 0.5), (10, 0.99)):
-        page.locator("#level").fill(str(place))
+    for step, level in ((0, 0.5), (10, 0.99)):
+        page.locator("#level").fill(str(step))
         cell = page.locator(f"tr[data-feature='{strongest}'] .ends").inner_text()
         ends[level] = [float(word) for word in cell.replace("\u2212", "-").split(" to ")]
 
@@ -97,8 +99,8 @@ def test_the_slider_sets_the_level(opened):
     assert ends[0.99][0] < ends[0.5][0] < ends[0.5][1] < ends[0.99][1]
 
 
-def test_the_switch_changes_the_colours(opened):
-    """Importance, uncertainty and P(top k) tint the superpixels differently."""
+def test_measure_changes_the_colours(opened):
+    """Importance, uncertainty and P(top k) colour the superpixels differently."""
     page = opened(explained())
     fill = "e => getComputedStyle(e).fill + getComputedStyle(e).fillOpacity"
     seen = set()
@@ -110,8 +112,8 @@ def test_the_switch_changes_the_colours(opened):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_theme_follows_the_system_and_the_button(opened, scheme):
-    """Dark where the system is dark, the other way round after a click."""
+def test_theme_follows_the_system_and_the_button(opened, scheme):
+    """Dark if the system is dark, and switched by a click."""
     page = opened(explained(), color_scheme=scheme)
     bright = "() => getComputedStyle(document.body).backgroundColor.match(/\\d+/)[0] > 128"
     before = page.evaluate(bright)
@@ -121,8 +123,8 @@ def test_the_theme_follows_the_system_and_the_button(opened, scheme):
     assert page.evaluate(bright) == (scheme == "dark")
 
 
-def test_the_keyboard_suffices(opened):
-    """Arrow keys walk from one feature to the next, on the picture and in the list."""
+def test_keyboard_moves_between_features(opened):
+    """Arrow keys move to the next feature, on the picture and in the list."""
     e = explained()
     page = opened(e)
     order = [e.features[j] for j in (-abs(e.posterior.mean)).argsort(kind="stable")]
@@ -138,8 +140,8 @@ def test_the_keyboard_suffices(opened):
     assert page.locator(".detail h3").inner_text() == order[0]
 
 
-def test_a_script_in_a_name_is_text(opened):
-    """Names and labels that look like pages are shown, not run."""
+def test_script_in_a_name_is_text(opened):
+    """Names and labels that look like HTML are shown, not run."""
     e = renamed(explained(), SCRIPT)
     page = opened([e, e])
     page.locator("tr[data-feature='2']").first.hover()
@@ -149,16 +151,16 @@ def test_a_script_in_a_name_is_text(opened):
     assert page.locator("nav a").first.inner_text() == SCRIPT
 
 
-def test_a_point_estimate_says_so(opened):
-    """LIME has no level to choose and no density to show."""
+def test_point_estimate_has_no_intervals(opened):
+    """LIME has no credible level and no density."""
     page = opened(explained("lime"))
 
     assert not page.locator("#level").is_visible()
     assert "point estimate" in page.locator(".detail").inner_text()
 
 
-def test_it_prints_all_rows_without_controls(opened):
-    """On paper there is nothing to press, and the intervals are written out."""
+def test_print_shows_all_rows_without_controls(opened):
+    """On paper there are no buttons, and the intervals are written out."""
     page = opened(explained(), width=500)
     page.emulate_media(media="print")
 
@@ -181,8 +183,8 @@ def test_colours_by_uncertainty_start_at_zero(opened):
 
 
 @pytest.mark.parametrize("width", [340, 390])
-def test_the_page_of_a_run_fits_a_phone(browser, tmp_path, width):
-    """Classes with long names and five columns: nothing sticks out."""
+def test_page_of_a_run_fits_a_phone(browser, tmp_path, width):
+    """Classes with long names and five columns: nothing overflows."""
     pytest.importorskip("pyarrow")
     labels = ["Cypripedium_calceolus_and_more", "a rather long name of a class"]
     explainer = eblime.ImageExplainer(
@@ -203,8 +205,8 @@ def test_the_page_of_a_run_fits_a_phone(browser, tmp_path, width):
 
 
 @pytest.mark.parametrize("width", [340, 390])
-def test_the_page_of_an_explanation_fits_a_phone(opened, width):
-    """With long names, large numbers, all rows and all settings unfolded."""
+def test_page_of_an_explanation_fits_a_phone(opened, width):
+    """With long names, large numbers, all rows and all settings open."""
     rows = 1e6 * np.random.default_rng(0).random((60, 14))
     names = [f"price_per_square_metre_of_the_living_area_{k}" for k in range(14)]
     e = eblime.TabularExplainer(lambda table: table[:, 0], rows, names=names, n_masks=200)
@@ -221,8 +223,8 @@ def opacity(page, feature):
     return float(mark.evaluate("e => e.style.fillOpacity"))
 
 
-def test_the_overlay_can_be_made_weaker(opened):
-    """The slider scales all colours; at zero the photo is alone."""
+def test_overlay_can_be_made_weaker(opened):
+    """The slider scales all colours; at zero only the photo is left."""
     e = explained()
     page = opened(e)
     strongest = int(abs(e.posterior.mean).argmax())
@@ -234,8 +236,8 @@ def test_the_overlay_can_be_made_weaker(opened):
     assert (before, weaker, opacity(page, strongest)) == pytest.approx((0.75, 0.25, 0))
 
 
-def test_the_legend_says_what_colours_mean(opened):
-    """Its ends are the numbers that have the full colour."""
+def test_legend_explains_the_colours(opened):
+    """Its ends are the numbers with the full colour."""
     e = explained()
     page = opened(e)
     legend = page.locator(".legend")
@@ -254,8 +256,8 @@ def test_the_legend_says_what_colours_mean(opened):
     assert "about the fit" in legend.inner_text()
 
 
-def test_the_photo_can_be_zoomed_and_moved(opened):
-    """Buttons, keys, a double click and dragging change the part that is shown."""
+def test_photo_can_be_zoomed_and_moved(opened):
+    """Buttons, keys, a double click and dragging change the visible part."""
     page = opened(explained())
     photo = page.locator(".photo")
 
@@ -282,8 +284,8 @@ def test_the_photo_can_be_zoomed_and_moved(opened):
     assert shown() == whole
 
 
-def test_the_table_is_saved_as_csv(opened):
-    """At the level chosen; names that look like formulas are harmless in a spreadsheet."""
+def test_table_is_saved_as_csv(opened):
+    """At the chosen level; names that look like formulas are harmless in a spreadsheet."""
     e = renamed(explained(), "=cmd|' /C calc'!A0")
     page = opened(e)
     page.locator("#level").fill("0")
@@ -300,8 +302,8 @@ def test_the_table_is_saved_as_csv(opened):
     np.testing.assert_allclose(numbers, truth, rtol=2e-3, atol=1e-6)
 
 
-def test_the_photo_is_saved_as_png(opened, tmp_path):
-    """With the colours of the page: the most important superpixel is tinted, the photo is grey."""
+def test_photo_is_saved_as_png(opened, tmp_path):
+    """With the colours of the page: the top superpixel is coloured, the photo is grey."""
     e = explained()
     page = opened(e)
     with page.expect_download() as found:
@@ -313,7 +315,7 @@ def test_the_photo_is_saved_as_png(opened, tmp_path):
 
     def tint(j):
         rows, columns = np.nonzero(e.scene.labels == j)
-        row, column = (int(scale * (place.mean() + 0.5)) for place in (rows, columns))
+        row, column = (int(scale * (index.mean() + 0.5)) for index in (rows, columns))
         return np.ptp(pixels[row, column])
 
     assert pixels.shape[:2] == (round(scale * 12) + 96, 640)
@@ -321,8 +323,8 @@ def test_the_photo_is_saved_as_png(opened, tmp_path):
     assert tint(weakest) < tint(strongest)
 
 
-def test_the_most_likely_classes_are_listed(opened):
-    """With their probabilities, as text whatever their names; nothing where none are stored."""
+def test_most_likely_classes_are_listed(opened):
+    """With their probabilities, as text; nothing if none are stored."""
     e = explained()
     stored = [[SCRIPT, 0.75], ["cup", 0.125], ["nonsense"], ["cup", "much"], 7]
     named = dataclasses.replace(e, provenance={**e.provenance, "top_classes": stored})
@@ -334,3 +336,22 @@ def test_the_most_likely_classes_are_listed(opened):
     for damaged in ("espresso", 3, {"a": 1}, None):
         odd = dataclasses.replace(e, provenance={**e.provenance, "top_classes": damaged})
         assert 'class="classes"' not in odd.to_html()
+
+
+def test_view_of_another_domain_is_coloured_and_can_be_pointed_at(opened, monkeypatch):
+    """Elements with `data-feature` are coloured, and hovering shows their numbers."""
+    monkeypatch.setitem(registry._ADDED["domains"], "series", series_domain())
+    weights = np.repeat([0.0, 1.0, -2.0, 0.5, 0.0], 4)
+    explainer = eblime.Explainer(lambda batch: batch @ weights, kind="series", n_masks=32)
+    page = opened(explainer.explain(np.ones(20), rng=0))
+    shape = page.locator("rect[data-feature='2']")
+    fill = "e => [getComputedStyle(e).fill, Number(getComputedStyle(e).fillOpacity)]"
+
+    assert shape.evaluate(fill) == ["rgb(213, 94, 0)", pytest.approx(0.75)]
+    assert page.locator("figure rect[data-feature='1']").evaluate(fill)[0] == "rgb(0, 158, 115)"
+    page.locator("rect[data-feature='3']").hover()
+    assert page.locator(".detail h3").inner_text() == "segment 3 <b>"
+    assert page.locator("figure svg .halo").count() == 2
+    page.locator("span[data-feature='1']").hover()
+    assert page.locator(".detail h3").inner_text() == "segment 1 <b>"
+    assert "Underlined" in page.locator(".legend").inner_text()

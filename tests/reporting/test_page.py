@@ -1,12 +1,14 @@
-"""The page as text: safe whatever the names, small, and true."""
+"""The HTML of pages and notebooks: safe with any names, small, and correct."""
 
 import base64
 import dataclasses
 import errno
+import hashlib
 import io
 import json
 import os
 import re
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -19,16 +21,17 @@ from test_storage import explained
 import eblime
 from eblime._text import printable
 from eblime.domains.image.scene import ImageScene
+from eblime.domains.tabular.scene import TableScene
 from eblime.kernels import ExponentialKernel, uniform
+from eblime.reporting.describe import describe_input, describe_kernel, describe_object
+from eblime.reporting.diagnostics import cautions
 from eblime.reporting.outlines import outlines
-from eblime.reporting.plain import input_words, kernel_words, object_words
-from eblime.reporting.words import cautions
 
 EXPLAINED = explained()
 
 
 class Reader(HTMLParser):
-    """Collects the tags of a page, its headings and its scripts."""
+    """Collects the tags, attributes and texts of a page."""
 
     def __init__(self, page):
         super().__init__()
@@ -37,18 +40,18 @@ class Reader(HTMLParser):
         self.close()
 
     def handle_starttag(self, tag, attributes):
-        """Note a tag."""
+        """Record the tag and its attributes."""
         self.tags.append(tag)
         self.attributes += [name for name, _ in attributes]
         self.open.append(tag)
 
     def handle_endtag(self, tag):
-        """Close it."""
+        """Close the tag."""
         while self.open and self.open.pop() != tag:
             pass
 
     def handle_data(self, data):
-        """Keep what is inside."""
+        """Record the text inside the open tag."""
         if self.open:
             self.text.setdefault(self.open[-1], []).append(data)
 
@@ -58,8 +61,8 @@ PLAIN = Reader(EXPLAINED.to_html())
 
 @settings(max_examples=200)
 @given(name=names)
-def test_hostile_names_are_text_of_the_page(name):
-    """The same tags whatever the names, no handlers, and the names are read as they are."""
+def test_hostile_names_are_text_in_the_page(name):
+    """The tags do not depend on the names, there are no handlers, and the names are readable."""
     page = renamed(EXPLAINED, name).to_html()
     found = Reader(page)
     data = json.loads(found.text["script"][0])
@@ -73,8 +76,8 @@ def test_hostile_names_are_text_of_the_page(name):
 
 @settings(max_examples=200)
 @given(name=names)
-def test_hostile_names_are_text_of_the_notebook(name):
-    """The fragment has the tags it always has."""
+def test_hostile_names_are_text_in_the_notebook(name):
+    """The tags do not depend on the names."""
     found = Reader(renamed(EXPLAINED, name)._repr_html_())
 
     assert found.tags == Reader(EXPLAINED._repr_html_()).tags
@@ -83,8 +86,8 @@ def test_hostile_names_are_text_of_the_notebook(name):
 
 @settings(max_examples=200)
 @given(name=names)
-def test_hostile_names_come_through_json(name):
-    """What is written in UTF-8 and read again is the name itself."""
+def test_hostile_names_survive_json(name):
+    """The names are equal after writing as UTF-8 and reading."""
     text = renamed(EXPLAINED, name).to_json().encode("utf8")
     found = json.loads(text)
 
@@ -94,8 +97,8 @@ def test_hostile_names_come_through_json(name):
 
 @settings(max_examples=200)
 @given(name=names)
-def test_hostile_names_give_the_terminal_no_orders(name):
-    """The printed explanation has its lines and nothing that is not a sign."""
+def test_hostile_names_print_without_control_characters(name):
+    """The printed explanation has its usual number of lines and no control characters."""
     text = str(renamed(EXPLAINED, name))
 
     assert len(text.splitlines()) == len(str(EXPLAINED).splitlines())
@@ -107,7 +110,7 @@ def test_hostile_names_give_the_terminal_no_orders(name):
 @pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")
 @pytest.mark.parametrize("name", NASTY)
 def test_hostile_names_can_be_drawn(name):
-    """No formula is parsed, no legend goes missing."""
+    """No formula is parsed, and no legend entry is missing."""
     e = renamed(EXPLAINED, name)
     for kind in ("intervals", "density", "ranks", "map"):
         e.plot(kind).figure.canvas.print_figure("/dev/null", format="png")
@@ -116,27 +119,33 @@ def test_hostile_names_can_be_drawn(name):
     assert len(legend.get_texts()) == 5
 
 
-def test_the_page_sends_nothing_and_runs_nothing_else():
-    """Its policy names the hashes of its one style and one script, and nothing besides."""
-    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', EXPLAINED.to_html())[1]
+def test_policy_allows_only_the_style_and_script_of_the_page():
+    """The policy has the hashes of one style and one script; the page requests nothing."""
+    page = EXPLAINED.to_html()
+    policy = unescape(re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1])
+    style = re.search(r"<style>(.*?)</style>", page, re.DOTALL)[1]
+    script = re.search(r"<script>(.*?)</script>", page, re.DOTALL)[1]
 
-    assert "default-src &#x27;none&#x27;" in policy
+    assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert PLAIN.tags.count("script") == 2  # the numbers and the program
+    for source, content in (("style-src", style), ("script-src", script)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{source} 'sha256-{digest}'" in policy
+    assert PLAIN.tags.count("script") == 2  # the data and the script
     assert "style" not in PLAIN.attributes
     assert "http" not in EXPLAINED.to_html().replace("http-equiv", "").replace(
         "http://www.w3.org/2000/svg", ""
     )
 
 
-def test_the_page_is_small_whatever_the_number_of_features(rng):
+def test_page_with_many_features_is_small(rng):
     """Under 400 KB without the photo, for 2,000 features with long names."""
     p = 2000
     masks = rng.integers(0, 2, (300, p)).astype(float)
     post = eblime.fit(masks, masks @ rng.standard_normal(p))
     names = [f"word {j} of many" for j in range(p)]
-    scene = type("Words", (), {"domain": "words", "n_features": p, "features": names})
-    e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene())
+    scene = TableScene(features=names, columns=names, values=names)
+    e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene)
     page = e.to_html()
 
     assert len(page.encode()) < 400_000
@@ -144,7 +153,7 @@ def test_the_page_is_small_whatever_the_number_of_features(rng):
 
 
 def test_several_explanations_share_one_page(tmp_path):
-    """A list of them with links, and the page is written where asked."""
+    """The page has a list with links, and is written to the given path."""
     page = eblime.report([EXPLAINED, explained("bayeslime")], tmp_path / "r.html", title="Two")
 
     assert page == (tmp_path / "r.html").read_text(encoding="utf8")
@@ -155,14 +164,14 @@ def test_several_explanations_share_one_page(tmp_path):
 @pytest.mark.parametrize(
     ("given_", "words"), [([], "an empty list"), (["x"], "got str"), (3, "not iterable")]
 )
-def test_a_report_needs_explanations(given_, words):
-    """What is no explanation is refused."""
+def test_report_refuses_other_objects(given_, words):
+    """And an empty list."""
     with pytest.raises(TypeError, match=words):
         eblime.report(given_)
 
 
-def test_a_poor_fit_is_said():
-    """Beside narrow intervals, R^2 decides whether to believe the line."""
+def test_page_warns_about_a_poor_fit():
+    """The caution comes first, in a coloured box."""
     poor = dataclasses.replace(
         EXPLAINED, posterior=dataclasses.replace(EXPLAINED.posterior, r2=0.2), exhaustive=False
     )
@@ -172,8 +181,8 @@ def test_a_poor_fit_is_said():
     assert not any("poor" in note for note in cautions(EXPLAINED))
 
 
-def test_settings_are_told_in_words():
-    """The seed, the number of calls, the method and the versions, without any Python."""
+def test_settings_are_sentences():
+    """The seed, the number of calls, the method and the versions, without Python syntax."""
     page = EXPLAINED.to_html()
     made = page[page.index("How this was made") : page.index("</details>")]
 
@@ -186,7 +195,7 @@ def test_settings_are_told_in_words():
         "effective sample size",
     ):
         assert words in made
-    assert not re.search(r"None|True|False|=|\(\)|&#x27;", made.replace('class="', ""))
+    assert not re.search(r"None|True|False|=|\(\)|&#39;", made.replace('class="', ""))
 
 
 @pytest.mark.parametrize(
@@ -203,9 +212,9 @@ def test_settings_are_told_in_words():
     ],
     ids=["cosine", "theta", "hamming", "uniform", "function", "not Python", "none", "number"],
 )
-def test_kernels_in_words(stored, words):
-    """Ours by what they do, functions by their name, and anything else as it is."""
-    assert words in kernel_words(stored, 9)
+def test_kernels_are_described(stored, words):
+    """Built-in kernels by what they do, functions by name, anything else unchanged."""
+    assert words in describe_kernel(stored, 9)
 
 
 @pytest.mark.parametrize(
@@ -217,9 +226,9 @@ def test_kernels_in_words(stored, words):
         (eblime.LIME(alpha=2.0), "ridge parameter 2, free intercept"),
     ],
 )
-def test_methods_in_words(method, words):
-    """No keyword, no None, no quotation mark."""
-    found = object_words(repr(method))
+def test_methods_are_described(method, words):
+    """Without keywords, None or quotation marks."""
+    found = describe_object(repr(method))
 
     assert words in found
     assert not re.search(r"None|True|False|=|'", found)
@@ -235,14 +244,14 @@ def test_methods_in_words(method, words):
         ("nothing", ""),
     ],
 )
-def test_inputs_in_words(about, words):
-    """How the input was read, phrase by phrase."""
-    assert words in input_words(about)
+def test_inputs_are_described(about, words):
+    """One phrase per setting."""
+    assert words in describe_input(about)
 
 
 @pytest.mark.parametrize("shape", [(3000, 4000), (60, 80)])
 def test_photos_are_embedded_at_the_size_of_a_screen(shape):
-    """However large they are: the longer side has at most 960 pixels."""
+    """The longer side has at most 960 pixels."""
     photo = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
     labels = np.repeat(np.arange(4), shape[1] // 4)[None].repeat(shape[0], axis=0)
     scene = ImageScene(shown=photo, hidden=photo * 0, labels=labels, channel_axis=None)
@@ -253,13 +262,13 @@ def test_photos_are_embedded_at_the_size_of_a_screen(shape):
         assert max(embedded.size) == min(960, shape[1])
 
 
-def test_the_page_says_what_top_k_is_about():
-    """The probability is about the fit, and the page says so."""
+def test_page_says_what_top_k_means():
+    """The probability is about the fit."""
     assert "not the probability that the object or the defect is there" in EXPLAINED.to_html()
 
 
 def covered(path, shape):
-    """Pixels inside an SVG path of straight runs, by the even-odd rule."""
+    """Pixels inside an SVG path of straight lines, by the even-odd rule."""
     inside = np.zeros(shape, dtype=bool)
     for loop in path.split("z")[:-1]:
         x, y = (int(number) for number in re.match(r"M(\d+) (\d+)", loop).groups())
@@ -274,24 +283,24 @@ def covered(path, shape):
 
 
 @pytest.mark.parametrize("shape", [(7, 9), (1, 6), (6, 1), (15, 15)])
-def test_outlines_hold_their_superpixel_exactly(rng, shape):
-    """Ragged labels with islands, holes and corners that touch."""
+def test_outlines_enclose_exactly_their_superpixel(rng, shape):
+    """Irregular labels with islands, holes and touching corners."""
     labels = np.unique(rng.integers(0, 4, shape), return_inverse=True)[1].reshape(shape)
     for j, path in enumerate(outlines(labels)):
         np.testing.assert_array_equal(covered(path, shape), labels == j)
 
 
-def test_the_script_of_the_page_is_untouched_by_names():
-    """A name that closes the script does not."""
+def test_name_cannot_close_the_script():
+    """A closing tag in a name is escaped."""
     page = renamed(EXPLAINED, SCRIPT).to_html()
 
     assert page.count("</script>") == 2
 
 
-def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
-    """A disk that is full leaves the page that was there; a link is written through."""
+def test_failed_write_keeps_the_old_page(tmp_path, monkeypatch):
+    """A full disk does not damage an existing page; a symbolic link is followed."""
     path, link = tmp_path / "page.html", tmp_path / "link.html"
-    path.write_text("the last one")
+    path.write_text("the old page")
     link.symlink_to(path)
 
     def full(handle):
@@ -301,15 +310,15 @@ def test_a_page_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         EXPLAINED.to_html(link)
     monkeypatch.undo()
-    assert path.read_text() == "the last one"
+    assert path.read_text() == "the old page"
     assert {entry.name for entry in tmp_path.iterdir()} == {"page.html", "link.html"}
     page = EXPLAINED.to_html(link)
     assert link.is_symlink()
     assert path.read_text(encoding="utf8") == page
 
 
-def test_a_text_in_a_notebook_has_its_colours():
-    """Words are tinted by inline styles: for and against differ, larger is stronger."""
+def test_text_in_a_notebook_is_coloured():
+    """By inline styles: signs have different colours, larger importances stronger ones."""
     scores = {"good": 1.0, "happy": 0.5, "awful": -1.0}
     e = eblime.TextExplainer(
         lambda texts: [sum(v for word, v in scores.items() if word in t) for t in texts]
@@ -327,8 +336,8 @@ def test_a_text_in_a_notebook_has_its_colours():
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no emoji
 @pytest.mark.filterwarnings("ignore:Matplotlib currently does not support")
 @pytest.mark.parametrize("name", [*NASTY, '<meta http-equiv="refresh" content="0;url=//x.org">'])
-def test_every_field_of_an_explanation_is_text(name):
-    """Whatever a crafted explanation holds, the page, the notebook and the terminal show it."""
+def test_every_field_of_an_explanation_is_escaped(name):
+    """In the page, in the notebook and on the terminal."""
     posterior = dataclasses.replace(EXPLAINED.posterior, method=name, n_masks=name)
     provenance = {
         **dict.fromkeys(("method", "design", "kernel", "seed", "model_calls", "batch_size"), name),
@@ -345,8 +354,8 @@ def test_every_field_of_an_explanation_is_text(name):
     crafted.plot("intervals").figure.canvas.print_figure("/dev/null", format="png")
 
 
-def test_a_point_estimates_method_is_text():
-    """Its note names the method, on the terminal too."""
+def test_method_name_of_a_point_estimate_is_escaped():
+    """The caution that names the method has no control characters."""
     e = explained("lime")
     crafted = dataclasses.replace(
         e, posterior=dataclasses.replace(e.posterior, method="\x1b[2J\nevil")

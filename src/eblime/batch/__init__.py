@@ -1,1 +1,1 @@
-"""Many inputs at once: a folder of results that survives whatever happens to the run."""
+"""Many inputs at once: a run folder that survives crashes and can be resumed."""

@@ -1,4 +1,4 @@
-"""Inputs that are files of their own: photos, and texts that end in .txt."""
+"""Inputs that are one file each: photos, .txt files, or files with other endings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eblime.batch.place import READ_WHOLE, Place, arrow
+from eblime.batch.location import READ_WHOLE, Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
 
 __all__ = ["Files", "find_files"]
@@ -17,36 +17,36 @@ __all__ = ["Files", "find_files"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Files:
-    """The files of a folder, in the order of their names."""
+    """The files of a folder, sorted by name."""
 
-    folder: Place
-    names: Any  # a pyarrow array: millions of names travel to every worker
-    fingerprint: str  # of names and sizes; of contents too, where they are here and not too large
+    folder: Location
+    names: Any  # a pyarrow array: millions of names are sent to every worker
+    fingerprint: str  # of names and sizes, and of contents unless they are large or remote
 
     def __len__(self) -> int:
         return len(self.names)
 
     def name(self, number: int) -> str:
-        """Its file name."""
+        """The file name, relative to the folder."""
         return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
-        """A text, or a photo: its path here, else its content as an open file."""
-        place = self.folder / self.name(number)
-        if place.suffix == ".txt":
-            return place.read().decode("utf8")
-        return place.folder or io.BytesIO(place.read())
+        """The content of a .txt file; else the path, or an open file for a remote file."""
+        file = self.folder / self.name(number)
+        if file.suffix == ".txt":
+            return file.read().decode("utf8")
+        return file.local_path or io.BytesIO(file.read())
 
 
-def find_files(folder: Place, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:
-    """The files with such endings in a folder and the folders in it."""
+def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:
+    """The files with these endings in a folder and its subfolders."""
     found = {
         name: size
         for name, size in folder.files(recursive=True).items()
         if name.lower().endswith(endings)
     }
     if not found:
-        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {_or(endings)}.")
+        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {_either(endings)}.")
     pa, _ = arrow()
     return Files(
         folder=folder,
@@ -55,20 +55,20 @@ def find_files(folder: Place, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt"
     )
 
 
-def _fingerprint(folder: Place, sizes: Mapping[str, int]) -> str:
-    """What tells these files from others."""
+def _fingerprint(folder: Location, sizes: Mapping[str, int]) -> str:
+    """A digest of names and sizes, and of contents unless they are large or remote."""
     found = hashlib.sha256()
-    whole = folder.folder is not None and sum(sizes.values()) <= READ_WHOLE
+    whole = folder.local_path is not None and sum(sizes.values()) <= READ_WHOLE
     for name, size in sizes.items():
         found.update(os.fsencode(f"{name}\0{size}\n"))
         if whole:
             try:
                 found.update((folder / name).digest().encode())
-            except OSError:  # its turn will come, and tell
+            except OSError:  # reported when the file is explained
                 continue
     return found.hexdigest()[:16]
 
 
-def _or(words: tuple[str, ...]) -> str:
-    """Words as a choice."""
+def _either(words: tuple[str, ...]) -> str:
+    """Words as "a, b or c"."""
     return ", ".join(words[:-1]) + f" or {words[-1]}" if len(words) > 1 else words[0]

@@ -1,9 +1,9 @@
-"""A run is a folder: its settings, and one Parquet file for each part that is done.
+"""The run folder: settings, and one Parquet file per finished part.
 
-`manifest.json` has everything that decides a number. A part is written under another name, synced
-and renamed: it is there whole, or not at all. What a crash leaves under other names is removed at
-the end of a call, or at the beginning of the next. Every part has a checksum, which is verified
-whenever the part is read.
+`manifest.json` holds every setting that can change a number. A part is written under a temporary
+name, synced and renamed, so it is never visible half written. Temporary files that a crash leaves
+are deleted at the end of a call, or at the start of the next. Every part has a checksum, which is
+verified whenever the part is read.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar
 
+from eblime.batch.location import Location, arrow
 from eblime.batch.manifest import decoded, encoded
-from eblime.batch.place import Place, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
 
 __all__ = [
     "COLUMNS",
     "DETAILS",
     "check_manifest",
+    "delete_parts",
     "done_parts",
-    "forget_parts",
     "map_parts",
     "missing_parts",
     "part_names",
@@ -37,8 +37,8 @@ __all__ = [
 
 Result = TypeVar("Result")
 _READERS = 8  # parts read at a time
-_ABOUT = b"eblime.explainer"
-_OURS = (
+_ABOUT = b"eblime.explainer"  # metadata of a part: the settings of its explainer
+_OUR_FILES = (
     "manifest.json",
     "in-progress.json",
     "failures.csv",
@@ -46,7 +46,7 @@ _OURS = (
     "explanations/*.eblime",
     "inputs/*",
 )
-DETAILS = {  # what an explanation says of its features; null where it is of another kind of input
+DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
     "bin": "string",
     "centroid_row": "float64",
@@ -64,7 +64,7 @@ COLUMNS = (
     ("label", "string"),
     ("prediction", "float64"),
     ("feature", "string"),
-    ("place", "int64"),
+    ("place", "int64"),  # position of the feature among those of its input
     ("mean", "float64"),
     ("sd", "float64"),
     ("low", "float64"),
@@ -78,17 +78,19 @@ COLUMNS = (
 )
 
 
-def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bool = False) -> None:
-    """Write the manifest, or check that the folder is that of a run with these settings.
+def check_manifest(
+    folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
+) -> None:
+    """Write the manifest, or check that the run was created with these settings.
 
-    A run without finished parts may become another; with `new_inputs` the inputs may differ, if
-    there are as many.
+    The settings of a run without finished parts are replaced. With `new_inputs` the inputs may
+    differ, as long as their number is the same.
     """
     wanted = json.loads(json.dumps(dict(settings)))
     remove_temporary(folder)
     begun = part_names(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
-        raise ValueError(f"{folder} has parts of a run and no manifest.json: use another folder.")
+        raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     known = read_manifest(folder)["settings"] if begun else {}
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
@@ -97,44 +99,42 @@ def check_manifest(folder: Place, settings: Mapping[str, Any], *, new_inputs: bo
         return
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
-            what, there, now = _difference(name, known.get(name), wanted.get(name))
+            what, before, now = _difference(name, known.get(name), wanted.get(name))
             raise ValueError(
-                f"{folder} was created with {what}={there!r}; this call has {what}={now!r}. Use "
+                f"{folder} was created with {what}={before!r}; this call has {what}={now!r}. Use "
                 "another folder, or the settings of the run."
             )
 
 
-def remove_temporary(folder: Place) -> None:
-    """Remove temporary files that processes left when they were killed while writing."""
-    folder.sweep(_OURS)
+def remove_temporary(folder: Location) -> None:
+    """Delete temporary files of processes that were killed while writing."""
+    folder.remove_temporary(_OUR_FILES)
 
 
-def _difference(name: str, there: Any, now: Any) -> tuple[str, Any, Any]:
-    """What differs, to its smallest part where a setting has several."""
-    for value in (there, now):
-        if not isinstance(value, dict):
-            return name, there, now
-    for part in sorted({*there, *now}):
-        if there.get(part) != now.get(part):
-            return part, there.get(part), now.get(part)
-    return name, there, now
+def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
+    """The setting that differs; of a dictionary, its first item that differs."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        for item in sorted({*before, *now}):
+            if before.get(item) != now.get(item):
+                return item, before.get(item), now.get(item)
+    return name, before, now
 
 
-def read_manifest(folder: Place) -> dict[str, Any]:
+def read_manifest(folder: Location) -> dict[str, Any]:
     """The manifest of a run; a damaged one is refused."""
-    place = folder / "manifest.json"
-    if place.kind() != "file":
+    manifest = folder / "manifest.json"
+    if manifest.kind() != "file":
         raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")
-    return decoded(place.read(), str(place))
+    return decoded(manifest.read(), str(manifest))
 
 
-def read_part(folder: Place, name: str) -> tuple[Any, dict[str, str]]:
-    """The rows of a part as a frame, and the description of the explainer that made them."""
+def read_part(folder: Location, name: str) -> tuple[Any, dict[str, str]]:
+    """The rows of a part as a frame, and the settings of its explainer."""
     table = read_table(folder, name)
     return table.to_pandas(), dict(json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}")))
 
 
-def read_table(folder: Place, name: str) -> Any:
+def read_table(folder: Location, name: str) -> Any:
     """The rows of a part as an Arrow table; a damaged file is refused."""
     pa, pq = arrow()
     table = pq.read_table(pa.BufferReader(checked(folder / name)))
@@ -145,20 +145,20 @@ def read_table(folder: Place, name: str) -> Any:
 
 
 def map_parts(function: Callable[[str], Result], names: Sequence[str]) -> Iterator[Result]:
-    """The results of a function for the file of each part, several at a time, in order."""
+    """Call a function with every name, several at a time; yields the results in order."""
     with ThreadPoolExecutor(_READERS) as pool:
         yield from pool.map(function, names)
 
 
-def part_names(folder: Place) -> list[str]:
-    """The files of the parts that are there, in their order."""
+def part_names(folder: Location) -> list[str]:
+    """The files of the finished parts, in order."""
     return [name for name in folder.files() if re.fullmatch(r"part-\d{6,}\.parquet", name)]
 
 
 def write_part(
-    folder: Place, part: int, rows: Mapping[str, Sequence[Any]], about: Mapping[str, str]
+    folder: Location, part: int, rows: Mapping[str, Sequence[Any]], about: Mapping[str, str]
 ) -> None:
-    """Write a part, and by what explainer it was made: whole, or not at all."""
+    """Write a part, with the settings of its explainer."""
     pa, pq = arrow()
     columns = [(name, getattr(pa, kind)()) for name, kind in COLUMNS]
     schema = pa.schema(columns, metadata={_ABOUT: json.dumps(dict(about))})
@@ -167,13 +167,13 @@ def write_part(
     (folder / _name(part)).write(sealed(sink.getvalue().to_pybytes()))
 
 
-def done_parts(folder: Place, parts: Sequence[int]) -> dict[int, int]:
-    """Finished parts, and how many inputs failed in each; a damaged part is removed.
+def done_parts(folder: Location, parts: Sequence[int]) -> dict[int, int]:
+    """Finished parts, and how many inputs failed in each; damaged parts are deleted.
 
     Every file is read and compared with its checksum.
     """
-    there = set(part_names(folder))
-    wanted = [part for part in parts if _name(part) in there]
+    finished = set(part_names(folder))
+    wanted = [part for part in parts if _name(part) in finished]
     counts = map_parts(partial(_count_failed, folder), [_name(part) for part in wanted])
     done = {}
     for part, failed in zip(wanted, counts, strict=True):
@@ -184,7 +184,7 @@ def done_parts(folder: Place, parts: Sequence[int]) -> dict[int, int]:
     return done
 
 
-def _count_failed(folder: Place, name: str) -> int | None:
+def _count_failed(folder: Location, name: str) -> int | None:
     """How many inputs failed in a part; None if its file is damaged."""
     try:
         error = read_table(folder, name).column("error")
@@ -193,14 +193,14 @@ def _count_failed(folder: Place, name: str) -> int | None:
     return len(error) - int(error.null_count)
 
 
-def missing_parts(folder: Place, parts: Sequence[int]) -> list[int]:
-    """Parts that are not there."""
-    there = set(part_names(folder))
-    return [part for part in parts if _name(part) not in there]
+def missing_parts(folder: Location, parts: Sequence[int]) -> list[int]:
+    """Parts that are not finished."""
+    finished = set(part_names(folder))
+    return [part for part in parts if _name(part) not in finished]
 
 
-def forget_parts(folder: Place, parts: Iterable[int]) -> None:
-    """Take parts away, to be done again."""
+def delete_parts(folder: Location, parts: Iterable[int]) -> None:
+    """Delete parts, so that they are done again."""
     for part in parts:
         (folder / _name(part)).remove()
 

@@ -1,4 +1,4 @@
-"""What a run is about: a folder of files, a table, lines of text, a sequence, or a stream."""
+"""Inputs of a run: a folder of files, a table, lines of text, a sequence, or a stream."""
 
 from __future__ import annotations
 
@@ -8,37 +8,39 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from eblime.batch.entries import content, has_rows, is_frame, is_sparse
 from eblime.batch.files import find_files
+from eblime.batch.location import Location
 from eblime.batch.parquet import open_parquet
-from eblime.batch.place import Place
-from eblime.batch.spool import content, is_frame, spool
+from eblime.batch.stream_inputs import store_inputs
 
 __all__ = ["Inputs", "Stream", "as_inputs", "generator_of"]
 
-_CHUNK = 4096 * 12  # rows of a .csv file that are read at once
+_CHUNK = 4096 * 12  # rows of a .csv file that are read at a time
 
 
 def generator_of(seed: int, number: int) -> np.random.Generator:
-    """The generator of an input: order, workers and restarts cannot change it."""
+    """The random generator of an input; it depends on the seed and the number alone."""
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
+@runtime_checkable
 class Inputs(Protocol):
-    """Inputs by number."""
+    """Inputs that can be read by number."""
 
     @property
     def fingerprint(self) -> str:
-        """Changes where the inputs do."""
+        """A string that changes when the inputs change."""
         ...
 
     def __len__(self) -> int: ...
 
     def name(self, number: int) -> str:
-        """What people call an input."""
+        """The name of an input, for people."""
         ...
 
     def get(self, number: int) -> Any:
@@ -48,13 +50,13 @@ class Inputs(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listed:
-    """Rows of a frame or an array, or any sequence."""
+    """The rows of a frame or an array, or the items of any sequence."""
 
     values: Any
 
     @property
     def fingerprint(self) -> str:
-        """Their contents."""
+        """A digest of the contents."""
         found = hashlib.sha256(str(len(self)).encode())
         if is_frame(self.values):
             found.update(content(self.values))
@@ -67,138 +69,139 @@ class Listed:
         return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
 
     def name(self, number: int) -> str:
-        """Its number, or its label in a frame."""
-        return str(self.values.index[number]) if hasattr(self.values, "iloc") else str(number)
+        """The row label of a frame; else the number."""
+        return str(self.values.index[number] if has_rows(self.values) else number)
 
     def get(self, number: int) -> Any:
-        """A row, or an entry."""
-        if hasattr(self.values, "iloc"):
+        """A row, or an item."""
+        if has_rows(self.values):
             return self.values.iloc[number]
-        if hasattr(self.values, "tocsr"):
+        if is_sparse(self.values):
             return self.values.tocsr()[number]
         return self.values[number]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stream:
-    """Inputs that come one after another, as (name or None, input), or as frames."""
+    """Inputs that can be read only once and in order: pairs (name or None, input or frame)."""
 
     entries: Iterable[tuple[str | None, Any]]
 
-    def laid_down(self, folder: Place) -> Inputs:
-        """The inputs by number, in the folder of the run."""
-        return spool(self.entries, folder)
+    def stored_in(self, folder: Location) -> Inputs:
+        """Store the inputs in the run folder, where they can be read by number."""
+        return store_inputs(self.entries, folder)
 
 
 def as_inputs(given: Any) -> Inputs | Stream:
-    """Understand inputs: folder, file, frame, array, list, anything iterable, Ray Dataset."""
-    if isinstance(given, (str, os.PathLike, Place)):
-        return _from_place(Place.of(given))
-    if hasattr(given, "fingerprint") and hasattr(given, "get"):
-        return given  # type: ignore[no-any-return]
+    """Inputs from a folder, a file, a frame, an array, a list, any iterable or a Ray Dataset."""
+    if isinstance(given, (str, os.PathLike, Location)):
+        return _from_files(Location.of(given))
+    if isinstance(given, Inputs):
+        return given
     if type(given).__module__.startswith("ray.data"):
-        return Stream(entries=_of_ray(given))
+        return Stream(entries=_ray_rows(given))
     if hasattr(given, "shape") or isinstance(given, Sequence):
         found = Listed(values=given)
         if len(found) == 0:
             raise ValueError("`inputs` must not be empty.")
         return found
-    if hasattr(given, "__iter__"):
+    if isinstance(given, Iterable):
         return Stream(entries=((None, entry) for entry in given))
     raise TypeError(
-        "`inputs` must be a folder, a file, a frame, an array, a list, something to iterate over, "
-        f"or a Ray Dataset; got {type(given).__name__}."
+        "`inputs` must be a folder, a file, a frame, an array, a list, another iterable or a "
+        f"Ray Dataset; got {type(given).__name__}."
     )
 
 
-def _from_place(place: Place) -> Inputs | Stream:
-    """Inputs that lie in files."""
-    kind = place.kind()
+def _from_files(location: Location) -> Inputs | Stream:
+    """Inputs that are stored in files."""
+    kind = location.kind()
     if kind == "nothing":
-        raise FileNotFoundError(f"There is no folder or file {str(place)!r}.")
+        raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
     if kind == "folder":
-        tables = [name for name in place.files() if name.endswith(".parquet")]
+        tables = [name for name in location.files() if name.endswith(".parquet")]
         if tables:
-            return _filled(open_parquet([place / name for name in tables]), place)
-        return find_files(place)
-    if place.suffix == ".parquet":
-        return _filled(open_parquet([place]), place)
-    if place.suffix == ".jsonl":
-        return Stream(entries=_json_lines(place))
-    if place.suffix in (".csv", ".tsv"):
-        return Stream(entries=_csv(place))
+            return _not_empty(open_parquet([location / name for name in tables]), location)
+        return find_files(location)
+    if location.suffix == ".parquet":
+        return _not_empty(open_parquet([location]), location)
+    if location.suffix == ".jsonl":
+        return Stream(entries=_json_lines(location))
+    if location.suffix in (".csv", ".tsv"):
+        return Stream(entries=_csv(location))
     raise ValueError(
-        f"`inputs` must be a folder, or a .csv, .tsv, .parquet or .jsonl file; got {str(place)!r}."
+        "`inputs` must be a folder, or a .csv, .tsv, .parquet or .jsonl file; got "
+        f"{str(location)!r}."
     )
 
 
-def _filled(found: Inputs, place: Place) -> Inputs:
+def _not_empty(found: Inputs, location: Location) -> Inputs:
     """Refuse a table without rows."""
     if len(found) == 0:
-        raise ValueError(f"{place} must have at least one row.")
+        raise ValueError(f"{location} must have at least one row.")
     return found
 
 
-def _csv(place: Place) -> Iterator[tuple[None, Any]]:
-    """The rows of a table in frames; read twice, so that a column is of one kind throughout."""
-    kinds: dict[str, set[str]] = {}
-    for frame in _csv_frames(place, None):
-        for name, kind in frame.dtypes.items():
-            kinds.setdefault(name, set()).add(str(kind))
-    settled = {name: kind for name, found in kinds.items() if (kind := _kind(found))}
-    for frame in _csv_frames(place, settled):
+def _csv(location: Location) -> Iterator[tuple[None, Any]]:
+    """The rows of a table in frames; the file is read twice, so that each column has one dtype."""
+    seen: dict[str, set[str]] = {}
+    for frame in _csv_frames(location, None):
+        for name, dtype in frame.dtypes.items():
+            seen.setdefault(name, set()).add(str(dtype))
+    dtypes = {name: dtype for name, found in seen.items() if (dtype := _common_dtype(found))}
+    for frame in _csv_frames(location, dtypes):
         yield None, frame
 
 
-def _csv_frames(place: Place, kinds: dict[str, str] | None) -> Iterator[Any]:
+def _csv_frames(location: Location, dtypes: dict[str, str] | None) -> Iterator[Any]:
     """Some rows of a table at a time."""
     import pandas as pd
 
-    with place.stream() as stream:
+    with location.stream() as stream:
         try:
-            separator = "\t" if place.suffix == ".tsv" else ","
+            separator = "\t" if location.suffix == ".tsv" else ","
             reading = pd.read_csv(
                 stream,
                 sep=separator,
-                dtype=kinds,
+                dtype=dtypes,
                 chunksize=_CHUNK,
                 float_precision="round_trip",  # the same floats from every kind of file
             )
             with reading as frames:
                 yield from frames
         except (ValueError, UnicodeDecodeError) as error:
-            raise ValueError(f"{str(place)!r} cannot be read as a table: {error}") from error
+            raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error
 
 
-def _kind(found: set[str]) -> str | None:
-    """The kind to read a column as, whose pieces look so; None where pandas sees it by itself."""
+def _common_dtype(found: set[str]) -> str | None:
+    """The dtype of a column from the dtypes of its pieces; None lets pandas decide."""
     if found <= {"int64", "float64"}:
         return "float64" if len(found) > 1 else found.pop()
     numbers = found & {"int64", "float64"}
     return "object" if numbers and len(found) > 1 else None
 
 
-def _json_lines(place: Place) -> Iterator[tuple[None, Any]]:
-    """Texts, or rows: a JSON string, or an object, whose "text" counts where it has one, a line."""
-    with io.TextIOWrapper(place.stream(), encoding="utf8") as lines:
+def _json_lines(location: Location) -> Iterator[tuple[None, Any]]:
+    """One text or row per line: a JSON string, an object with a "text", or another object."""
+    with io.TextIOWrapper(location.stream(), encoding="utf8") as lines:
         for number, line in enumerate(lines, start=1):
             if not line.strip():
                 continue
             try:
                 found = json.loads(line)
             except ValueError as error:
-                raise ValueError(f"{place}, line {number}, must be JSON: {error}.") from error
+                raise ValueError(f"{location}, line {number}, must be JSON: {error}.") from error
             if not isinstance(found, (str, dict)):
-                raise ValueError(f"{place}, line {number}, must be a string or an object.")
+                raise ValueError(f"{location}, line {number}, must be a string or an object.")
             entry = found.get("text", found) if isinstance(found, dict) else found
             if not isinstance(entry, (str, dict)):
-                raise ValueError(f'{place}, line {number}, must have a string as its "text".')
+                raise ValueError(f'{location}, line {number}, must have a string as its "text".')
             yield None, entry
 
 
-def _of_ray(dataset: Any) -> Iterator[tuple[str | None, Any]]:
-    """The rows of a Ray Dataset in their order: a text or an image by its column, else the row."""
-    options = dataset.context.execution_options  # a dataset has its own
+def _ray_rows(dataset: Any) -> Iterator[tuple[str | None, Any]]:
+    """The rows of a Ray Dataset in order; of a row with a column "image" or "text", that column."""
+    options = dataset.context.execution_options  # they belong to this dataset
     before, options.preserve_order = options.preserve_order, True
     try:
         for row in dataset.iter_rows():

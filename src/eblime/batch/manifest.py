@@ -1,4 +1,4 @@
-"""`manifest.json`: the settings of a run, with a checksum, and checked when they are read."""
+"""`manifest.json`: the settings of a run and their checksum, verified when they are read."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def decoded(content: bytes, name: str) -> dict[str, Any]:
-    """A manifest as it was written; refused with its `name` if it is damaged.
+    """The content of a manifest; errors mention its `name`.
 
     Raises
     ------
     ValueError
-        If it is not JSON, if it was made by an earlier or later version, if it has changed since it
-        was written, or if a setting is missing or has the wrong type.
+        If it is not JSON, was written by an incompatible version, does not match its checksum, or
+        if a setting is missing or has the wrong type.
     """
     try:
         found = json.loads(content)
@@ -72,8 +72,8 @@ def decoded(content: bytes, name: str) -> dict[str, Any]:
         )
     if found["schema"] < SCHEMA:
         raise ValueError(
-            f"{name} was made by an earlier eblime, without checksums. Make the run again, or read "
-            "its part-*.parquet files with pandas."
+            f"{name} was written by an earlier version of eblime, without checksums. Repeat the "
+            "run, or read its part-*.parquet files with pandas."
         )
     if not intact:
         raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
@@ -82,14 +82,14 @@ def decoded(content: bytes, name: str) -> dict[str, Any]:
 
 
 def _check_settings(settings: Any, name: str) -> None:
-    """Refuse settings that no run can have."""
+    """Refuse settings that are missing, or have a wrong type or value."""
     if not isinstance(settings, dict):
         raise ValueError(f"{name} is damaged: `settings` must be an object.")
     for setting, kinds in _SETTINGS.items():
         if setting not in settings or type(settings[setting]) not in kinds:
-            words = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            types = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             got = repr(settings[setting]) if setting in settings else "nothing"
-            raise ValueError(f"{name} is damaged: `{setting}` must be {words}; got {got:.80}.")
+            raise ValueError(f"{name} is damaged: `{setting}` must be {types}; got {got:.80}.")
     for setting, least in (("seed", 0), ("count", 1), ("part_size", 1)):
         if settings[setting] < least:
             raise ValueError(

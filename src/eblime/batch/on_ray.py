@@ -1,8 +1,8 @@
-"""The Ray engine: parts stream through a pool of actors, each with a worker process of its own.
+"""The Ray engine: parts stream through a pool of actors, each with its own worker process.
 
-Ray Data schedules and replaces actors; each actor supervises its worker as the local engine does,
-and the same functions write the parts, so that either engine can go on with the other's run. The
-folder must be one that every node sees: a shared file system, or an object store.
+Ray Data schedules and replaces actors. Each actor supervises its worker like the local engine, and
+the same functions write the parts, so each engine can resume the other's run. Every node must see
+the run folder: on a shared file system, or in an object store.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ import os
 import pickle
 import sys
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any
 
-from eblime.batch.local import Workers, check_travels
+from eblime.batch.job import Job, Rules
+from eblime.batch.local import Workers, check_sendable
 from eblime.batch.pool import TRIES, Pool
-from eblime.batch.work import Job, Rules, check_finished
+from eblime.batch.worker import check_finished
 
 __all__ = ["check_on_ray", "run_on_ray"]
 
-_ROOM = 0.8  # of the cores: a pool that claims them all leaves none to read with, and hangs
+_ROOM = 0.8  # of the cores: a pool that claims all of them leaves none for reading, and hangs
 
 
 class _Actor:
-    """Does parts in a worker process of its own, so that a crash or a hang is not the actor's."""
+    """Does parts in its own worker process, so that a crash or a hang does not end the actor."""
 
     def __init__(self, sent: Any, rules: Rules, path: list[str], threads: int) -> None:
         import ray
@@ -37,7 +38,7 @@ class _Actor:
         atexit.register(self._pool.close)
 
     def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Do a part; returns how many of its inputs failed, or why it could not be done."""
+        """Do a part; returns how many of its inputs failed, or an error message."""
         part = int(batch["part"][0])
         try:
             [(_, failed)] = self._pool.run([part])
@@ -52,18 +53,18 @@ def run_on_ray(
     workers: Workers,
     cpus: float | None = None,
     gpus: float | None = None,
-) -> Iterator[tuple[int, int]]:
-    """Do parts on a Ray cluster, the one that is there or one on this machine."""
+) -> Generator[tuple[int, int]]:
+    """Do parts on the running Ray cluster, or on one started on this machine."""
     if not parts:
         return
-    check_travels(job.explainer)
+    check_sendable(job.explainer)
     ray = _ray()
     count, share = _room(ray, len(parts), workers, cpus, gpus)
-    # as bytes: modules beside the user's script are found only once an actor knows the path
+    # as bytes: an actor must know the path before it can import modules next to the script
     sent = ray.put(ray.cloudpickle.dumps(job))
     given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of names that later versions do not take
+        warnings.simplefilter("ignore")  # options that later versions rename
         done = given.map_batches(
             _Actor,
             fn_constructor_args=(sent, job.rules, list(sys.path), max(1, round(share))),
@@ -83,9 +84,9 @@ def run_on_ray(
 
 
 def _retries(dataset: Any, parts: int) -> dict[str, int]:
-    """An actor that is killed is replaced, and its part is tried a few times.
+    """Options that replace a killed actor, and try its part a few times.
 
-    Versions of Ray without such options try for ever.
+    Versions of Ray without these options retry without a limit.
     """
     takes = inspect.signature(dataset.map_batches).parameters
     wanted = {"max_restarts": TRIES * parts, "max_task_retries": TRIES}
@@ -96,7 +97,7 @@ def _retries(dataset: Any, parts: int) -> dict[str, int]:
 def _room(
     ray: Any, parts: int, workers: Workers, cpus: float | None, gpus: float | None
 ) -> tuple[int, float]:
-    """How many actors, and the cores that each claims; refused where they would wait for ever."""
+    """How many actors, and the cores that each claims; more than the cluster has is refused."""
     has = ray.cluster_resources()
     cores, devices = float(has.get("CPU", 1.0)), float(has.get("GPU", 0.0))
     if workers == "auto":
@@ -108,35 +109,35 @@ def _room(
     if count * share > cores - 0.1 or count * (gpus or 0.0) > devices:
         raise ValueError(
             f"The cluster has {cores:g} cores and {devices:g} GPUs: too few for {count} workers "
-            f"of {share:g} cores and {gpus or 0:g} GPUs, and a little for Ray itself."
+            f"of {share:g} cores and {gpus or 0:g} GPUs each, besides a little for Ray itself."
         )
     return count, share
 
 
 def _ray() -> Any:
-    """Ray, begun: on the cluster that is there, else on this machine."""
+    """Ray, connected to the running cluster, or else started on this machine."""
     try:
         import ray
         import ray.data
     except ImportError as error:
         raise ImportError("The Ray engine needs Ray: pip install 'eblime[ray]'.") from error
-    ray.data.DataContext.get_current().enable_progress_bars = False  # the run has its own
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # what fails is raised
+    ray.data.DataContext.get_current().enable_progress_bars = False  # the run has its own bar
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # failures are raised
     if not ray.is_initialized():
-        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its own house-keeping
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # messages about its own processes
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
         try:
             ray.init(address="auto", **quiet)
         except ConnectionError:
-            if os.environ.get("RAY_ADDRESS"):  # the user means a cluster, and no other
+            if os.environ.get("RAY_ADDRESS"):  # the user asked for this cluster
                 raise
             ray.init(include_dashboard=False, **quiet)
     return ray
 
 
 def check_on_ray(job: Job, cpus: float | None = None, gpus: float | None = None) -> None:
-    """Do what `check_finished` does on the cluster, whose nodes can load the model."""
-    check_travels(job.explainer)
+    """Call `check_finished` on the cluster, whose nodes can load the model."""
+    check_sendable(job.explainer)
     ray = _ray()
     sent = ray.put(ray.cloudpickle.dumps(job))
     task = ray.remote(num_cpus=0 if cpus is None else cpus, num_gpus=gpus or 0)(_checked)
@@ -146,7 +147,7 @@ def check_on_ray(job: Job, cpus: float | None = None, gpus: float | None = None)
 
 
 def _checked(sent: Sequence[Any], path: list[str]) -> str:
-    """Why an explainer is not the one of a finished run, or nothing."""
+    """Why an explainer is not the one of a finished run; empty if it is."""
     import ray
 
     sys.path += [entry for entry in path if entry not in sys.path]

@@ -1,52 +1,72 @@
-"""Worker processes and their supervision: crashes, hangs and growth of one do not stop a run.
+"""Worker processes and their supervision: a worker that crashes, hangs or grows is replaced.
 
 A part whose worker crashes or hangs is done again in pieces by another worker: the inputs that were
-in progress one by one, the others together. An input is recorded as failed only where it crashes or
-hangs by itself, so that a worker that is killed by chance costs time but no result. Every input has
-a generator of its own: no number depends on how a part was done.
+in progress one at a time, the others together. An input is recorded as failed only if it crashes or
+hangs alone, so a worker that is killed by accident costs time but no result. Every input has its
+own random generator, so no number depends on how a part was done.
 """
 
 from __future__ import annotations
 
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from time import monotonic
-from typing import Any
+from typing import Any, Protocol
 
 from eblime.batch.child import Child, Message
-from eblime.batch.folder import write_part
-from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
-from eblime.batch.work import Rules, part_numbers
 
-__all__ = ["TRIES", "Pool", "WorkerStartError"]
+__all__ = ["TRIES", "PartRules", "Pool", "WorkerStartError"]
 
-TRIES = 3  # deaths of workers that no input explains: while starting, or while a part is written
-GROWTH = 1 << 30  # bytes by which a worker may grow after its first task before it is replaced
-_LOOK = 0.5  # seconds after which to look whether a worker died unnoticed or is late
+TRIES = 3  # deaths that no input explains: at the start, or while a part is written
+GROWTH = 1 << 30  # bytes that a worker may grow after its first task before it is replaced
+_LOOK = 0.5  # seconds between checks for workers that died or are late
 
 
 class WorkerStartError(RuntimeError):
-    """No worker process can be started, or the explainer cannot be made in it."""
+    """No worker process can be started, or the explainer cannot be created in it."""
+
+
+class PartRules(Protocol):
+    """What a pool must know about a run: its inputs by part, and how results are stored."""
+
+    @property
+    def timeout(self) -> float | None:
+        """Seconds that an input may take; None is no limit."""
+        ...
+
+    def numbers(self, part: int) -> Sequence[int]:
+        """The inputs of a part."""
+        ...
+
+    def failure(self, number: int, name: str, error: Exception) -> Any:
+        """What is stored for an input that crashed its worker or ran out of time, or an error."""
+        ...
+
+    def finish(self, part: int, rows: Mapping[int, Any], about: Mapping[str, str]) -> int:
+        """Write a part that was done in pieces; returns how many of its inputs failed."""
+        ...
 
 
 @dataclass(slots=True, kw_only=True)
 class _Task:
-    """A part to do: whole at first, in pieces after its worker died."""
+    """A part to do: as a whole at first, in pieces after its worker died."""
 
     part: int
-    pieces: list[tuple[int, ...]]  # inputs that are not done
+    pieces: list[tuple[int, ...]]  # inputs that are not done yet
     whole: bool = True
-    rows: dict[int, Rows] = field(default_factory=dict)  # by input, where it is done in pieces
-    deaths: int = 0  # that no input explains
+    rows: dict[int, Any] = field(default_factory=dict)  # by input, where it is done in pieces
+    deaths: int = 0  # deaths of workers that no input explains
 
     def message(self) -> Message:
-        """The next step, as it is sent to a worker."""
+        """The next step, as a message to a worker."""
         return ("part", self.part) if self.whole else ("inputs", self.pieces[0])
 
-    def interrupted(self, begun: tuple[int, ...], name: str | None, error: Exception) -> None:
+    def interrupted(
+        self, begun: tuple[int, ...], name: str | None, error: Exception, rules: PartRules
+    ) -> None:
         """Plan what to do after the death of a worker that had begun some inputs."""
         piece = self.pieces.pop(0)
         rest = tuple(n for n in piece if n not in self.rows and n not in begun)
@@ -58,7 +78,7 @@ class _Task:
                     "explained. Finished parts are saved; call again to resume."
                 ) from error
         elif len(piece) == 1 and not self.whole:
-            self.rows[begun[0]] = failure_rows(begun[0], name or str(begun[0]), error)
+            self.rows[begun[0]] = rules.failure(begun[0], name or str(begun[0]), error)
         else:
             self.whole = False
             self.pieces += [(number,) for number in begun]
@@ -71,7 +91,7 @@ class _Member:
     """A worker of a pool, and what it is doing."""
 
     child: Child
-    ready: bool = False  # it has its explainer
+    ready: bool = False  # its explainer is created
     task: _Task | None = None
     begun: tuple[int, ...] = ()  # inputs that it is working on
     name: str | None = None  # of the only input of a task
@@ -84,29 +104,26 @@ class _Member:
 
 
 class Pool:
-    """Some worker processes for one run."""
+    """The worker processes of one run."""
 
-    def __init__(self, packed_job: bytes, rules: Rules, size: int, threads: int) -> None:
+    def __init__(self, packed_job: bytes, rules: PartRules, size: int, threads: int) -> None:
         self._job, self._rules, self._size, self._threads = packed_job, rules, size, threads
         self._members: list[_Member] = []
-        self._about: dict[str, str] = {}  # the explainer, as a worker describes it
+        self._about: dict[str, str] = {}  # the settings of the explainer
         self._failed_starts = 0
 
     def run(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Do parts; yields (part, number of failed inputs) as each is done."""
-        todo = deque(
-            _Task(part=part, pieces=[tuple(part_numbers(self._rules.settings, part))])
-            for part in parts
-        )
+        todo = deque(_Task(part=part, pieces=[tuple(self._rules.numbers(part))]) for part in parts)
         while todo or any(member.task for member in self._members):
             self._assign(todo)
             children = [member.child for member in self._members]
             events: list[Any] = [child.connection for child in children]
             wait(events + [child.process.sentinel for child in children], timeout=_LOOK)
             for member in list(self._members):
-                died = not member.child.process.is_alive()  # asked before its last messages
+                died = not member.child.process.is_alive()  # before its last messages are read
                 for message in member.child.messages():
-                    yield from self._heard(member, message)
+                    yield from self._handle(member, message)
                 if died or self._late(member):
                     error = self._error(member.child.process.exitcode)
                     yield from self._lost(member, error, todo)
@@ -119,7 +136,7 @@ class Pool:
             self._members.pop().child.kill()
 
     def _assign(self, todo: deque[_Task]) -> None:
-        """Give parts to the workers that are free, and start as many workers as are needed."""
+        """Assign parts to free workers, and start more workers if needed."""
         for member in self._members:
             if todo and member.ready and member.task is None:
                 member.give(todo.popleft())
@@ -128,58 +145,52 @@ class Pool:
         for _ in range(min(room, len(todo) - starting)):
             self._members.append(_Member(child=Child(self._job, self._threads)))
 
-    def _heard(self, member: _Member, message: Message) -> Iterator[tuple[int, int]]:
-        """Act on a message of a worker; yields its part where that is done."""
-        kind, *what = message
+    def _handle(self, member: _Member, message: Message) -> Iterator[tuple[int, int]]:
+        """Handle a message of a worker; yields its part if that is done."""
+        kind, *values = message
         task = member.task
         if kind == "ready":
-            member.ready, self._about, self._failed_starts = True, what[0], 0
+            member.ready, self._about, self._failed_starts = True, values[0], 0
         elif kind == "unready":
-            raise WorkerStartError(f"The explainer cannot be made in a worker: {what[0]}")
+            raise WorkerStartError(f"The explainer cannot be created in a worker: {values[0]}")
         elif kind == "begin":
-            member.begun = what[0]
+            member.begun = values[0]
         elif kind == "name":
-            member.name = what[0]
+            member.name = values[0]
         elif kind == "error":
             member.task = None
-            raise what[0] from RuntimeError(f"In a worker process:\n{what[1]}")
+            raise values[0] from RuntimeError(f"In a worker process:\n{values[1]}")
         elif kind == "rows" and task is not None:
-            task.rows[what[0]] = what[1]
-            member.begun = tuple(number for number in member.begun if number != what[0])
+            task.rows[values[0]] = values[1]
+            member.begun = tuple(number for number in member.begun if number != values[0])
         elif kind == "done" and task is not None:
-            yield from self._step_done(member, task, *what)
+            yield from self._step_done(member, task, *values)
 
     def _step_done(
         self, member: _Member, task: _Task, failed: int, memory: int
     ) -> Iterator[tuple[int, int]]:
-        """Go on with the next piece of a part, or finish it; a worker that grew is replaced."""
+        """Continue with the next piece of a part, or finish it; replace a worker that grew."""
         member.task, member.begun = None, ()
         if not task.whole:
             task.pieces.pop(0)
             if task.pieces:
                 member.give(task)
                 return
-            failed = self._write(task)
+            failed = self._rules.finish(task.part, task.rows, self._about)
         member.memory = member.memory or memory
         if memory > member.memory + GROWTH:
             self._members.remove(member)
             member.child.kill()
         yield task.part, failed
 
-    def _write(self, task: _Task) -> int:
-        """Write a part that was done in pieces; returns how many of its inputs failed."""
-        rows = joined_rows(task.rows[number] for number in sorted(task.rows))
-        write_part(self._rules.folder, task.part, rows, self._about)
-        return failures_in(rows)
-
     def _late(self, member: _Member) -> bool:
-        """Whether a worker has been silent about inputs for longer than allowed."""
+        """Whether a worker has worked on its inputs for longer than the timeout."""
         timeout = self._rules.timeout
         busy = timeout is not None and member.task is not None and member.begun
         return bool(busy) and monotonic() - member.child.since > (timeout or 0.0)
 
     def _error(self, exit_code: int | None) -> Exception:
-        """The error of an input on which a worker died, or hangs if it has no exit code."""
+        """The error to record: a crash, or a timeout if the worker has no exit code."""
         if exit_code is None:
             limit = f"{self._rules.timeout:g} s"
             return TimeoutError(f"This input was not explained within the timeout of {limit}.")
@@ -188,8 +199,8 @@ class Pool:
     def _lost(
         self, member: _Member, error: Exception, todo: deque[_Task]
     ) -> Iterator[tuple[int, int]]:
-        """Give up a worker that died or hangs; its part goes to the next one, or is finished."""
-        if member not in self._members:  # it was replaced a moment ago
+        """Drop a worker that died or hangs; another one continues its part."""
+        if member not in self._members:  # it has just been replaced
             return
         self._members.remove(member)
         member.child.kill()
@@ -205,15 +216,15 @@ class Pool:
         task = member.task
         if task is None:
             return
-        task.interrupted(member.begun, member.name, error)
+        task.interrupted(member.begun, member.name, error, self._rules)
         if task.pieces:
             todo.appendleft(task)
         else:
-            yield task.part, self._write(task)
+            yield task.part, self._rules.finish(task.part, task.rows, self._about)
 
 
 def _ending(exit_code: int | None) -> str:
-    """How a process ended."""
+    """How a process ended, for messages."""
     if exit_code is None or exit_code >= 0:
         return f"exit code {exit_code}"
     known = {int(entry): entry.name for entry in signal.Signals}

@@ -1,4 +1,4 @@
-"""`open_run`: what a run has found, read a part at a time."""
+"""`open_run`: the results of a run, read one part at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import special, stats
 
 from eblime._checks import check_level
 from eblime.batch.folder import map_parts, part_names, read_manifest, read_part, read_table
-from eblime.batch.place import Place, arrow
+from eblime.batch.location import Location, arrow
 from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpacked
@@ -22,33 +22,34 @@ __all__ = ["Run", "open_run"]
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """A run that was made before, finished or not.
+    """Open a run folder, finished or not.
 
-    Reading a damaged file raises `DamagedFileError`, a `ValueError`; explaining again redoes it.
+    Reading a damaged file raises `DamagedFileError`, a `ValueError`; calling `explain_many` again
+    replaces the file.
     """
-    place = Place.of(path)
-    read_manifest(place)
-    return Run(place=place)
+    location = Location.of(path)
+    read_manifest(location)
+    return Run(location=location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
-    """What a run has found so far."""
+    """The results of a run so far."""
 
-    place: Place
+    location: Location
 
     @property
     def folder(self) -> Path | str:
-        """Where it is: a path, or the address in a store."""
-        return self.place.folder or self.place.address
+        """The path of the run folder, or its address in a store."""
+        return self.location.local_path or self.location.address
 
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the run."""
-        return dict(read_manifest(self.place)["settings"])
+        return dict(read_manifest(self.location)["settings"])
 
     def scan(self, *, verify: bool = True) -> Any:
-        """All rows, lazily: a pyarrow dataset, which pandas, polars and DuckDB read in pieces.
+        """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
         Parameters
         ----------
@@ -59,17 +60,17 @@ class Run:
 
         names = self._parts()
         if verify:
-            for _ in map_parts(lambda name: len(checked(self.place / name)), names):
+            for _ in map_parts(lambda name: len(checked(self.location / name)), names):
                 pass
-        system, path = self.place.open()
+        system, path = self.location.open()
         paths = [f"{path}/{name}" for name in names]
         return dataset.dataset(paths, format="parquet", filesystem=system)
 
     def _parts(self) -> list[str]:
         """The files of the finished parts, at least one."""
-        names = part_names(self.place)
+        names = part_names(self.location)
         if not names:
-            raise FileNotFoundError(f"{self.place} has no finished part yet.")
+            raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return names
 
     def frame(self) -> Any:
@@ -83,44 +84,58 @@ class Run:
         return rows.sort_values(["input", "target", "place"], ignore_index=True)
 
     def pieces(self) -> Iterator[Any]:
-        """What `frame` has, a part at a time; an input is in one part with all its rows."""
-        whole = {name: "int64" for name in ("input", "target", "place", "n_masks")}
+        """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
+        integers = {name: "int64" for name in ("input", "target", "place", "n_masks")}
         for name in self._parts():
-            rows, _ = read_part(self.place, name)
+            rows, _ = read_part(self.location, name)
             good = rows[rows["error"].isna()].drop(columns="error")
-            yield good.astype(whole)  # rows of failures had none of them
+            yield good.astype(integers)  # failed inputs have nulls there
 
     def failures(self) -> Any:
-        """Inputs that failed, and the message of their error."""
+        """The failed inputs and their error messages."""
         pa, _ = arrow()
         rows = pa.concat_tables(map_parts(self._failed, self._parts()))
         return rows.to_pandas().sort_values("input", ignore_index=True)
 
     def _failed(self, name: str) -> Any:
-        """The inputs of a part that failed."""
-        table = read_table(self.place, name).select(["input", "name", "error"])
+        """The failed inputs of a part."""
+        table = read_table(self.location, name).select(["input", "name", "error"])
         return table.filter(table.column("error").is_valid())
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
-        """One whole explanation, where the run kept them; of its first output if none is named."""
-        folder = self.place / "explanations"
+        """One whole explanation of a run with keep=True; None is the first output."""
+        folder = self.location / "explanations"
         if target is None:
-            there = [name for name in folder.files() if name.startswith(f"{number}-")]
-            names = sorted(there, key=lambda name: (len(name), name))  # 7-2 before 7-10
+            kept = [name for name in folder.files() if name.startswith(f"{number}-")]
+            names = sorted(kept, key=lambda name: (len(name), name))  # 7-2 before 7-10
         else:
             names = [f"{number}-{target}.eblime"]
         if not names or (folder / names[0]).kind() == "nothing":
             raise FileNotFoundError(
-                f"{self.place} has no explanation of input {number}; keep=True saves them."
+                f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
         return unpacked((folder / names[0]).read(), folder / names[0])
 
     def summary(self, prob: float = 0.95) -> Any:
-        """Global importance: the mean size of beta over inputs, with its own credible interval.
+        """Mean absolute importance of each feature over all inputs, with a credible interval.
 
-        Each size is taken as a folded normal of the posterior's mean and sd; the mean over inputs
-        adds up their moments, and targets of one input, which share its masks, count as one. The
-        interval says how well these inputs are known, not how other inputs would be.
+        Parameters
+        ----------
+        prob
+            Probability of the intervals.
+
+        Returns
+        -------
+        DataFrame
+            One row per feature, the most important first: `feature`, `mean_abs`, `inputs` (how
+            many inputs have the feature), `low` and `high`.
+
+        Notes
+        -----
+        An importance is approximated by a normal with its posterior mean and standard deviation,
+        so its absolute value is a folded normal. Inputs are independent. Several targets of one
+        input share its masks, so their average counts as one value. The interval covers the
+        uncertainty of the explanations of these inputs; it does not predict other inputs.
         """
         import pandas as pd
 
@@ -145,7 +160,7 @@ class Run:
         try:
             settings = self.settings
             count, size = int(settings["count"]), int(settings["part_size"])
-            parts = [int(name.split("-")[1].split(".")[0]) for name in part_names(self.place)]
+            parts = [int(name.split("-")[1].split(".")[0]) for name in part_names(self.location)]
             done = sum(min(size, max(count - part * size, 0)) for part in parts)
             failed = len(self.failures()) if parts else 0
         except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
@@ -154,7 +169,7 @@ class Run:
 
 
 def _totals(rows: Any) -> Any:
-    """Sums over inputs, by feature: of sizes, of their variances, and of ones."""
+    """Sums over inputs by feature: absolute values, their variances, and the number of inputs."""
     sd = rows["sd"].fillna(0.0).to_numpy(dtype=float)
     size, variance = _folded(rows["mean"].to_numpy(dtype=float), sd)
     rows = rows.assign(size=size, spread=np.sqrt(variance))
@@ -166,7 +181,7 @@ def _totals(rows: Any) -> Any:
 
 
 def _folded(mean: Any, sd: Any) -> tuple[Any, Any]:
-    """Mean and variance of |x| for normals."""
+    """Mean and variance of |x| for a normal x."""
     ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
     bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
     size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))

@@ -1,8 +1,8 @@
-"""Rows of a part: one per input, target and feature, or one per input that failed."""
+"""Rows of a part: one per input, target and feature, or one per failed input."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from eblime._text import printable
@@ -12,6 +12,7 @@ from eblime.results.explanation import Explanation
 __all__ = ["Rows", "explained_rows", "failure_rows", "failures_in", "joined_rows"]
 
 Rows = dict[str, list[Any]]  # column -> values
+_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": int}
 
 
 def joined_rows(pieces: Iterable[Rows]) -> Rows:
@@ -29,7 +30,7 @@ def failures_in(rows: Rows) -> int:
 
 
 def failure_rows(number: int, name: str, error: BaseException) -> Rows:
-    """The row of an input that failed."""
+    """The row of a failed input."""
     known = {"input": number, "name": name, "error": _message(error)}
     return {column: [known.get(column)] for column, _ in COLUMNS}
 
@@ -42,7 +43,7 @@ def explained_rows(
 
 
 def _message(error: BaseException) -> str:
-    """Kind and text of an error on one line."""
+    """Type and message of an error on one line."""
     text = " ".join(str(error).split()) or "no message"
     if isinstance(error, SystemExit):
         text = f"the model called sys.exit({error.code!r})"
@@ -51,7 +52,7 @@ def _message(error: BaseException) -> str:
 
 def _feature_rows(explanation: Explanation, number: int, name: str, prob: float) -> Rows:
     """One row per feature of an explanation."""
-    post = explanation.posterior
+    post, details = explanation.posterior, explanation.details()
     count = post.n_features
     spread = post.columns(prob)
     shared = {
@@ -66,12 +67,30 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
         "error": None,
     }
     rows: Rows = {column: [value] * count for column, value in shared.items()}
-    rows["feature"] = list(map(str, getattr(explanation.scene, "columns", explanation.features)))
+    # a feature that belongs to a column of a table has the column's name in every input
+    rows["feature"] = list(map(str, details.get("column", explanation.features)))
     rows["place"] = list(range(count))
     rows["mean"] = post.mean.tolist()
     for column in ("sd", "low", "high", "prob_positive"):
         rows[column] = spread[column].tolist() if spread else [None] * count
-    details = explanation.details()
-    for column in DETAILS:
-        rows[column] = list(details.get(column, [None] * count))
+    return rows | _detail_rows(details, count)
+
+
+def _detail_rows(details: Mapping[str, Sequence[Any]], count: int) -> Rows:
+    """The details that runs have columns for; null if the input has none, or of another type."""
+    rows: Rows = {}
+    for column, kind in DETAILS.items():
+        try:
+            found = [_converted(value, kind) for value in details[column]]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            found = [None] * count
+        rows[column] = found if len(found) == count else [None] * count
     return rows
+
+
+def _converted(value: Any, kind: str) -> Any:
+    """A detail as its column stores it; a number with a fraction does not fit whole numbers."""
+    converted = None if value is None else _CONVERT[kind](value)
+    if kind == "int64" and converted != value:
+        raise ValueError(f"{value!r} is not a whole number.")
+    return converted

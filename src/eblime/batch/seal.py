@@ -1,14 +1,14 @@
 """Parquet files that carry a checksum of all their bytes.
 
-The checksum lies in front of the footer. Parquet readers find the footer from the end of the file
-and the data by offsets from its beginning, so every reader still reads the file.
+The checksum is stored before the footer. Parquet readers find the footer from the end of the file
+and the data by offsets from its beginning, so every Parquet reader can still read the file.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 
 __all__ = ["DamagedFileError", "checked", "sealed"]
 
@@ -23,12 +23,12 @@ class DamagedFileError(ValueError):
 
 def sealed(content: bytes) -> bytes:
     """A Parquet file with its checksum inside."""
-    place = _footer(content)
-    return content[:place] + _MARK + hashlib.sha256(content).digest() + content[place:]
+    footer = _footer(content)
+    return content[:footer] + _MARK + hashlib.sha256(content).digest() + content[footer:]
 
 
-def checked(file: Place) -> bytes:
-    """The content of a sealed Parquet file; one that has changed since it was written is refused.
+def checked(file: Location) -> bytes:
+    """The content of a sealed Parquet file, after its checksum was verified.
 
     Raises
     ------
@@ -38,18 +38,18 @@ def checked(file: Place) -> bytes:
         If the file cannot be read.
     """
     content = file.read()
-    view, place = memoryview(content), _footer(content)
-    seal = view[max(place - _SEAL, 0) : max(place, 0)]
-    found = hashlib.sha256(view[: max(place - _SEAL, 0)])
-    found.update(view[max(place, 0) :])
+    view, footer = memoryview(content), _footer(content)
+    seal = view[max(footer - _SEAL, 0) : max(footer, 0)]
+    found = hashlib.sha256(view[: max(footer - _SEAL, 0)])
+    found.update(view[max(footer, 0) :])
     if seal != _MARK + found.digest():
         raise DamagedFileError(
             f"{file} is damaged: its contents do not match its checksum. Call `explain_many`, or "
-            "`eblime batch --resume`, again: damaged files are made again."
+            "`eblime batch --resume`, again to replace damaged files."
         )
     return content
 
 
 def _footer(content: bytes) -> int:
-    """Where the footer begins, as the end of the file says; negative if that cannot be."""
+    """Where the footer begins, according to the end of the file; negative if damaged."""
     return len(content) - _END - int.from_bytes(content[-_END:-4], "little")

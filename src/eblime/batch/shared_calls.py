@@ -1,29 +1,29 @@
-"""Several inputs in one model call: rows and texts of the same type share calls."""
+"""Several inputs in one model call: the perturbed inputs of several subjects in one batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
+from eblime.batch.entries import has_rows, is_sparse
 from eblime.engine.loop import Talk, converse, reply_from
 from eblime.engine.query import ModelError, Reply, reply_to, rows_to_ask
 from eblime.engine.settings import LoopSettings, Question
-from eblime.models.answers import as_scores
+from eblime.models.scores import as_scores
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["explain_together", "group_size"]
+__all__ = ["advance", "explain_together", "group_size"]
 
 _ROWS = 32_768  # perturbed inputs in one call, at most
 
 
 def group_size(settings: LoopSettings) -> int:
-    """How many inputs may share a call: 1 where the user's batch size has no room for two."""
-    most = _ROWS if settings.batch_size is None else settings.batch_size
-    return max(1, most // (settings.n_masks + 1))
+    """How many inputs may share a call: 1 if the user's batch size has no room for two."""
+    return max(1, _most_rows(settings) // (settings.n_masks + 1))
 
 
 def explain_together(
@@ -34,9 +34,10 @@ def explain_together(
 ) -> list[dict[int, Explanation]]:
     """Explain several inputs with few model calls.
 
-    The numbers are the same as explaining each input alone: every input draws from its own
-    generator, and a model scores a row the same whatever other rows are in the batch. A call is no
-    larger than memory has room for. Inputs that ask in rounds share calls as long as they last.
+    The numbers are the same as explaining each input alone: every input has its own generator, and
+    the score of a row must not depend on the other rows of its batch. A call is no larger
+    than memory has room for. With a design that asks in rounds, the inputs share the calls of
+    every round; an input that needs fewer rounds leaves the group earlier.
     """
     talks = [
         converse(settings, subject, targets, rng)
@@ -45,7 +46,7 @@ def explain_together(
     waiting = {k: next(talk) for k, talk in enumerate(talks)}
     found: dict[int, dict[int, Explanation]] = {}
     while waiting:
-        for numbers in _groups(settings, waiting):
+        for numbers in list(_groups(settings, waiting)):
             questions = [waiting.pop(k) for k in numbers]
             if len(numbers) == 1:  # in batches of its own
                 replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
@@ -53,16 +54,16 @@ def explain_together(
                 scores = _scores(settings, questions)
                 replies = [reply_to(*pair) for pair in zip(questions, scores, strict=True)]
             for k, reply in zip(numbers, replies, strict=True):
-                following = _send(talks[k], reply)
-                if isinstance(following, Question):
-                    waiting[k] = following
+                step = advance(talks[k], reply)
+                if isinstance(step, Question):
+                    waiting[k] = step
                 else:
-                    found[k] = following
+                    found[k] = step
     return [found[k] for k in range(len(subjects))]
 
 
-def _send(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
-    """Pass a reply on: the next question, or the explanations at the end."""
+def advance(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
+    """Send a reply to the loop; returns its next question, or the explanations at its end."""
     try:
         return talk.send(reply)
     except StopIteration as end:
@@ -70,14 +71,18 @@ def _send(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
         return found
 
 
-def _groups(settings: LoopSettings, waiting: dict[int, Question]) -> Iterator[list[int]]:
-    """Numbers of the inputs that go into one call each."""
-    most = _ROWS if settings.batch_size is None else settings.batch_size
+def _most_rows(settings: LoopSettings) -> int:
+    """How many perturbed inputs may be in one call."""
+    return _ROWS if settings.batch_size is None else settings.batch_size
+
+
+def _groups(settings: LoopSettings, waiting: Mapping[int, Question]) -> Iterator[list[int]]:
+    """Numbers of the inputs that share a call."""
     group: list[int] = []
     total = 0
-    for k, question in list(waiting.items()):
+    for k, question in waiting.items():
         size = len(question.rows) + 1
-        room = min(most, question.neighbourhood.room)
+        room = min(_most_rows(settings), question.neighbourhood.room)
         if group and total + size > room:
             yield group
             group, total = [], 0
@@ -87,39 +92,64 @@ def _groups(settings: LoopSettings, waiting: dict[int, Question]) -> Iterator[li
 
 
 def _scores(settings: LoopSettings, questions: Sequence[Question]) -> list[FloatArray]:
-    """One call for all questions, and each question's share of the scores."""
+    """The scores that each question asks for."""
     rows = [rows_to_ask(question) for question in questions]
+    if len(questions) == 1 or not all(map(len, rows)):
+        return [_alone(settings, *pair) for pair in zip(questions, rows, strict=True)]
     batches = [
         question.neighbourhood.inputs(some) for question, some in zip(questions, rows, strict=True)
     ]
-    sizes = [len(some) for some in rows]
+    return _shared(settings, batches, [len(some) for some in rows])
+
+
+def _alone(settings: LoopSettings, question: Question, rows: IntArray) -> FloatArray:
+    """The scores of one question, in as many calls as memory needs; none if it asks nothing new."""
+    if not len(rows):
+        assert question.opening is not None  # the first round asks about the input itself
+        return np.empty((0, len(question.opening.original)))
+    most = min(_most_rows(settings), question.neighbourhood.room)
+    pieces = np.split(rows, range(most, len(rows), most))
+    inputs = question.neighbourhood.inputs
+    return np.concatenate([_called(settings, inputs(some), len(some)) for some in pieces])
+
+
+def _shared(
+    settings: LoopSettings, batches: Sequence[Any], sizes: Sequence[int]
+) -> list[FloatArray]:
+    """The scores of each batch, from one model call if the batches can be joined."""
     try:
-        raw = np.asarray(as_scores(settings.model(_stacked(batches))), dtype=np.float64)
+        joined = _joined(batches)
+    except (TypeError, ValueError):  # such as arrays of different lengths
+        return [_called(settings, *pair) for pair in zip(batches, sizes, strict=True)]
+    return np.split(_called(settings, joined, sum(sizes)), np.cumsum(sizes)[:-1])
+
+
+def _called(settings: LoopSettings, batch: Any, size: int) -> FloatArray:
+    """The scores of a batch, (size, outputs)."""
+    try:
+        raw = np.asarray(as_scores(settings.model(batch)), dtype=np.float64)
     except Exception as error:
         raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
     scores = raw[:, None] if raw.ndim == 1 else raw
-    if scores.ndim != 2 or len(scores) != sum(sizes) or not np.isfinite(scores).all():
+    if scores.ndim != 2 or len(scores) != size or not np.isfinite(scores).all():
         raise ModelError(
-            f"The model must return finite scores for a batch of {sum(sizes)}; got shape "
-            f"{raw.shape}."
+            f"The model must return finite scores for a batch of {size}; got shape {raw.shape}."
         )
-    return np.split(scores, np.cumsum(sizes)[:-1])
+    return scores
 
 
-def _stacked(batches: Sequence[Any]) -> Any:
-    """Batches of the same type, one below the other."""
+def _joined(batches: Sequence[Any]) -> Any:
+    """Batches of the same type as one batch."""
     first = batches[0]
-    if len(batches) == 1:
-        return first
     if isinstance(first, list):
         return [entry for batch in batches for entry in batch]
     if isinstance(first, np.ndarray):
         return np.concatenate(batches)
-    if hasattr(first, "tocsr"):
+    if is_sparse(first):
         from scipy import sparse
 
         return sparse.vstack(batches, format="csr")
-    if hasattr(first, "iloc"):
+    if has_rows(first):
         import pandas as pd
 
         return pd.concat(batches, ignore_index=True)

@@ -150,7 +150,7 @@ def report(
     from eblime.batch.results import open_run
 
     opened = open_run(run)
-    page = html or opened.place / "report.html"
+    page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
     local = Path(str(page))

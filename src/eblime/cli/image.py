@@ -33,9 +33,9 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Photos:
     """The photos of a folder and its subfolders, in the size that the model takes."""
     from eblime.batch.files import find_files
-    from eblime.batch.place import Place
+    from eblime.batch.location import Location
 
-    folder = Place.of(argument)
+    folder = Location.of(argument)
     if folder.kind() == "nothing":
         raise FileNotFoundError(f"There is no folder {argument!r}.")
     files = find_files(folder, PHOTO_ENDINGS)
@@ -78,7 +78,7 @@ class Photos:
     def get(self, number: int) -> Any:
         """A photo as an array."""
         file = self.files.folder / self.files.name(number)
-        source = file.folder or io.BytesIO(file.read())
+        source = file.local_path or io.BytesIO(file.read())
         return read_photo(source, self.size, str(file))
 
 

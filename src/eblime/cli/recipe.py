@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime import registry
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.cli.assembly import make_explainer, model_settings
 from eblime.cli.domain_commands import command_of
 from eblime.cli.modelfile import load_model
@@ -136,7 +136,7 @@ def begin(
     model = values["model"]
     settings: dict[str, Any] = {
         "kind": domain.name,
-        "inputs": Place.of(argument).address,
+        "inputs": Location.of(argument).address,
         "model": located(model),
         "model_sha256": _digest(model),
         "imported_from": None if Path(model).is_file() else str(Path.cwd()),
@@ -169,4 +169,4 @@ def file_options(command: Command) -> list[str]:
 
 def _digest(path: str) -> str | None:
     """Checksum of a file; None for a Python name."""
-    return Place.of(path).digest() if Path(path).is_file() else None
+    return Location.of(path).digest() if Path(path).is_file() else None

@@ -13,7 +13,7 @@ from typing import Any
 
 import typer
 
-from eblime.batch.place import Place
+from eblime.batch.location import Location
 from eblime.cli.options import parse_targets
 from eblime.cli.recipe import Recipe, located
 from eblime.cli.stored import stored_settings
@@ -45,7 +45,7 @@ def resumed_recipe(
     """
     from eblime.batch.folder import read_manifest
 
-    settings = stored_settings(read_manifest(Place.of(folder)), folder)
+    settings = stored_settings(read_manifest(Location.of(folder)), folder)
     stored = settings["model"]
     if model is not None and located(model) != stored:
         raise ValueError(
@@ -113,7 +113,7 @@ def _summarise(run: Any, folder: str, recipe: Recipe) -> None:
     )
     if failed:
         say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {Place.of(folder) / 'failures.csv'}")
+        say(f"All errors: {Location.of(folder) / 'failures.csv'}")
         say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
     say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
     if failed:
@@ -137,7 +137,7 @@ def _data_only(model: str) -> bool:
 def _check_inputs(address: str, folder: str) -> None:
     """Refuse addresses for which some file systems run code, such as `reference::http://...`."""
     scheme, mark, _ = address.partition("://")
-    if mark and Place.of(address).folder is None and scheme not in _STORES:
+    if mark and Location.of(address).local_path is None and scheme not in _STORES:
         raise PermissionError(
             f"{folder} names inputs at {address}, which is not a path or one of the stores "
             f"{', '.join(_STORES)}. Add --trust-run if you trust the author of the run."

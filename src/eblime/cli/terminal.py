@@ -17,7 +17,7 @@ from rich.text import Text
 
 from eblime._table import decimals, written
 from eblime._text import printable, width
-from eblime.reporting.words import cautions, fit_sentence
+from eblime.reporting.diagnostics import cautions, fit_sentence
 from eblime.results.explanation import Explanation
 
 __all__ = ["open_page", "print_explanation", "progress_bar", "say"]

@@ -1,4 +1,4 @@
-"""Real inputs and models to try eblime on, and those of the paper."""
+"""Example inputs and models, and those of the paper."""
 
 from __future__ import annotations
 

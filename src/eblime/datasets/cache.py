@@ -1,79 +1,84 @@
-"""Where data come from: a local copy, what was fetched before, or the public original."""
+"""Data files: from a local folder, from the cache, or downloaded from their public source."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
-
-from eblime._files import write_whole
 
 __all__ = ["cache_folder", "find", "local_folder"]
 
 
 def local_folder() -> Path | None:
-    """The folder that EBLIME_DATA names, None where it is not set."""
+    """The folder in the environment variable EBLIME_DATA; None if it is not set."""
     named = os.environ.get("EBLIME_DATA")
     if not named:
         return None
     folder = Path(named)
     if not folder.is_dir():
-        raise FileNotFoundError(f"EBLIME_DATA must name a folder; there is no {named!r}.")
+        raise FileNotFoundError(f"EBLIME_DATA must be an existing folder; got {named!r}.")
     return folder
 
 
 def cache_folder() -> Path:
-    """Where fetched data and trained models are kept: EBLIME_CACHE, or the user's cache folder."""
+    """The folder for downloaded data and trained models; created if it is missing.
+
+    It is EBLIME_CACHE if that is set, else a folder `eblime` in the user's cache folder.
+    """
     named = os.environ.get("EBLIME_CACHE")
-    if named:
-        folder = Path(named)
-    elif sys.platform == "win32":
-        folder = Path(os.environ.get("LOCALAPPDATA", Path.home())) / "eblime"
-    elif sys.platform == "darwin":
-        folder = Path.home() / "Library" / "Caches" / "eblime"
-    else:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "eblime"
+    folder = Path(named) if named else _user_cache()
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def find(relative: str, *, url: str | None, sha256: str | None = None) -> Path:
-    """A data file: below EBLIME_DATA, in the cache, or fetched and checked.
+    """The path of a data file, which is downloaded to the cache if it is missing.
 
-    `relative` is its place below EBLIME_DATA; `url` None says that it cannot be fetched by itself.
+    Parameters
+    ----------
+    relative
+        Path below EBLIME_DATA, and below the cache folder.
+    url
+        Where to download the file; None if it must be provided by the user.
+    sha256
+        Checksum of the file. A file in the cache that does not match is downloaded again.
     """
     folder = local_folder()
     if folder is not None and (folder / relative).exists():
         return folder / relative
-    kept = cache_folder() / relative
-    if kept.exists():
-        return kept
-    if url is None:
-        raise FileNotFoundError(
-            f"{relative} is not here, and cannot be fetched by itself: put it into a folder and "
-            "name that folder in EBLIME_DATA."
-        )
-    return _fetched(url, kept, sha256)
+    path = cache_folder() / relative
+    if url is not None:
+        return _downloaded(url, path, sha256)
+    if path.exists():
+        return path
+    raise FileNotFoundError(
+        f"{relative} was not found and cannot be downloaded. Put it into a folder, and set "
+        "EBLIME_DATA to that folder."
+    )
 
 
-def _fetched(url: str, kept: Path, sha256: str | None) -> Path:
-    """Fetch a file; it appears whole and checked, or not at all."""
+def _downloaded(url: str, path: Path, sha256: str | None) -> Path:
+    """Download a file if it is not in the cache; a wrong checksum is an error."""
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer:
-            content = answer.read()
-    except (urllib.error.URLError, TimeoutError, OSError) as error:
+        import pooch
+    except ImportError as error:
+        raise ImportError("Downloading data needs pooch: pip install 'eblime[data]'.") from error
+    known = None if sha256 is None else f"sha256:{sha256}"
+    try:
+        return Path(pooch.retrieve(url, known, fname=path.name, path=path.parent))
+    except OSError as error:  # includes the errors of requests
         raise ConnectionError(
-            f"{url} cannot be fetched ({error}). Without a network, put the file at {kept}, or "
-            "name a folder that has it in EBLIME_DATA."
+            f"{url} cannot be downloaded ({error}). Without a network, put the file at {path}, or "
+            "set EBLIME_DATA to a folder that has it."
         ) from error
-    found = hashlib.sha256(content).hexdigest()
-    if sha256 is not None and found != sha256:
-        raise ValueError(
-            f"{url} is not the file that was expected: its SHA-256 must be {sha256}; got {found}."
-        )
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(kept, content)
-    return kept
+
+
+def _user_cache() -> Path:
+    """The folder of eblime in the cache folder of the operating system."""
+    try:
+        import platformdirs
+    except ImportError as error:
+        raise ImportError(
+            "The default cache folder needs platformdirs: pip install 'eblime[data]'. Or set "
+            "EBLIME_CACHE to a folder."
+        ) from error
+    return Path(platformdirs.user_cache_path("eblime", appauthor=False))

@@ -1,9 +1,9 @@
-"""Real ultrasonic scans of drilled holes: patches around them and away from them.
+"""Real ultrasonic scans of drilled holes: patches with a hole and patches without one.
 
-An immersion scan of an acrylic block on an aluminium block (M. H. Skjelvareid's synaptus), 111 x 40
-positions a millimetre apart. Four holes were drilled into each block from below; where they are was
-found by migration and is known. A patch is a piece of a vertical section: 32 mm wide, 5 us high,
-the envelope of the echoes on a logarithmic scale.
+The data are an immersion scan of an acrylic block on an aluminium block (M. H. Skjelvareid's
+synaptus), with 111 x 40 positions one millimetre apart. Four holes were drilled into each block
+from below. Their positions are known from migration. A patch is part of a vertical section, 32 mm
+wide and 5 us high. It shows the envelope of the echoes on a logarithmic scale.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from scipy import io, ndimage, signal
 
 from eblime._types import FloatArray
 from eblime.datasets.cache import find
-from eblime.datasets.networks import kept_network, scan_layers, train_classifier
+from eblime.datasets.networks import cached_network, scan_layers, train_classifier
 
 __all__ = ["Patches", "drilled_network", "drilled_patches"]
 
-# place along and across the scan, and depth in its own block, in millimetres
+# position along and across the scan, and depth in the block, in millimetres
 _ACRYLIC = ((79, 12, 8.3), (59, 12, 14.0), (38, 12, 20.2), (18, 12, 25.3))
 _ALUMINIUM = ((89, 23, 11.7), (69, 23, 21.7), (48, 23, 31.7), (27, 23, 40.8))
-_WIDE, _HIGH, _SIZE = 32, 64, 128  # millimetres, samples, and pixels of a patch
+_WIDE, _HIGH, _SIZE = 32, 64, 128  # of a patch: millimetres, samples, pixels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Patches:
-    """Pictures of 128 x 128, the hole's echo in each, and which hole it is."""
+    """Images of 128 x 128 pixels, masks of the hole's echo, and the number of the hole."""
 
     images: NDArray[np.uint8]  # (n, 128, 128)
-    defects: NDArray[np.bool_]  # (n, 128, 128) empty where there is no hole
+    defects: NDArray[np.bool_]  # (n, 128, 128) empty if there is no hole
     holes: NDArray[np.intp]  # (n,) 0 .. 7, -1 for none
 
 
 @lru_cache(maxsize=1)
 def drilled_patches() -> Patches:
-    """Patches with each of the eight holes at several places in them, and as many without any."""
+    """Patches with each of the eight holes at several positions, and as many without a hole."""
     path = find("ultrasonic/PlaneScan3D_PlexiAluFBH.mat", url=None)
     stored: Any = io.loadmat(path)
     level = _level(stored["ptxy"])
-    echoes = _echo_places(stored)
+    echoes = _echo_positions(stored)
     rng = np.random.default_rng(0)
     images, defects, holes = [], [], []
     for number, (x, y, t) in enumerate(echoes):
@@ -54,7 +54,7 @@ def drilled_patches() -> Patches:
             left = int(np.clip(x - rng.integers(6, _WIDE - 6), 0, level.shape[1] - _WIDE))
             top = int(np.clip(t - rng.integers(16, _HIGH - 16), 0, len(level) - _HIGH))
             if any(_shows(echo, top, left) for echo in others):
-                continue  # or another hole would be seen in training under this one's name
+                continue  # or a network could be trained on a hole that it must not know
             images.append(_patch(level, top, left, row))
             defects.append(_box(t - top, x - left))
             holes.append(number)
@@ -74,7 +74,7 @@ def drilled_patches() -> Patches:
 
 @lru_cache(maxsize=8)
 def drilled_network(without: int) -> Any:
-    """A network that tells patches with a hole; it never saw the hole `without`."""
+    """A network that detects holes in patches; it was not trained on the hole `without`."""
 
     def train(layers: Any) -> None:
         found = drilled_patches()
@@ -82,18 +82,18 @@ def drilled_network(without: int) -> Any:
         labels = (found.holes[seen] >= 0).astype(np.int64)
         train_classifier(layers, found.images[seen], labels, epochs=20)
 
-    return kept_network(f"drilled-without-{without}", scan_layers, train)
+    return cached_network(f"drilled-without-{without}", scan_layers, train)
 
 
 def _level(echoes: FloatArray) -> FloatArray:
-    """Envelopes in decibels, from 0 to 1 over 50 of them, the same gain everywhere."""
+    """Envelopes on a logarithmic scale: 50 decibels are mapped to 0 to 1, with a constant gain."""
     envelope = np.abs(signal.hilbert(echoes, axis=0))
     decibels = 20 * np.log10(envelope / envelope.max() + 1e-6)
     return np.asarray(np.clip(1 + decibels / 50, 0, 1))
 
 
-def _echo_places(stored: Any) -> list[tuple[float, float, float]]:
-    """Place along, place across and sample of each hole's echo."""
+def _echo_positions(stored: Any) -> list[tuple[float, float, float]]:
+    """Position along the scan, position across it, and sample of each hole's echo."""
     rate, start = float(stored["fs"].item()), float(stored["tDelay"].item())
     water, acrylic, aluminium = stored["cc"].ravel()
     thick = stored["thick"].ravel()
@@ -107,27 +107,27 @@ def _echo_places(stored: Any) -> list[tuple[float, float, float]]:
 
 
 def _patch(level: FloatArray, top: int, left: int, row: int) -> NDArray[np.uint8]:
-    """A piece of a vertical section as a picture."""
+    """Part of a vertical section as an image."""
     piece = level[top : top + _HIGH, left : left + _WIDE, row]
     large = ndimage.zoom(piece, (_SIZE / _HIGH, _SIZE / _WIDE), order=1)
     return np.asarray(np.round(255 * large), dtype=np.uint8)
 
 
 def _box(t: float, x: float) -> NDArray[np.bool_]:
-    """Where a hole's echo is in a patch: 3 mm to either side, 10 samples up and down."""
+    """Mask of a hole's echo in a patch: 3 mm to each side, 10 samples up and down."""
     rows = np.arange(_SIZE)[:, None] * _HIGH / _SIZE
     columns = np.arange(_SIZE)[None, :] * _WIDE / _SIZE
     return np.asarray((np.abs(rows - t) <= 10) & (np.abs(columns - x) <= 3))
 
 
 def _shows(echo: tuple[float, float, float], top: int, left: int) -> bool:
-    """Whether a patch shows the middle of a hole's echo, on whatever section."""
+    """Whether a patch at this position, on any section, shows the centre of a hole's echo."""
     x, _, t = echo
     return left - 4 <= x <= left + _WIDE + 4 and top - 10 <= t <= top + _HIGH + 10
 
 
 def _near(echo: tuple[float, float, float], top: int, left: int, row: int) -> bool:
-    """Whether a patch may show a part of a hole's echo."""
+    """Whether a patch may show part of a hole's echo."""
     x, y, t = echo
     along = left - 6 <= x <= left + _WIDE + 6
     return bool(abs(row - y) <= 12 and along and top - 14 <= t <= top + _HIGH + 14)

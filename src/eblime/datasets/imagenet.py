@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 _ENDINGS = (".jpg", ".jpeg", ".png")
-# the paper's four classes: a folder of photos where there is one, else the sample of that class
+# name -> (class, folder); without a folder, the sample photo of that class is used
 PHOTO_SETS = {
     "french-bulldog": ("French bulldog", "french_bulldog"),
     "broccoli": ("broccoli", "broccoli"),
@@ -36,29 +36,29 @@ PHOTO_SETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photo:
-    """A photo of a class of ImageNet."""
+    """A photo of one of the ImageNet classes."""
 
     name: str
     path: Path
     label: str
-    target: int  # the class's place among the thousand
+    target: int  # number of the class, 0 to 999
 
 
 def coffee() -> NDArray[np.uint8]:
-    """A cup of espresso on its saucer, 400 x 400, from scikit-image."""
+    """A photo of a cup of espresso from scikit-image, 400 x 400 pixels."""
     from skimage import data
 
     return np.ascontiguousarray(data.coffee()[:, 100:500])
 
 
 def class_names() -> list[str]:
-    """The thousand classes in the order of the network's outputs."""
+    """Names of the thousand classes, in the order of the network's outputs."""
     path = find("photos/imagenet_classes.txt", url=None)
     return path.read_text(encoding="utf8").splitlines()
 
 
 def photo_set(name: str) -> list[Photo]:
-    """Photos of one of the paper's classes, or "mixed": one of each of the other classes."""
+    """Photos of one of the paper's classes; "mixed" has one photo of each other class."""
     check_choice("name", name, tuple(PHOTO_SETS))
     names = class_names()
     label, folder = PHOTO_SETS[name]
@@ -75,7 +75,7 @@ def photo_set(name: str) -> list[Photo]:
 
 
 def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
-    """A photo as the network was trained: the middle of it, its shorter side at 256."""
+    """Read a photo as the network expects it: shorter side scaled to 256, centre crop of 224."""
     from PIL import Image
 
     from eblime.domains.image.photo import open_photo
@@ -90,7 +90,7 @@ def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
 
 
 def cut_coarsely(image: NDArray[np.uint8], most: int = 13) -> NDArray[np.intp]:
-    """Superpixels, as many as SLIC gives up to `most`: few enough to ask about every mask."""
+    """At most `most` SLIC superpixels: few enough to score every mask."""
     from eblime.domains.image.segmentation import segment
 
     stacked = image if image.ndim == 3 else image[..., None]
@@ -102,7 +102,7 @@ def cut_coarsely(image: NDArray[np.uint8], most: int = 13) -> NDArray[np.intp]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """The photos of a folder, by name."""
+    """The photos of a folder, sorted by name."""
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in _ENDINGS)
 
 
@@ -112,14 +112,14 @@ def _label(path: Path) -> str:
 
 
 def _photo(path: Path, label: str, names: list[str]) -> Photo:
-    """A photo and where its class stands."""
+    """A photo with the number of its class."""
     return Photo(name=path.stem, path=path, label=label, target=names.index(label))
 
 
 def efficientnet_lite0(device: str = "auto") -> Any:
     """EfficientNet-Lite0 with its 1,000 ImageNet classes, as a `TorchModel` for photos.
 
-    "auto" is a GPU where there is one.
+    The device "auto" is a GPU if there is one, else the CPU.
     """
     try:
         import torch
@@ -136,7 +136,7 @@ def efficientnet_lite0(device: str = "auto") -> Any:
     network.load_state_dict(torch.load(weights, weights_only=True))
 
     def preprocess(images: Any) -> Any:
-        """Images in [0, 1] as the network was trained: 224 x 224, about -1 to 1."""
+        """Scale images in [0, 1] to the network's input: 224 x 224 pixels, about -1 to 1."""
         small = torch.nn.functional.interpolate(images, size=(224, 224), mode="area")
         return (small * 255 - 127) / 128
 

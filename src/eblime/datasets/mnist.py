@@ -1,4 +1,4 @@
-"""MNIST digits, and a small network trained on them on the spot."""
+"""MNIST digits, and a small network that is trained on them when it is first used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import cache_folder, local_folder
-from eblime.datasets.networks import kept_network, torch_or_a_word, train_classifier
+from eblime.datasets.networks import cached_network, train_classifier
+from eblime.models.torch import import_torch
 
 __all__ = ["digits", "mnist", "network"]
 
@@ -18,7 +19,7 @@ Images = NDArray[np.uint8]
 
 @lru_cache(maxsize=1)
 def mnist() -> tuple[Images, NDArray[np.int64], Images, NDArray[np.int64]]:
-    """Training images and labels, test images and labels: 20,000 and 5,000 of 28 x 28."""
+    """20,000 training images with labels and 5,000 test images with labels, 28 x 28 pixels."""
     folder = local_folder()
     path = None if folder is None else folder / "mnist" / "mnist.npz"
     if path is not None and path.exists():
@@ -34,20 +35,20 @@ def mnist() -> tuple[Images, NDArray[np.int64], Images, NDArray[np.int64]]:
         )
     except ImportError as error:
         raise ImportError(
-            "Fetching MNIST needs scikit-learn: pip install 'eblime[sklearn]'."
+            "Downloading MNIST needs scikit-learn: pip install 'eblime[sklearn]'."
         ) from error
     except Exception as error:
         raise ConnectionError(
-            f"MNIST cannot be fetched from OpenML ({error}). Without a network, name a folder that "
-            "has mnist/mnist.npz in EBLIME_DATA."
+            f"MNIST cannot be downloaded from OpenML ({error}). Without a network, set EBLIME_DATA "
+            "to a folder that has mnist/mnist.npz."
         ) from error
     pixels = images.reshape(-1, 28, 28).astype(np.uint8)
-    names_of = labels.astype(np.int64)
-    return pixels[:20_000], names_of[:20_000], pixels[60_000:65_000], names_of[60_000:65_000]
+    classes = labels.astype(np.int64)
+    return pixels[:20_000], classes[:20_000], pixels[60_000:65_000], classes[60_000:65_000]
 
 
 def digits(digit: int) -> Images:
-    """The test images of one digit that the network gets right."""
+    """The test images of one digit that the network classifies correctly."""
     _, _, test, labels = mnist()
     chosen = test[labels == digit]
     right = np.argmax(network()(chosen), axis=1) == digit
@@ -56,13 +57,15 @@ def digits(digit: int) -> Images:
 
 @lru_cache(maxsize=1)
 def network(seed: int = 0) -> Any:
-    """A small convolutional network, trained for three epochs, kept in the cache folder."""
-    return kept_network(f"mnist-{seed}", lambda: _layers(seed), lambda made: _train(made, seed))
+    """A small convolutional network, trained for three epochs and stored in the cache folder."""
+    return cached_network(
+        f"mnist-{seed}", lambda: _layers(seed), lambda layers: _train(layers, seed)
+    )
 
 
 def _layers(seed: int) -> Any:
     """Two convolutions and two linear layers."""
-    torch = torch_or_a_word()
+    torch = import_torch()
     torch.manual_seed(seed)
     return torch.nn.Sequential(
         torch.nn.Conv2d(1, 16, 3, padding=1),
@@ -79,6 +82,6 @@ def _layers(seed: int) -> Any:
 
 
 def _train(layers: Any, seed: int) -> None:
-    """Three times through the training set."""
+    """Train for three epochs."""
     train, labels, _, _ = mnist()
     train_classifier(layers, train, labels, epochs=3, mirror=False, seed=seed)

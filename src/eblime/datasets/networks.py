@@ -1,4 +1,4 @@
-"""Small networks trained on the spot: seeded, quick on two cores, kept in the cache folder."""
+"""Small networks: seeded, trained quickly on two cores, and stored in the cache folder."""
 
 from __future__ import annotations
 
@@ -12,27 +12,19 @@ from numpy.typing import NDArray
 
 from eblime._files import write_whole
 from eblime.datasets.cache import cache_folder
+from eblime.models.torch import TorchModel, import_torch
 
-__all__ = ["kept_network", "scan_layers", "torch_or_a_word", "train_classifier", "weights_digest"]
+__all__ = ["cached_network", "scan_layers", "train_classifier", "weights_digest"]
 
 BATCH = 32
 
 
-def torch_or_a_word() -> Any:
-    """torch, or a word on where to get it."""
-    try:
-        import torch
-    except ImportError as error:
-        raise ImportError("Training a network needs torch: pip install 'eblime[torch]'.") from error
-    return torch
-
-
 def scan_layers(seed: int = 0) -> Any:
-    """Five layers for grey scans: four convolutions that halve the picture, and a linear one.
+    """Five layers for grey scans: four convolutions that each halve the image, and a linear one.
 
-    Between them the strongest answer of each channel is taken, wherever in the picture it is.
+    Before the linear layer, each channel is reduced to its maximum over the image.
     """
-    torch = torch_or_a_word()
+    torch = import_torch()
     torch.manual_seed(seed)
     layers: list[Any] = []
     for before, after in ((1, 8), (8, 16), (16, 32), (32, 32)):
@@ -56,8 +48,8 @@ def train_classifier(
     mirror: bool = True,
     seed: int = 0,
 ) -> None:
-    """Adam with one cycle of the learning rate; where told, half of the batches are mirrored."""
-    torch = torch_or_a_word()
+    """Train with Adam and one cycle of the learning rate; `mirror` flips half of the batches."""
+    torch = import_torch()
     x = torch.from_numpy(images[:, None].astype(np.float32) / 255)
     y = torch.from_numpy(labels.astype(np.int64))
     steps = max(1, len(x) // BATCH)
@@ -75,7 +67,7 @@ def train_classifier(
 
 
 def weights_digest(model: Any) -> str:
-    """A short name for a network's weights: another training has another."""
+    """A short checksum of a network's weights."""
     found = hashlib.sha256()
     for name, values in sorted(model.module.state_dict().items()):
         found.update(name.encode())
@@ -83,10 +75,9 @@ def weights_digest(model: Any) -> str:
     return found.hexdigest()[:12]
 
 
-def kept_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
-    """A network from the cache folder as a `TorchModel`; trained and kept where it is not there."""
-    torch = torch_or_a_word()
-    from eblime.models.torch import TorchModel
+def cached_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
+    """A network as a `TorchModel`, read from the cache folder, or trained and stored there."""
+    torch = import_torch()
 
     layers = make()
     path = cache_folder() / f"{name}.pt"

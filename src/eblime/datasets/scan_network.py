@@ -1,4 +1,4 @@
-"""A small convolutional network in plain NumPy: it runs wherever the library does."""
+"""A small convolutional network in plain NumPy, which needs no further package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scipy import special
 
 __all__ = ["ScanNetwork"]
 
-_BLOCK = 16  # images at once: the windows of a layer stay in the processor's cache
+_BLOCK = 16  # images at a time, so that the windows of a layer fit into the processor's cache
 _LAYERS = 4
 
 Floats = NDArray[np.float32]
@@ -22,9 +22,9 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ScanNetwork:
-    """Grey images to class probabilities: 3 x 3 convolutions, each with ReLU and 2 x 2 maxima.
+    """Class probabilities of grey images: 3 x 3 convolutions, each with ReLU and 2 x 2 max pooling.
 
-    The largest value of each channel goes to a linear layer and a softmax.
+    The maximum of each channel goes to a linear layer and a softmax.
     """
 
     kernels: Sequence[Floats]  # (out, in, 3, 3) each
@@ -34,7 +34,7 @@ class ScanNetwork:
 
     @classmethod
     def load(cls, path: Path) -> ScanNetwork:
-        """Read the weights that `save` wrote."""
+        """Read weights that `save` has written."""
         with np.load(path, allow_pickle=False) as found:
             return cls(
                 kernels=[found[f"kernel{k}"] for k in range(_LAYERS)],
@@ -69,7 +69,7 @@ class ScanNetwork:
 
 
 def _convolved(images: Floats, kernel: Floats) -> Floats:
-    """Correlate (n, H, W, in) with (out, in, 3, 3), zeros around the border: one matrix product."""
+    """Convolve (n, H, W, in) with (out, in, 3, 3), padded with zeros, by one matrix product."""
     n, height, width, _ = images.shape
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     windows = sliding_window_view(padded, (3, 3), axis=(1, 2))  # (n, H, W, in, 3, 3)
@@ -78,7 +78,7 @@ def _convolved(images: Floats, kernel: Floats) -> Floats:
 
 
 def _halved(images: Floats) -> Floats:
-    """The largest value of each 2 x 2 square; an odd row or column at the end is left out."""
+    """2 x 2 max pooling; an odd last row or column is left out."""
     n, height, width, channels = images.shape
     even = images[:, : height // 2 * 2, : width // 2 * 2]
     return np.asarray(even.reshape(n, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4)))

@@ -1,4 +1,4 @@
-"""COMPAS and German credit, the tables of the paper's coverage study, and forests on them."""
+"""COMPAS and German credit, the tables of the paper's coverage study, and random forests."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _GERMAN_COLUMNS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableData:
-    """A table and what is to be predicted from it."""
+    """A table and the classes to predict."""
 
     name: str
     data: Any  # a pandas frame
@@ -97,8 +97,8 @@ class TableData:
 
 
 def compas() -> TableData:
-    """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's usual filter."""
-    pd = _pandas()
+    """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's filter."""
+    pd = _import_pandas()
     path = find(
         "tabular/compas-scores-two-years.csv",
         url=_COMPAS,
@@ -120,7 +120,7 @@ def compas() -> TableData:
 
 def german() -> TableData:
     """German credit (Statlog): is the risk good? 1,000 rows of 20 columns."""
-    pd = _pandas()
+    pd = _import_pandas()
     path = find(
         "tabular/german.data",
         url=_GERMAN,
@@ -140,17 +140,20 @@ TABLES = {"compas": compas, "german": german}
 
 
 def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Any:
-    """A random forest on four fifths of a table, one-hot codes for words; seeded."""
+    """A seeded random forest, trained on four fifths of a table, with one-hot encoded text."""
     try:
         from sklearn.compose import make_column_transformer
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import OneHotEncoder
     except ImportError as error:
-        raise ImportError("Forests need scikit-learn: pip install 'eblime[sklearn]'.") from error
-    words = [name for name in table.data.columns if table.data[name].dtype.kind not in "uif"]
+        raise ImportError(
+            "Random forests need scikit-learn: pip install 'eblime[sklearn]'."
+        ) from error
+    columns = table.data.columns
+    text_columns = [name for name in columns if table.data[name].dtype.kind not in "uif"]
     encode = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
+        (OneHotEncoder(handle_unknown="ignore"), text_columns), remainder="passthrough"
     )
     model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed))
     order = np.random.default_rng(seed).permutation(len(table.data))
@@ -158,8 +161,8 @@ def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Any:
     return model.fit(table.data.iloc[train], table.target[train])
 
 
-def _pandas() -> Any:
-    """pandas, or a word on where to get it."""
+def _import_pandas() -> Any:
+    """Import pandas; if it is missing, the error names the extra to install."""
     try:
         import pandas as pd
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Movie review sentences, praise and blame (Pang and Lee 2005)."""
+"""Sentences from movie reviews, positive and negative (Pang and Lee 2005)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def rt_polarity() -> tuple[list[str], list[str]]:
 
 
 def _content(ending: str) -> bytes:
-    """A file of sentences: a local copy, or out of the authors' archive, checked."""
+    """A file of sentences: a local copy, or from the authors' archive and verified."""
     folder = local_folder()
     if folder is not None and (folder / "text" / f"rt-polarity.{ending}").exists():
         return (folder / "text" / f"rt-polarity.{ending}").read_bytes()
@@ -37,5 +37,5 @@ def _content(ending: str) -> bytes:
         member = archive.extractfile(name)
         content = b"" if member is None else member.read()
     if hashlib.sha256(content).hexdigest() != _DIGESTS[ending]:
-        raise ValueError(f"{name} in {_URL} is not the file that was expected.")
+        raise ValueError(f"{name} in {_URL} does not match its checksum; the archive has changed.")
     return content

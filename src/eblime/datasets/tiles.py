@@ -1,4 +1,4 @@
-"""Magnetic tiles with pixel-true masks of their defects (Huang et al. 2018), and a network."""
+"""Magnetic tiles with pixel masks of their defects (Huang et al. 2018), and a network."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import find
-from eblime.datasets.networks import kept_network, scan_layers, train_classifier
+from eblime.datasets.networks import cached_network, scan_layers, train_classifier
 
 __all__ = ["Tiles", "tile_network", "tiles"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tiles:
-    """Grey pictures of 128 x 128, the defect in each, and what kind it is."""
+    """Grey images of 128 x 128 pixels, masks of their defects, and the kinds of defects."""
 
     images: NDArray[np.uint8]  # (n, 128, 128)
     defects: NDArray[np.bool_]  # (n, 128, 128)
@@ -25,13 +25,13 @@ class Tiles:
 
     @property
     def faulty(self) -> NDArray[np.intp]:
-        """Places of the tiles that have a defect."""
+        """Numbers of the tiles that have a defect."""
         return np.flatnonzero([kind != "free" for kind in self.kinds])
 
 
 @lru_cache(maxsize=1)
 def tiles() -> Tiles:
-    """300 tiles, prepared as one file; the originals are on GitHub, and have to be cut by hand."""
+    """300 tiles in one prepared file; the originals on GitHub must be cropped by hand."""
     path = find("magnetic_tile/magnetic_tile.npz", url=None)
     with np.load(path, allow_pickle=False) as stored:
         kinds = [str(kind) for kind in stored["labels"]]
@@ -42,11 +42,11 @@ def tiles() -> Tiles:
 
 @lru_cache(maxsize=1)
 def tile_network() -> Any:
-    """A network that tells faulty tiles from free ones, trained on all of them."""
+    """A network that detects faulty tiles, trained on all of them."""
 
     def train(layers: Any) -> None:
         found = tiles()
         labels = np.array([kind != "free" for kind in found.kinds], dtype=np.int64)
         train_classifier(layers, found.images, labels, epochs=60)
 
-    return kept_network("magnetic-tiles", scan_layers, train)
+    return cached_network("magnetic-tiles", scan_layers, train)

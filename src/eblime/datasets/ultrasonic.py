@@ -1,14 +1,14 @@
 """Ultrasonic B-scans of printed polymer blocks, simulated from their physics.
 
-A transducer moves along the top of a block and listens to its own echoes. The block is a cloud of
-point scatterers: the interfaces of its printed layers (weak, many), its back wall (strong), and in
-half of the blocks pores, whose upper surfaces scatter and which shade what lies below them. An echo
-from a scatterer at distance r arrives after 2 r / c, spread as 1 / r, weakened by an attenuation
-that grows with the distance, through the transducer's directivity, as a short pulse of Gaussian
-bandwidth. Reverberation at the surface and the receiver's noise are added. The echoes are focused
+A transducer moves along the top of a block and records its own echoes. The block consists of point
+scatterers: the interfaces of the printed layers (many and weak), the back wall (strong) and, in
+half of the blocks, pores, whose upper surfaces scatter and which shadow everything below them. The
+echo of a scatterer at distance r arrives after 2 r / c. Its amplitude falls with 1 / r, with the
+attenuation of the material and with the transducer's directivity. It is a short pulse with a
+Gaussian spectrum. Reverberation at the surface and receiver noise are added. The echoes are focused
 by delay and sum (synthetic aperture), and the envelope is shown on a logarithmic scale.
 
-The authors' 123 scans are not public; this stands for them, and does not claim to be them.
+The 123 scans of the paper are not public. These simulated scans are a substitute.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class Block:
     attenuation: float = 0.22  # dB / mm at the centre frequency, one way
     noise: float = 0.004  # of the receiver, in units of a back-wall scatterer's echo at 1 mm
     elements: int = 64  # positions of the transducer
-    pixels: int = 128  # of the picture, each way
+    pixels: int = 128  # height and width of the image
     span: float = 27.0  # depth that is shown
     decibels: float = 40.0  # range of grey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scan:
-    """A picture, and where its pores are."""
+    """A scan and its pores."""
 
     image: NDArray[np.uint8]  # (pixels, pixels), depth downwards
-    defect: NDArray[np.bool_]  # the true pores, in pixels
-    pores: FloatArray  # (k, 3) place, depth and radius
+    defect: NDArray[np.bool_]  # mask of the pores
+    pores: FloatArray  # (k, 3) position, depth and radius
 
     @property
     def has_defect(self) -> bool:
@@ -73,17 +73,17 @@ class Scan:
 
 
 def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) -> Scan:
-    """One scan of a new block; its speckle, its pores and its noise are drawn from `rng`."""
+    """One scan of a new block; speckle, pores and noise are drawn from `rng`."""
     made = Block() if block is None else block
     pores = _pores(rng, made) if defect else np.empty((0, 3))
-    places, strengths = _scatterers(rng, made, pores)
-    echoes = _echoes(rng, made, places, strengths)
+    positions, strengths = _scatterers(rng, made, pores)
+    echoes = _echoes(rng, made, positions, strengths)
     image = _grey(_focused(echoes, made), made)
     return Scan(image=image, defect=_inside(pores, made), pores=pores)
 
 
 def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
-    """A set like the paper's: 123 scans, 69 of them with a defect, in a random order."""
+    """A set like the paper's: 123 scans, of which 69 have a defect, in random order."""
     order = np.random.default_rng(seed).permutation(count)
     return [
         scan(np.random.default_rng([seed, k]), defect=bool(order[k] < defects))
@@ -92,7 +92,7 @@ def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
 
 
 def endless_scans(seed: int = 0) -> Iterator[Scan]:
-    """Scans without end, every other one with a defect; none of them is in `scans`."""
+    """An endless stream of scans, every second one with a defect; none of them is in `scans`."""
     k = 0
     while True:
         yield scan(np.random.default_rng([1_000_003, seed, k]), defect=k % 2 == 0)
@@ -100,13 +100,13 @@ def endless_scans(seed: int = 0) -> Iterator[Scan]:
 
 
 def ultrasonic_network() -> ScanNetwork:
-    """The five-layer network that recognises scans with a defect; it ships with the package."""
+    """The five-layer network that detects defects in scans; it is part of the package."""
     with resources.as_file(_asset("ultrasonic.npz")) as path:
         return ScanNetwork.load(path)
 
 
 def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """A few scans that ship with the package, and where their defects are: three, and one none."""
+    """Four scans from the package and masks of their defects; the last one has no defect."""
     with resources.as_file(_asset("scans.npz")) as path, np.load(path, allow_pickle=False) as few:
         return few["images"], few["defects"]
 
@@ -117,7 +117,7 @@ def _asset(name: str) -> Any:
 
 
 def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
-    """One to three pores side by side, as a printing fault leaves them."""
+    """One to three pores next to each other, as a printing fault causes them."""
     centre = np.array([rng.uniform(6, block.width - 6), rng.uniform(5, block.depth - 4)])
     count = int(rng.integers(1, 4))
     shift = rng.normal(0, [1.1, 0.5], size=(count, 2))
@@ -128,28 +128,28 @@ def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
 def _scatterers(
     rng: np.random.Generator, block: Block, pores: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Places (m, 2) and strengths (m,) of everything that scatters."""
+    """Positions (m, 2) and strengths (m,) of all scatterers."""
     layers = np.arange(block.layer, block.depth - 0.1, block.layer)
     per_layer = 60
     depth = np.repeat(layers, per_layer) + rng.normal(0, 0.07, layers.size * per_layer)
     weak = np.column_stack([rng.uniform(-3, block.width + 3, depth.size), depth])
-    uneven = np.repeat(rng.uniform(0.5, 1.5, layers.size), per_layer)  # no layer prints the same
+    uneven = np.repeat(rng.uniform(0.5, 1.5, layers.size), per_layer)  # layers differ in strength
     weak_strength = 0.04 * uneven * rng.normal(0, 1, depth.size)
     wall_x = np.arange(-3, block.width + 3, 0.12)
     tilt = rng.uniform(-0.008, 0.008)
     wall = np.column_stack([wall_x, block.depth + tilt * (wall_x - block.width / 2)])
     wall_strength = rng.normal(0.55, 0.08, len(wall))
-    for x, z, radius in pores:  # a pore is empty: nothing scatters inside it
+    for x, z, radius in pores:  # there are no scatterers inside a pore
         solid = np.hypot(weak[:, 0] - x, weak[:, 1] - z) > radius
         weak, weak_strength = weak[solid], weak_strength[solid]
-    places, strengths = [weak, wall], [weak_strength, wall_strength]
+    positions, strengths = [weak, wall], [weak_strength, wall_strength]
     for x, z, radius in pores:  # the upper half of a pore's surface
         angle = rng.uniform(0.1 * np.pi, 0.9 * np.pi, 26)
         surface = np.column_stack([x - radius * np.cos(angle), z - radius * np.sin(angle)])
-        places.append(surface)
+        positions.append(surface)
         strengths.append(rng.normal(0.24, 0.06, len(surface)))
-    joined, strength = np.concatenate(places), np.concatenate(strengths)
-    for x, z, radius in pores:  # what lies below is in its shade
+    joined, strength = np.concatenate(positions), np.concatenate(strengths)
+    for x, z, radius in pores:  # scatterers below a pore are in its shadow
         aside = np.abs(joined[:, 0] - x)
         top = z - np.sqrt(np.maximum(radius**2 - aside**2, 0))
         below = (aside < radius) & (joined[:, 1] > top + 0.05)
@@ -159,7 +159,7 @@ def _scatterers(
 
 @lru_cache(maxsize=4)
 def _geometry(block: Block) -> tuple[FloatArray, float, IntArray, NDArray[np.intp], FloatArray]:
-    """Transducer places, sampling rate, samples of each pixel and element, apodisation."""
+    """Transducer positions, sampling rate, trace length, samples (pixel, element), apodisation."""
     elements = np.linspace(0, block.width, block.elements)
     rate = 8 * block.frequency
     x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
@@ -173,14 +173,14 @@ def _geometry(block: Block) -> tuple[FloatArray, float, IntArray, NDArray[np.int
 
 
 def _echoes(
-    rng: np.random.Generator, block: Block, places: FloatArray, strengths: FloatArray
+    rng: np.random.Generator, block: Block, positions: FloatArray, strengths: FloatArray
 ) -> NDArray[np.complex64]:
-    """What the transducer hears at each place, as analytic signals (elements, samples)."""
+    """The recorded echoes at each position, as analytic signals (elements, samples)."""
     elements, rate, length, _, _ = _geometry(block)
     samples = int(length[0])
-    across = places[:, 0] - elements[:, None]
-    distance = np.hypot(across, places[:, 1])
-    facing = (places[:, 1] / distance) ** 2  # a transducer hears best what is below it
+    across = positions[:, 0] - elements[:, None]
+    distance = np.hypot(across, positions[:, 1])
+    facing = (positions[:, 1] / distance) ** 2  # directivity: strongest straight below
     loss = 10 ** (-2 * block.attenuation * distance / 20)
     heard = strengths * facing * loss / np.maximum(distance, 1)
     arrival = 2 * distance / block.speed * rate
@@ -188,10 +188,10 @@ def _echoes(
     share = arrival - first
     row = np.arange(block.elements)[:, None] * samples
     kept = first < samples - 1
-    place = np.where(kept, row + first, 0).ravel()
+    index = np.where(kept, row + first, 0).ravel()
     weights = np.where(kept, heard, 0.0)
-    spikes = np.bincount(place, (weights * (1 - share)).ravel(), block.elements * samples)
-    spikes += np.bincount(place + 1, (weights * share).ravel(), block.elements * samples + 1)[
+    spikes = np.bincount(index, (weights * (1 - share)).ravel(), block.elements * samples)
+    spikes += np.bincount(index + 1, (weights * share).ravel(), block.elements * samples + 1)[
         : block.elements * samples
     ]
     traces: FloatArray = spikes.reshape(block.elements, samples).astype(np.float64)
@@ -202,7 +202,7 @@ def _echoes(
 
 
 def _pulsed(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex64]:
-    """Filter by the pulse's spectrum, positive frequencies alone: an analytic signal."""
+    """Filter with the pulse's spectrum; only positive frequencies, for an analytic signal."""
     frequency = fft.fftfreq(traces.shape[1], 1 / rate)
     spread = block.bandwidth * block.frequency / 2.355
     pulse = np.exp(-((frequency - block.frequency) ** 2) / (2 * spread**2)) * (frequency > 0)
@@ -220,7 +220,7 @@ def _focused(echoes: NDArray[np.complex64], block: Block) -> FloatArray:
 
 
 def _grey(envelope: FloatArray, block: Block) -> NDArray[np.uint8]:
-    """Amplitudes on a logarithmic scale; time gain makes up for most of the attenuation."""
+    """Amplitudes on a logarithmic scale; time gain compensates for most of the attenuation."""
     z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
     gain = z * 10 ** (1.5 * block.attenuation * z / 20)
     amplified = envelope * gain[:, None]

@@ -1,4 +1,4 @@
-"""Domains: the kinds of input, one package or module each, described by a `Domain` record."""
+"""Domains: the kinds of input, one package each, described by a `Domain` record."""
 
 from __future__ import annotations
 

@@ -159,9 +159,8 @@ class Domain:
     check_scene
         Refuses a scene whose fields do not fit together, for scenes that come from files.
     view
-        (explanation, *, inline) -> HTML that shows the input with its features. An element with
-        `data-feature="j"` is coloured by the page and can be pointed at. A page ignores `style`
-        attributes; a notebook has no style sheet and sets `inline=True`.
+        explanation -> HTML that shows the input with its features, for pages and notebooks. An
+        element with `data-feature="j"` is coloured and can be pointed at.
     picture
         The plot kind that shows the input: "map".
     command

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from eblime._progress import Progress, telling
+from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray, IntArray
 from eblime.engine.batch_size import BatchTuner
 from eblime.engine.scorers import RowScorer
@@ -54,7 +54,7 @@ class Reply:
 def progress_of(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
     """Report progress over all rounds: the function takes the number of newly answered masks."""
     done = 0
-    with telling(progress, total, unit="mask", what="asking the model") as report:
+    with progress_reporter(progress, total, unit="mask", what="asking the model") as report:
 
         def step(n: int) -> None:
             nonlocal done

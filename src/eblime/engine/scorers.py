@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from eblime._types import FloatArray, IntArray
 from eblime.engine.neighbourhood import masks_at
-from eblime.models.answers import as_scores
+from eblime.models.scores import as_scores
 from eblime.protocols import (
     Composite,
     MaskScorer,

@@ -1,4 +1,4 @@
-"""Studies: many explanations to one tidy table."""
+"""Studies: many explanations, summarised in one table."""
 
 from __future__ import annotations
 

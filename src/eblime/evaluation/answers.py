@@ -1,7 +1,7 @@
-"""What a model answers for every mask of an image: after that a study of sampling asks nothing.
+"""The scores of every mask of an image: later studies of sampling call no model.
 
-With at most 13 superpixels there are 8,192 masks. Their answers are kept in the cache folder, so
-that truths are exact and every design, method and seed draws from the same table.
+With at most 13 superpixels there are 8,192 masks. Their scores are stored in the cache folder. The
+truth is then exact, and every design, method and seed draws from the same table.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from eblime.designs.masks import bernoulli, exhaustive
 from eblime.explainers.image import ImageExplainer
 from eblime.kernels import ExponentialKernel
 
-__all__ = ["Answers", "answer_all", "kept_answers"]
+__all__ = ["AnswerTable", "ask_all_masks", "cached_answers"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Answers:
-    """Scores of all 2^p masks; row k shows feature j where bit j of k is set."""
+class AnswerTable:
+    """Scores of all 2^p masks; mask k shows feature j if bit j of k is set."""
 
     scores: FloatArray  # (2^p,)
 
@@ -42,16 +42,16 @@ class Answers:
         return masks, self.scores, ExponentialKernel()(masks)
 
     def sample(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masks by the toss of a coin, as lime draws them, their scores and weights."""
+        """N random masks, drawn as in lime (each bit is a fair coin), their scores and weights."""
         masks = bernoulli(rng, n, self.n_features)
-        places = (masks @ 2.0 ** np.arange(self.n_features)).astype(np.intp)
-        return masks, self.scores[places], ExponentialKernel()(masks)
+        numbers = (masks @ 2.0 ** np.arange(self.n_features)).astype(np.intp)
+        return masks, self.scores[numbers], ExponentialKernel()(masks)
 
 
-def answer_all(
+def ask_all_masks(
     model: Any, image: NDArray[Any], labels: NDArray[np.intp], target: int, hide: Any = 0
-) -> Answers:
-    """Ask a model about every mask of an image."""
+) -> AnswerTable:
+    """Score every mask of an image with a model."""
     count = 2 ** (int(labels.max()) + 1)
     explainer = ImageExplainer(
         model,
@@ -62,16 +62,16 @@ def answer_all(
         method="lime",
         progress=False,
     )
-    return Answers(scores=explainer.explain(image, target=target).scores)
+    return AnswerTable(scores=explainer.explain(image, target=target).scores)
 
 
-def kept_answers(
-    study: str, name: str, identity: Sequence[Any], ask: Callable[[], Answers]
-) -> Answers:
-    """Answers from the cache; asked for and kept where they are not there.
+def cached_answers(
+    study: str, name: str, identity: Sequence[Any], ask: Callable[[], AnswerTable]
+) -> AnswerTable:
+    """Read a table from the cache; if it is missing, call `ask` and store the result.
 
-    `identity` is what they depend on: the image, its superpixels, the model's weights. Answers to
-    anything else are never taken for these.
+    `identity` holds everything that the scores depend on: the image, its superpixels, the model's
+    weights. A table is read only if all of it is the same.
     """
     digest = hashlib.sha256()
     for part in identity:
@@ -79,10 +79,10 @@ def kept_answers(
         digest.update(np.ascontiguousarray(part).tobytes() if array else str(part).encode())
     path = cache_folder() / "answers" / study / f"{name}-{digest.hexdigest()[:12]}.npy"
     if path.exists():
-        return Answers(scores=np.load(path, allow_pickle=False))
-    found = ask()
+        return AnswerTable(scores=np.load(path, allow_pickle=False))
+    table = ask()
     path.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
-    np.save(buffer, found.scores, allow_pickle=False)
+    np.save(buffer, table.scores, allow_pickle=False)
     write_whole(path, buffer.getvalue())
-    return found
+    return table

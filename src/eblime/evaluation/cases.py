@@ -1,4 +1,4 @@
-"""What the paper's coverage study is about: photos, digits and rows, each with a real model."""
+"""The inputs of the paper's coverage study: photos, digits and table rows, with real models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.evaluation.answers import Answers, answer_all, kept_answers
+from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
 from eblime.methods.regression import fit
 
 __all__ = ["CASES", "TRUTHS", "Item", "item", "truth_of"]
@@ -20,22 +20,22 @@ Sampled = tuple[FloatArray, FloatArray, FloatArray]  # masks, scores, weights
 
 
 class Item(Protocol):
-    """One input of a study: what a model answers for masks of it."""
+    """One input of a study, with the model's scores of its masks."""
 
     def sample(self, rng: np.random.Generator, n: int) -> Sampled:
-        """N masks drawn as lime draws them, their scores and weights."""
+        """N masks, drawn as in lime, with their scores and weights."""
         ...
 
     def whole(self) -> Sampled:
-        """All masks there are, or 10,000 where there is no end to them."""
+        """All masks; 10,000 random ones if there are infinitely many."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowItem:
-    """A row of a table, perturbed by lime's bin law."""
+    """A row of a table, perturbed within bins as in lime."""
 
-    explainer: Any  # makes TabularExplainers of n masks
+    explainer: Any  # returns a TabularExplainer with n masks
     row: Any
 
     def sample(self, rng: np.random.Generator, n: int) -> Sampled:
@@ -44,15 +44,15 @@ class RowItem:
         return e.masks, e.scores, e.weights
 
     def whole(self) -> Sampled:
-        """10,000 perturbed rows of their own seed."""
+        """10,000 perturbed rows, from a seed of their own."""
         return self.sample(np.random.default_rng(987_654_321), 10_000)
 
 
 def truth_of(found: Item, kind: str) -> FloatArray:
-    """What the intervals should hold.
+    """The importances that the intervals should contain.
 
-    "exact": lime's ridge, intercept free, on all masks there are; "lime": the same on 10,000 random
-    masks, as the paper says; "paper": equation (1) on them, which has no intercept.
+    "exact": lime's ridge with a free intercept, on all masks. "lime": the same on 10,000 random
+    masks, as in the paper. "paper": equation (1), which has no intercept, on 10,000 random masks.
     """
     if kind == "exact":
         return fit(*found.whole(), method="lime").mean
@@ -71,36 +71,38 @@ def item(case: str, number: int) -> Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A row of the paper's table: its name there, how many inputs there are, how to get one."""
+    """A row of the paper's table: its name, the number of inputs, and how to load one."""
 
     title: str
     count: Callable[[], int]
     load: Callable[[str, int], Item]
 
 
-def _photo_item(case: str, number: int) -> Answers:
-    """A photo cut into at most 13 superpixels, hidden ones black, as in BayesLIME's code."""
+def _photo_item(case: str, number: int) -> AnswerTable:
+    """A photo with at most 13 superpixels; hidden ones are black, as in BayesLIME's code."""
     from eblime.datasets.imagenet import cut_coarsely, photo_set, read_square
 
     photo = photo_set(case)[number]
     image = read_square(photo.path)
     labels = cut_coarsely(image)
 
-    def ask() -> Answers:
-        return answer_all(_network(), image, labels, photo.target)
+    def ask() -> AnswerTable:
+        return ask_all_masks(_network(), image, labels, photo.target)
 
-    return kept_answers(case, photo.name, (image, labels, "EfficientNet-Lite0"), ask)
+    return cached_answers(case, photo.name, (image, labels, "EfficientNet-Lite0"), ask)
 
 
 @lru_cache(maxsize=1)
 def _network() -> Any:
-    """The ImageNet classifier, loaded once a process."""
+    """The ImageNet classifier, loaded once per process."""
     from eblime.datasets.imagenet import efficientnet_lite0
 
     return efficientnet_lite0()
 
 
 def _photo_count(name: str) -> Callable[[], int]:
+    """A function that counts the photos of a set."""
+
     def count() -> int:
         from eblime.datasets.imagenet import photo_set
 
@@ -109,8 +111,8 @@ def _photo_count(name: str) -> Callable[[], int]:
     return count
 
 
-def _digit_item(case: str, number: int) -> Answers:
-    """A digit of the test set cut into at most 13 superpixels, hidden ones black."""
+def _digit_item(case: str, number: int) -> AnswerTable:
+    """A digit of the test set with at most 13 superpixels; hidden ones are black."""
     from eblime.datasets.imagenet import cut_coarsely
     from eblime.datasets.mnist import digits, network
     from eblime.datasets.networks import weights_digest
@@ -119,13 +121,15 @@ def _digit_item(case: str, number: int) -> Answers:
     image = digits(digit)[number]
     labels = cut_coarsely(image)
 
-    def ask() -> Answers:
-        return answer_all(network(), image, labels, digit)
+    def ask() -> AnswerTable:
+        return ask_all_masks(network(), image, labels, digit)
 
-    return kept_answers(case, str(number), (image, labels, weights_digest(network())), ask)
+    return cached_answers(case, str(number), (image, labels, weights_digest(network())), ask)
 
 
 def _digit_count(digit: int) -> Callable[[], int]:
+    """A function that counts the test images of a digit."""
+
     def count() -> int:
         from eblime.datasets.mnist import digits
 
@@ -136,7 +140,7 @@ def _digit_count(digit: int) -> Callable[[], int]:
 
 @lru_cache(maxsize=2)
 def _table(case: str) -> tuple[Any, Any, Any]:
-    """A table, its forest, and the rows that the forest was not trained on."""
+    """A table, its random forest, and the rows that the forest was not trained on."""
     from eblime.datasets.tabular import TABLES, forest
 
     table = TABLES[case]()
@@ -145,7 +149,7 @@ def _table(case: str) -> tuple[Any, Any, Any]:
 
 
 def _row_item(case: str, number: int) -> RowItem:
-    """A row that the forest has not seen."""
+    """A row that the forest was not trained on."""
     from eblime.explainers.tabular import TabularExplainer
 
     table, model, rows = _table(case)
@@ -157,6 +161,7 @@ def _row_item(case: str, number: int) -> RowItem:
 
 
 def _row_count(case: str) -> Callable[[], int]:
+    """A function that counts the test rows of a table."""
     return lambda: len(_table(case)[2])
 
 

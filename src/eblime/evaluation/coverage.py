@@ -1,7 +1,8 @@
-"""Coverage: how often 95 % intervals hold the truth, and what they cost in width.
+"""Coverage: how often intervals contain the truth, and how wide they are.
 
-The truth is part of the question. lime's ridge leaves the intercept free, equation (1) of the paper
-has none, and a method that estimates one cannot cover the other: every row says which it was.
+The result depends on what counts as the truth. lime's ridge has a free intercept, equation (1) of
+the paper has none, and a method that estimates one cannot cover the other. Every row of a result
+names its truth.
 """
 
 from __future__ import annotations
@@ -12,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from eblime import registry
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
 from eblime.evaluation.scores import judged
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.methods.regression import as_method, fit
 
 __all__ = ["coverage", "summary"]
@@ -39,7 +39,7 @@ def coverage(
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Any:
-    """Judge intervals on one row of the paper's table.
+    """Coverage, width and interval score for one row of the paper's table.
 
     Parameters
     ----------
@@ -49,32 +49,33 @@ def coverage(
     n
         Numbers of masks.
     seeds
-        How many times each is drawn.
+        Number of independent draws for each number of masks.
     items
-        How many photos, digits or rows; None is all, at most 40.
+        Number of photos, digits or table rows; None is all of them, at most 40.
     methods, truths
         Names of methods; "exact", "lime" or "paper" (see `truth_of`).
     prob
         Level of the intervals.
     seed
-        Of the whole study: item i draws from a generator of its own.
+        Seed of the whole study; every item has its own generator.
     jobs, out, progress
-        Processes; a folder to resume from; True for a bar, or a function told (done, total).
+        Number of processes; a folder for the results, from which a later call resumes; True for
+        a progress bar, or a function that is called with (done, total).
 
     Returns
     -------
     pandas.DataFrame
-        One row an item, number of masks, seed, method and truth: coverage, width, score, features.
+        One row per item, number of masks, seed, method and truth, with the columns coverage,
+        width, score and features.
     """
     check_choice("dataset", dataset, tuple(CASES))
-    for name in methods:
-        check_choice("methods", name, registry.names("methods"))
+    check_methods(methods)
     for name in truths:
         check_choice("truths", name, TRUTHS)
     for name, value in (("seeds", seeds), *(("n", count) for count in n)):
         check_count(name, value)
-    there = CASES[dataset].count()
-    count = min(there, 40) if items is None else min(items, there)
+    available = CASES[dataset].count()
+    count = min(available, 40 if items is None else items)
     check_count("items", count)
     settings = {
         "dataset": dataset,
@@ -85,12 +86,12 @@ def coverage(
         "prob": check_level("prob", prob),
         "seed": int(seed),
     }
-    rows = run_study(judge_item, settings, range(count), out=out, jobs=jobs, progress=progress)
+    rows = run_study(coverage_rows, settings, range(count), out=out, jobs=jobs, progress=progress)
     return to_table(rows)
 
 
-def judge_item(settings: Mapping[str, Any], number: int) -> list[Row]:
-    """All rows of one item: a function of the settings and its number alone."""
+def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """All rows of one item; they depend only on the settings and the number."""
     found = item(settings["dataset"], number)
     truths = {kind: truth_of(found, kind) for kind in settings["truths"]}
     methods = {name: as_method(name) for name in settings["methods"]}
@@ -105,13 +106,13 @@ def judge_item(settings: Mapping[str, Any], number: int) -> list[Row]:
                 ends = post.interval(settings["prob"])
                 for kind, truth in truths.items():
                     head = {"dataset": settings["dataset"], "item": number, "n": n, "seed": draw}
-                    judged_as = judged(ends, truth, settings["prob"])
-                    rows.append({**head, "method": name, "truth": kind, **judged_as})
+                    measures = judged(ends, truth, settings["prob"])
+                    rows.append({**head, "method": name, "truth": kind, **measures})
     return rows
 
 
 def summary(table: Any) -> Any:
-    """Coverage, width and score by method, truth and number of masks, features counted alike."""
+    """Coverage, width and score by method, truth and number of masks; features weigh equally."""
     keys = ["dataset", "method", "truth", "n"]
     weighted = table.assign(
         **{name: table[name] * table["features"] for name in ("coverage", "width", "score")}

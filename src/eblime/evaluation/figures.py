@@ -1,4 +1,4 @@
-"""The figures of the paper, drawn from the frames of its studies."""
+"""The figures of the paper, drawn from the result tables of the studies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NAMES = {
 
 
 def coverage_figure(table: Any, title: str = "") -> Any:
-    """Coverage against the number of masks, a box over seeds: Fig. 3, once for each truth."""
+    """Fig. 3: coverage against the number of masks, as boxes over seeds; one panel per truth."""
     from matplotlib.figure import Figure
 
     truths = list(dict.fromkeys(table["truth"]))
@@ -30,9 +30,9 @@ def coverage_figure(table: Any, title: str = "") -> Any:
         for k, method in enumerate(methods):
             part = table[(table["truth"] == truth) & (table["method"] == method)]
             boxes = [_by_seed(part[part["n"] == n]) for n in counts]
-            places = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
+            positions = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
             colour = _COLOURS.get(method, "#767676")
-            drawn = axes.boxplot(boxes, positions=places, widths=0.2, patch_artist=True)
+            drawn = axes.boxplot(boxes, positions=positions, widths=0.2, patch_artist=True)
             for part_of in drawn["boxes"]:
                 part_of.set(facecolor=colour, alpha=0.55, edgecolor=colour)
             for line in drawn["medians"]:
@@ -43,7 +43,7 @@ def coverage_figure(table: Any, title: str = "") -> Any:
         axes.set_xlabel("masks")
         axes.set_title(f"{title}{': ' if title else ''}{_TRUTHS[truth]}", fontsize="medium")
         axes.grid(axis="y", alpha=0.3)
-    panels[0].set_ylabel("share of 95 % intervals that hold the truth")
+    panels[0].set_ylabel("share of 95 % intervals that contain the truth")
     panels[-1].legend(frameon=False, fontsize="small", loc="lower left")
     return figure
 
@@ -56,14 +56,14 @@ _TRUTHS = {
 
 
 def _by_seed(part: Any) -> Any:
-    """Coverage of each seed, every feature counted once."""
+    """Coverage for each seed, over all features."""
     weighted = part.assign(hit=part["coverage"] * part["features"])
     sums = weighted.groupby("seed")[["hit", "features"]].sum()
     return (sums["hit"] / sums["features"]).to_numpy()
 
 
 def lambda_figure(tables: dict[str, Any]) -> Any:
-    """Log E(lambda | Y) of several studies: Fig. 5."""
+    """Fig. 5: boxes of log E(lambda | Y) for several studies."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
@@ -81,7 +81,7 @@ def lambda_figure(tables: dict[str, Any]) -> Any:
 
 
 def bulldogs_figure(explanations: Any) -> Any:
-    """Photos, and for two methods their top five superpixels and the posterior variance: Fig. 2."""
+    """Fig. 2: photos with their top five superpixels and posterior variances, for two methods."""
     from matplotlib.figure import Figure
 
     rows = list(explanations)

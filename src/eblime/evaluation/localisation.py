@@ -1,7 +1,7 @@
-"""Localisation: how often the defect lies under the superpixels that speak most for it.
+"""Localisation: how often the most important superpixels cover the defect.
 
-The paper's Table 1, with what two counts of 69 leave uncertain: the methods see the same images and
-masks, so that they are compared by the images on which they differ.
+This is Table 1 of the paper, with the statistical uncertainty of two counts out of 69. All methods
+use the same images and masks, so they are compared by the images on which they differ.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
 __all__ = ["PARTS", "counts", "localisation", "mcnemar"]
@@ -41,34 +40,35 @@ def localisation(
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Any:
-    """Find the defects of parts by their explanations.
+    """Locate the defects of parts by explaining the classifier's predictions.
 
-    A defect is found where at least half of it lies under the `top` superpixels of the largest
-    positive importances; `found_loosely` asks that any of it does.
+    A defect counts as found if the `top` superpixels with the largest positive importances cover at
+    least half of it; for `found_loosely` any overlap is enough.
 
     Parameters
     ----------
     dataset
         "ultrasonic": the simulated scans of printed blocks; "tiles": real magnetic tiles;
-        "drilled": real ultrasonic scans of drilled holes, each hole unknown to its network.
+        "drilled": real ultrasonic scans of drilled holes, where each hole is explained by a
+        network that was not trained on it.
     n, top, superpixels
-        Masks, superpixels that count, and about how many there are.
+        Number of masks, number of superpixels that count, and approximate number of superpixels.
     items, methods, seed, jobs, out, progress
         As for `coverage`.
 
     Returns
     -------
     pandas.DataFrame
-        One row an image and method: covered (a share of the defect), found, found_loosely, score.
+        One row per image and method, with the columns covered (share of the defect), found,
+        found_loosely, score and others.
     """
     check_choice("dataset", dataset, PARTS)
-    for name in methods:
-        check_choice("methods", name, registry.names("methods"))
+    check_methods(methods)
     check_count("n", n)
     check_count("top", top)
-    there = len(_faulty(dataset)[0])
-    count = there if items is None else min(items, there)
-    if jobs > 1:  # trained once, here, and not in every process
+    available = len(_faulty(dataset)[0])
+    count = available if items is None else min(items, available)
+    if jobs > 1:  # train once, here, and not in every process
         for number in range(count):
             _model(dataset, number)
     settings = {
@@ -79,11 +79,13 @@ def localisation(
         "methods": list(methods),
         "seed": int(seed),
     }
-    rows = run_study(locate_item, settings, range(count), out=out, jobs=jobs, progress=progress)
+    rows = run_study(
+        localisation_rows, settings, range(count), out=out, jobs=jobs, progress=progress
+    )
     return to_table(rows)
 
 
-def locate_item(settings: Mapping[str, Any], number: int) -> list[Row]:
+def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one image."""
     images, defects = _faulty(settings["dataset"])
     image, defect = images[number], defects[number]
@@ -96,11 +98,11 @@ def locate_item(settings: Mapping[str, Any], number: int) -> list[Row]:
     )
     seed = np.random.SeedSequence(settings["seed"], spawn_key=(number,))
     asked = explainer.explain(image, target=1, rng=np.random.default_rng(seed))
-    labels: Any = asked.scene
+    scene: Any = asked.scene
     rows = []
     for name in settings["methods"]:
         post = asked.refit(name).posterior
-        share = covered(post.mean, labels.labels, defect, settings["top"])
+        share = covered(post.mean, scene.labels, defect, settings["top"])
         rows.append(
             {
                 "dataset": settings["dataset"],
@@ -121,21 +123,23 @@ def locate_item(settings: Mapping[str, Any], number: int) -> list[Row]:
 def covered(
     mean: FloatArray, labels: NDArray[np.intp], defect: NDArray[np.bool_], top: int
 ) -> float:
-    """Share of a defect under the `top` superpixels of the largest positive means."""
+    """Share of a defect that the `top` superpixels with the largest positive means cover."""
     order = np.argsort(-mean, kind="stable")[:top]
     chosen = order[mean[order] > 0]
     return float(np.isin(labels[defect], chosen).mean())
 
 
 def counts(table: Any) -> Any:
-    """Defects found by each method, of how many, with 95 % intervals.
+    """Number of defects found by each method, with 95 % intervals of the share.
 
-    Images that the model does not take for faulty are left out: there is nothing to locate. The
-    intervals are Clopper and Pearson's; where several images show the same part they are no
-    evidence of their own, and the interval is that of the mean over parts (Student's t).
+    Images that the model classifies as free of defects are left out. The intervals are those of
+    Clopper and Pearson. If several images show the same part, they are not independent: the
+    interval is then that of the mean over parts (Student's t).
     """
     rows = []
-    for (dataset, name), part in _seen(table).groupby(["dataset", "method"], sort=False):
+    for (dataset, name), part in _classified_faulty(table).groupby(
+        ["dataset", "method"], sort=False
+    ):
         hit, total = int(part["found"].sum()), len(part)
         exact = stats.binomtest(hit, total).proportion_ci()
         share, low, high = hit / total, float(exact.low), float(exact.high)
@@ -159,14 +163,15 @@ def counts(table: Any) -> Any:
 
 
 def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
-    """How two methods differ on the same images: exact test, and interval of the difference.
+    """Compare two methods on the same images: exact test and interval of the difference.
 
-    Only images that one finds and the other does not can tell them apart; given their number, who
-    found them is a coin under no difference (McNemar 1947). The interval puts together exact 97.5 %
-    intervals of the two shares, and is on the safe side. Where several images show the same part,
-    parts are compared instead: a sign test over them, and Student's interval of their mean.
+    Only images on which one method succeeds and the other fails tell them apart. Without a
+    difference, each of these favours either method with probability one half (McNemar 1947). The
+    interval combines exact 97.5 % intervals of the two shares, and is conservative. If several
+    images show the same part, parts are compared instead: a sign test over parts, and Student's
+    interval of their mean.
     """
-    wide = _seen(table).pivot(index=["part", "item"], columns="method", values="found")
+    wide = _classified_faulty(table).pivot(index=["part", "item"], columns="method", values="found")
     gap = wide[first].astype(float) - wide[second].astype(float)
     by_part = gap.groupby(level="part").mean().to_numpy()
     more, less, total = int((by_part > 0).sum()), int((by_part < 0).sum()), len(by_part)
@@ -189,11 +194,13 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     }
 
 
-def _seen(table: Any) -> Any:
-    """Images that the model takes for faulty."""
+def _classified_faulty(table: Any) -> Any:
+    """Rows of images that the model classifies as faulty."""
     found = table[table["score"] > 0.5]
     if found.empty:
-        raise ValueError("The model takes none of these images for faulty: nothing to locate.")
+        raise ValueError(
+            "The model classifies none of these images as faulty, so there is no defect to locate."
+        )
     return found
 
 
@@ -206,7 +213,7 @@ def _mean_interval(values: FloatArray) -> tuple[float, float]:
 
 
 def _part(dataset: str, number: int) -> int:
-    """The part that an image shows: for drilled holes many images show one."""
+    """Number of the part that an image shows; many images show the same drilled hole."""
     if dataset != "drilled":
         return number
     from eblime.datasets.drilled import drilled_patches
@@ -217,7 +224,7 @@ def _part(dataset: str, number: int) -> int:
 
 @lru_cache(maxsize=3)
 def _faulty(dataset: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Images with a defect, and where it is."""
+    """Images with a defect, and masks of their defects."""
     if dataset == "tiles":
         from eblime.datasets.tiles import tiles
 
@@ -227,8 +234,8 @@ def _faulty(dataset: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         from eblime.datasets.drilled import drilled_patches
 
         patches = drilled_patches()
-        there = patches.holes >= 0
-        return patches.images[there], patches.defects[there]
+        with_hole = patches.holes >= 0
+        return patches.images[with_hole], patches.defects[with_hole]
     from eblime.datasets.ultrasonic import scans
 
     faulty = [made for made in scans() if made.has_defect]
@@ -236,7 +243,7 @@ def _faulty(dataset: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
 
 
 def _model(dataset: str, number: int) -> Any:
-    """The model that is explained; for drilled holes one that never saw this hole."""
+    """The model that is explained; for drilled holes, one that was not trained on this hole."""
     if dataset == "tiles":
         from eblime.datasets.tiles import tile_network
 

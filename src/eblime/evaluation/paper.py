@@ -1,4 +1,4 @@
-"""The figures of the paper, to stand beside ours: Zhong, Bhattacharya and Bukkapatnam (2023).
+"""The numbers of the paper, for comparison: Zhong, Bhattacharya and Bukkapatnam (2023).
 
 Coverage is Table 2 of the appendix, N = 100, 200 and 400; localisations are Table 1.
 """

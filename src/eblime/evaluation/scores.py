@@ -1,4 +1,4 @@
-"""How good intervals are: coverage, width, and one score that asks for both."""
+"""Quality of intervals: coverage, width, and a score that combines both."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["interval_score", "judged"]
 
 
 def interval_score(ends: FloatArray, truth: FloatArray, prob: float) -> FloatArray:
-    """The interval score of Winkler (1972), smaller is better, (p, 2) and (p,) -> (p,).
+    """The interval score of Winkler (1972), (p, 2) and (p,) -> (p,); smaller is better.
 
-    The width, and for a truth outside 2 / (1 - prob) times its distance: its mean is smallest for
-    the true quantiles, so that neither wide nor narrow intervals win.
+    The score is the width, plus 2 / (1 - prob) times the distance to a truth outside the interval.
+    Its mean is smallest for the true quantiles, so neither too wide nor too narrow intervals win.
     """
     low, high = ends.T
     miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)

@@ -1,4 +1,4 @@
-"""Two studies of the posterior itself: the ridge parameter, and what another run would say."""
+"""Two studies of the posterior: the ridge parameter, and the agreement of repeated runs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, item
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
 
@@ -30,13 +29,13 @@ def lambda_study(
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Any:
-    """The ridge parameter over many inputs: the paper's Fig. 5, and its whole posterior.
+    """The ridge parameter over many inputs: Fig. 5 of the paper, and the full posterior.
 
-    Returns a frame with one row an input: `log_mean`, log E(lambda | Y) on the published grid in
+    Returns a frame with one row per input: `log_mean`, log E(lambda | Y) on the published grid in
     (0, 1], and the median and 95 % interval of lambda on the whole half-line.
     """
     settings = {"dataset": dataset, "n": int(n), "seed": int(seed)}
-    return _run(_lambda_item, settings, items, jobs=jobs, out=out, progress=progress)
+    return _run(_lambda_rows, settings, items, jobs=jobs, out=out, progress=progress)
 
 
 def stability(
@@ -52,14 +51,13 @@ def stability(
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
 ) -> Any:
-    """What another run would say, and whether the posterior knew.
+    """How much repeated runs differ, and whether the posterior predicts it.
 
-    Returns a frame with one row an input, method and number of masks: `overlap`, the mean Jaccard
+    Returns a frame with one row per input, method and number of masks: `overlap`, the mean Jaccard
     index of the `top` features of two runs; `spread`, the standard deviation of the means over
-    runs; `claimed`, the posterior's own standard deviation, which should be as large.
+    runs; `claimed`, the posterior's own standard deviation, which should be about as large.
     """
-    for name in methods:
-        check_choice("methods", name, registry.names("methods"))
+    check_methods(methods)
     check_count("runs", runs)
     settings = {
         "dataset": dataset,
@@ -69,24 +67,24 @@ def stability(
         "methods": list(methods),
         "seed": int(seed),
     }
-    return _run(_stability_item, settings, items, jobs=jobs, out=out, progress=progress)
+    return _run(_stability_rows, settings, items, jobs=jobs, out=out, progress=progress)
 
 
 def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> Any:
     """Run a task over the inputs of a case."""
     check_choice("dataset", settings["dataset"], tuple(CASES))
-    there = CASES[settings["dataset"]].count()
-    count = min(there, 40) if items is None else min(items, there)
+    available = CASES[settings["dataset"]].count()
+    count = min(available, 40 if items is None else items)
     return to_table(run_study(task, settings, range(count), **how))
 
 
 def _generator(settings: Mapping[str, Any], *key: int) -> np.random.Generator:
-    """A generator that depends on the seed of the study and a place in it alone."""
+    """A generator that depends only on the seed of the study and on `key`."""
     return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))
 
 
-def _lambda_item(settings: Mapping[str, Any], number: int) -> list[Row]:
-    """One input's ridge parameter."""
+def _lambda_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """The ridge parameter of one input."""
     rng = _generator(settings, number)
     masks, scores, weights = item(settings["dataset"], number).sample(rng, settings["n"])
     printed = fit(masks, scores, weights, EBLIME.paper(), rng=rng)
@@ -105,7 +103,7 @@ def _lambda_item(settings: Mapping[str, Any], number: int) -> list[Row]:
     ]
 
 
-def _stability_item(settings: Mapping[str, Any], number: int) -> list[Row]:
+def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """One input, explained several times."""
     found = item(settings["dataset"], number)
     rows: list[Row] = []

@@ -1,33 +1,35 @@
-"""Running a study: items in any order, on any number of processes, resumable, nothing lost.
+"""Run a study: items in any order, on any number of processes, resumable.
 
-A study is a folder: `study.json` says what is studied, and each finished item is one file of rows,
-written under another name and renamed. An item's generator depends on the seed and its number
-alone, so that order, processes and restarts cannot change a number.
+A study is a folder: `study.json` has its settings, and every finished item is a file of rows. The
+items are tasks of `eblime.batch.tasks`. The generator of an item depends only on the seed and the
+number of the item, so the order, the processes and restarts cannot change a number.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from eblime import registry
+from eblime._checks import check_choice
 from eblime._files import write_whole
-from eblime._progress import Progress, telling
-from eblime._threads import limit_threads
+from eblime._progress import Progress, progress_reporter
 from eblime._version import __version__
+from eblime.batch.tasks import read_result, run_tasks
 
-__all__ = ["Row", "run_study", "to_table"]
+__all__ = ["Row", "check_methods", "run_study", "to_table"]
 
 Row = dict[str, Any]
-Task = Callable[[Mapping[str, Any], int], list[Row]]
+StudyTask = Callable[[Mapping[str, Any], int], list[Row]]
 
 
 def run_study(
-    task: Task,
+    task: StudyTask,
     settings: Mapping[str, Any],
     items: Sequence[int],
     *,
@@ -35,23 +37,34 @@ def run_study(
     jobs: int = 1,
     progress: Progress = None,
 ) -> list[Row]:
-    """Rows of every item, those done before read from `out`.
+    """Rows of every item; items that are finished in the folder `out` are not run again.
 
-    `task(settings, item)` must be a function of a module, so that other processes can find it.
+    With several jobs, `task` must be a function of a module, so that worker processes can import
+    it.
     """
-    to_table([])  # a missing pandas is told before anything is run
-    folder = None if out is None else _opened(Path(out), settings)
-    done = {} if folder is None else _finished(folder, items)
-    todo = [item for item in items if item not in done]
-    total = len(items)
-    with telling(progress, total, unit="item") as tell:
-        tell(len(done))
-        for item, rows in _results(task, settings, todo, jobs):
-            done[item] = rows
-            if folder is not None:
-                write_whole(folder / f"item-{item}.json", json.dumps(rows).encode())
-            tell(len(done))
-    return [row for item in items for row in done[item]]
+    to_table([])  # fails here, before any work, if pandas is missing
+    with ExitStack() as stack:
+        if out is None:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        else:
+            folder = Path(out)
+            _check_study(folder, settings)
+        found = {item: read_result(folder, item) for item in items}
+        todo = [item for item in items if found[item] is None]
+        done = len(items) - len(todo)
+        report = stack.enter_context(progress_reporter(progress, len(items), unit="item"))
+        report(done)
+        for item in run_tasks(task, settings, todo, folder, jobs):
+            found[item] = read_result(folder, item)
+            done += 1
+            report(done)
+    return [row for item in items for row in found[item]]
+
+
+def check_methods(methods: Sequence[str]) -> None:
+    """Refuse names of methods that are not known."""
+    for name in methods:
+        check_choice("methods", name, registry.names("methods"))
 
 
 def to_table(rows: Sequence[Row]) -> Any:
@@ -63,55 +76,21 @@ def to_table(rows: Sequence[Row]) -> Any:
     return pd.DataFrame(list(rows))
 
 
-def _results(task: Task, settings: Mapping[str, Any], todo: Sequence[int], jobs: int) -> Any:
-    """Finished items as they come."""
-    if jobs == 1 or len(todo) < 2:
-        for item in todo:
-            yield item, task(settings, item)
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(jobs, len(todo)), mp_context=context, initializer=limit_threads
-    ) as pool:
-        waiting = {pool.submit(task, settings, item): item for item in todo}
-        try:
-            for future in as_completed(waiting):
-                yield waiting[future], future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _opened(folder: Path, settings: Mapping[str, Any]) -> Path:
-    """The folder of a study, new or the same one as before."""
+def _check_study(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Create the folder of a study, or check that it belongs to a study with these settings."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "study.json"
     wanted = json.loads(json.dumps({**settings, "eblime": __version__}))
-    if path.exists():
-        try:
-            known = json.loads(path.read_text(encoding="utf8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is damaged; take another folder, or remove it.") from error
-        changed = sorted(name for name in {*known, *wanted} if known.get(name) != wanted.get(name))
-        if changed:
-            name = changed[0]
-            raise ValueError(
-                f"{folder} holds a study with another {name!r}: {known.get(name)!r} there, "
-                f"{wanted.get(name)!r} now. Take another folder."
-            )
-    else:
+    if not path.exists():
         write_whole(path, json.dumps(wanted, indent=1).encode())
-    return folder
-
-
-def _finished(folder: Path, items: Sequence[int]) -> dict[int, list[Row]]:
-    """Items done before; a file that is damaged counts as not done."""
-    done = {}
-    for item in items:
-        path = folder / f"item-{item}.json"
-        if path.exists():
-            try:
-                done[item] = json.loads(path.read_text(encoding="utf8"))
-            except ValueError:
-                continue
-    return done
+        return
+    try:
+        known = dict(json.loads(path.read_text(encoding="utf8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} is damaged; use another folder, or remove it.") from error
+    for name in sorted({*known, *wanted}):
+        if known.get(name) != wanted.get(name):
+            raise ValueError(
+                f"{folder} was created with {name}={known.get(name)!r}; this call has "
+                f"{name}={wanted.get(name)!r}. Use another folder."
+            )

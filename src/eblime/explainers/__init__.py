@@ -1,1 +1,1 @@
-"""Explainers: settings, a way to read an input, and the loop."""
+"""Explainers: settings, a way to read an input, and the loop that explains it."""

@@ -1,4 +1,4 @@
-"""What all explainers share: an input becomes a subject, and the loop explains it."""
+"""The part that all explainers share: read an input, then let the loop explain it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.settings import LoopSettings, brief
-from eblime.engine.targets import Target
+from eblime.engine.targets import Labels, Target
+from eblime.models.adapt import as_model
+from eblime.models.labels import output_names
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 
@@ -20,11 +22,17 @@ _SHARED = ("model", "n_masks", "design", "kernel", "method", "batch_size", "labe
 
 
 class BaseExplainer(ABC):
-    """An explainer: settings, and a way to read an input."""
+    """An explainer: settings, and a way to read an input.
+
+    Subclasses are frozen dataclasses. Their constructors check and normalise the settings; inputs
+    are read and models are called only by `explain`.
+    """
 
     __slots__ = ()
 
-    about: ClassVar[tuple[str, ...]]  # settings that say how an input is read
+    about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
+    model: Any
+    labels: Labels | None
     progress: Progress
 
     @property
@@ -46,7 +54,7 @@ class BaseExplainer(ABC):
         return loop_settings(self, self.about)
 
     def check(self) -> None:
-        """Refuse settings that cannot work, before any input is read."""
+        """Refuse invalid settings, before any input is read."""
         check_progress(self.progress)
         self.loop.check()
 
@@ -66,16 +74,16 @@ class BaseExplainer(ABC):
         x
             The input.
         target
-            Column number of the model's output, or its label as a string; None is the highest, and
-            is refused for a regressor with several outputs. A number that is one output's column
-            and another output's label is refused too.
+            Column number of the model's output, or its label as a string. None is the highest
+            output; it is refused for a regressor with several outputs. A number that is the column
+            of one output and the label of another is refused too.
         rng
-            Seed or generator: the same seed gives the same masks and the same answer.
+            Seed or generator; the same seed gives the same masks and the same result.
         progress
-            As for the explainer; None is the explainer's own setting.
+            Overrides the explainer's setting; None uses that setting.
         until
-            A rule (posterior, answers) -> reason or None that ends the questions early, for
-            designs that ask in rounds.
+            A stopping rule: a function (posterior, answers) -> reason or None. It ends the
+            questions early, for designs that ask in rounds.
         """
         targets = 1 if target is None else [target]
         found = self.explain_targets(x, targets, rng, progress=progress, until=until)
@@ -90,10 +98,37 @@ class BaseExplainer(ABC):
         progress: Progress = None,
         until: Stop | None = None,
     ) -> dict[int, Explanation]:
-        """Explain several outputs from one set of model calls: the k highest, or those listed."""
+        """Explain several outputs of the model for an input, from one set of model calls.
+
+        Parameters
+        ----------
+        x
+            The input.
+        targets
+            How many of the highest outputs to explain, or a list of column numbers and labels.
+        rng, progress, until
+            See `explain`.
+
+        Returns
+        -------
+        explanations
+            One explanation per output, by column number.
+        """
         shown = self.progress if progress is None else progress
         subject = self.subject(x)
         return loop.explain(self.loop, subject, targets, rng, progress=shown, until=until)
+
+    def _normalise(self, **settings: Any) -> None:
+        """Replace settings by their normal form; only for constructors."""
+        for name, value in settings.items():
+            object.__setattr__(self, name, value)
+
+    def _check_and_wrap_model(self) -> None:
+        """Check the shared settings, read the labels from the model, and wrap it."""
+        if self.labels is None:
+            self._normalise(labels=output_names(self.model))
+        self.check()
+        self._normalise(model=as_model(self.model))
 
 
 def loop_settings(explainer: Any, about: Sequence[str]) -> LoopSettings:

@@ -1,4 +1,4 @@
-"""`Explainer`: inputs of any domain, such as one that another package adds."""
+"""`Explainer`: inputs of any domain, such as one from another package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from eblime.domains.record import Domain
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Kernel, Method
 
 __all__ = ["Explainer"]
@@ -21,7 +20,7 @@ __all__ = ["Explainer"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Explainer(BaseExplainer):
-    """Explains inputs of a domain, by name or by its record.
+    """Explains inputs of any domain, given by its name or its record.
 
     Parameters
     ----------
@@ -30,9 +29,33 @@ class Explainer(BaseExplainer):
     kind
         A `Domain`, or the name of a registered one.
     settings
-        How an input is read: settings of the domain's `read`.
-    n_masks, design, kernel, method, batch_size, progress, labels
-        As for `ImageExplainer`; None for design or kernel is the domain's default.
+        Settings of the domain's `read`: how an input is cut into features.
+    n_masks, method, batch_size, progress, labels
+        As for `ImageExplainer`.
+    design, kernel
+        As for `ImageExplainer`; None uses the domain's default.
+
+    Examples
+    --------
+    A domain with two features, the halves of a series:
+
+    >>> import numpy as np
+    >>> from eblime.domains import Domain
+    >>> @dataclass(frozen=True)
+    ... class Halves:
+    ...     series: np.ndarray
+    ...     domain = "halves"
+    ...     features = ("first half", "second half")
+    ...     n_features = 2
+    ...     sizes = (256,)  # batch sizes worth trying
+    ...
+    ...     def inputs(self, masks):
+    ...         return self.series * masks.repeat(len(self.series) // 2, axis=1)
+    >>> halves = Domain(name="halves", feature="half", scene=Halves, read=Halves)
+    >>> ends = lambda batch: 2 * batch[:, 0] + batch[:, -1]
+    >>> explanation = Explainer(ends, halves).explain(np.ones(8))
+    >>> explanation.posterior.mean.round(1)
+    array([2., 1.])
     """
 
     model: Any
@@ -49,20 +72,18 @@ class Explainer(BaseExplainer):
     about = ("settings",)
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work, before any input is read."""
+        """Check and normalise the settings."""
         record = self.kind if isinstance(self.kind, Domain) else registry.find("domains", self.kind)
         if record.read is None:
             raise ValueError(
-                f"The domain {record.name!r} has an explainer of its own; use that instead."
+                f"The domain {record.name!r} has its own explainer; use that one instead."
             )
-        for name in ("design", "kernel"):
-            if getattr(self, name) is None:
-                object.__setattr__(self, name, getattr(record, name))
-        if self.labels is None:
-            object.__setattr__(self, "labels", output_names(self.model))
-        object.__setattr__(self, "kind", record)
-        object.__setattr__(self, "model", as_model(self.model))
-        self.check()
+        self._normalise(
+            kind=record,
+            design=record.design if self.design is None else self.design,
+            kernel=record.kernel if self.kernel is None else self.kernel,
+        )
+        self._check_and_wrap_model()
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""

@@ -9,12 +9,12 @@ from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._repr import settings_repr
 from eblime.domains.image.hiding import HIDES, Hide
-from eblime.domains.image.scene import Channels, read_image, warn_unscaled
+from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.adapt import as_model, output_names
+from eblime.models.scaling import warn_unscaled
 from eblime.protocols import Kernel, Method
 
 __all__ = ["ImageExplainer"]
@@ -22,40 +22,42 @@ __all__ = ["ImageExplainer"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ImageExplainer(BaseExplainer):
-    """Explains what a model says of an image, by superpixels.
+    """Explains a model's prediction for an image, by superpixels.
 
     Parameters
     ----------
     model
         Anything that scores a batch of images: a function, a scikit-learn-like object, a
-        `torch.nn.Module`, an ONNX file, ... (see `as_model`). It is asked with images of the shape,
-        layout and dtype of the one explained.
+        `torch.nn.Module`, an ONNX file, ... (see `as_model`). It gets images of the shape, layout
+        and dtype of the explained one.
     segmentation
-        How to cut the image: "slic", "quickshift", "felzenszwalb" or "grid", one of them with
-        parameters, ("slic", {"n_segments": 100}), an array of labels, or a function.
+        How to cut the image: "slic", "quickshift", "felzenszwalb" or "grid"; one of them with
+        parameters, ("slic", {"n_segments": 100}); an array of labels; or a function.
     hide
-        What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour, a
-        background image, or a function of the image.
+        What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour, another
+        image, or a function of the image.
     n_masks
-        How many masks to ask about; all 2^p where that is no more.
+        Number of masks to score; all 2^p if there are no more.
     design
-        Which: "bernoulli", "paired", "exhaustive", or a function of (rng, n_masks, p).
+        Which masks: "bernoulli", "paired", "exhaustive", a function of (rng, n_masks, p), or a
+        `Design`, which may ask in rounds.
     kernel
-        How much a mask counts: None is lime's for tables, width 0.75 sqrt(p) on Euclidean distance;
-        "cosine" is lime's for images; "uniform"; an object such as `ExponentialKernel(theta=3.0)`.
+        The weight of a mask. None is lime's kernel for tables, with width 0.75 sqrt(p) and the
+        Euclidean distance; "cosine" is lime's kernel for images; "uniform" weighs all masks
+        equally; or an object such as `ExponentialKernel(theta=3.0)`.
     method
-        How to infer: "eblime", "eblime-paper", "bayeslime", "lime", or an object.
+        How importances are inferred: "eblime", "eblime-paper", "bayeslime", "lime", or an object.
     batch_size
-        Images a model call; None finds the fastest while asking.
+        Images per model call; None finds the fastest size.
     progress
-        None shows a bar on a terminal when the work takes longer than a second; True always, False
-        never; or a function of (done, total).
+        None shows a progress bar on a terminal if the work takes longer than a second; True shows
+        it always, False never; or a function of (done, total).
     labels
-        Names of the model's outputs, to print and to choose targets by: one for each, or a
-        dictionary from column to name. None takes them from the model if it has `classes_` or a
-        Hugging Face `config.id2label`.
+        Names of the model's outputs, for printing and for choosing targets: one per output, or a
+        dictionary from column to name. None reads them from `classes_` or from a Hugging Face
+        `config.id2label`, if the model has one of them.
     channels
-        Where the channels of the image are: "auto", "first" or "last".
+        The channel axis of the image: "auto", "first" or "last".
 
     Examples
     --------
@@ -83,15 +85,12 @@ class ImageExplainer(BaseExplainer):
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work, before any image is seen."""
+        """Check and normalise the settings."""
         check_choice("channels", self.channels, ("auto", "first", "last"))
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
-        if self.labels is None:
-            object.__setattr__(self, "labels", output_names(self.model))
-        self.check()
-        object.__setattr__(self, "model", as_model(self.model))
+        self._check_and_wrap_model()
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -105,12 +104,14 @@ class ImageExplainer(BaseExplainer):
     def subject(self, x: Any) -> MaskedSubject:
         """Read and segment an image.
 
-        An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
-        images and files are rotated as their EXIF data says, and become grey or RGB.
+        Parameters
+        ----------
+        x
+            An array (H, W), (H, W, C) or (C, H, W), a PIL image, or the path of an image file. PIL
+            images and files are rotated as their EXIF data says, and become grey or RGB.
         """
         scene = read_image(
             x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-        if getattr(self.model, "scales_uint8", False):
-            warn_unscaled(scene.shown, type(self.model).__name__)
+        warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)

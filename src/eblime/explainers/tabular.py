@@ -1,4 +1,4 @@
-"""`TabularExplainer`: rows of a table, by columns or groups of them."""
+"""`TabularExplainer`: rows of a table, by columns or groups of columns."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from eblime._repr import settings_repr
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.custom import UserPerturb
 from eblime.domains.tabular.frames import as_frame
+from eblime.domains.tabular.neighbourhood import PERTURB
 from eblime.domains.tabular.sparse_frame import SparseFrame
-from eblime.domains.tabular.subject import PERTURB, REPRESENTATIONS, TableSubject, open_row
+from eblime.domains.tabular.subject import REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
@@ -26,43 +26,46 @@ __all__ = ["TabularExplainer"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):
-    """Explains what a model says of a row of a table, by its columns.
+    """Explains a model's prediction for a row of a table, by its columns.
 
     Parameters
     ----------
     model
         Anything that scores rows: a scikit-learn pipeline, a gradient booster, a function, ... It
-        is asked with tables of the background's kind: same columns, order and dtypes.
+        gets tables of the background's kind, with the same columns, order and dtypes.
     background
-        Rows that say what is usual, such as the training data: a pandas or polars frame, an array
-        or a sparse matrix (whose features are the columns where the row is not zero).
+        Typical rows, such as the training data: a pandas or polars frame, an array, or a sparse
+        matrix (then the features are the columns in which the row is not zero). A single row is a
+        reference to compare with.
     categorical
-        Columns of numbers that are really categories, by name or number. Strings, booleans and
-        categories are known by their dtype.
+        Columns of numbers that are categories, by name or number. Strings, booleans and
+        categories are recognised by their dtype.
     representation
-        "binary": is the feature in the same bin as the row's? "continuous": how far a number is
-        from its mean, in standard deviations; categories stay binary.
+        "binary": whether the feature is in the same bin as the row's. "continuous": the distance of
+        a number from its mean, in standard deviations; categories stay binary.
     bins
         "quartile", "decile", "entropy" (needs `background_labels`), a list of edges for all columns
         of numbers, or a dictionary from column to edges or name.
     perturb
-        How other values are drawn: "bins", each feature from the background by itself; "normal",
-        the same with normals inside the bins, as lime does; "rows", whole rows of the background,
-        which keeps correlations; or a function of (rng, n, row) that returns n rows.
+        How other values are drawn. "bins": each feature independently from the background.
+        "normal": the same, with normal distributions inside the bins, as in lime. "rows": whole
+        rows of the background, which keeps correlations. Or a function of (rng, n, row) that
+        returns n rows.
     groups
-        Columns that move together as one feature, such as dummies: {"job": ["job_a", "job_b"]}.
+        Columns that change together as one feature, such as dummy variables:
+        {"job": ["job_a", "job_b"]}.
     around
-        With "continuous": sample around the row (True) or around the mean, as lime does (False).
+        With "continuous": sample around the row (True), or around the mean as in lime (False).
     names
-        Names of the columns, where the background is an array.
+        Names of the columns, for a background that is an array.
     background_labels
-        A label for each row of the background, for entropy bins.
+        One label per row of the background, for entropy bins.
     n_masks, kernel, method, batch_size, progress, labels
-        As for `ImageExplainer`; the names of a classifier's classes are taken from it.
+        As for `ImageExplainer`; the names of a classifier's classes are read from the classifier.
     design
-        None lets chance decide which features stay in their bin, as lime does (but "bernoulli" for
-        sparse matrices); a name or function says which are hidden, and those that are not keep the
-        row's own values.
+        None draws rows at random, and a feature is shown if its value is in the row's bin, as in
+        lime; for a sparse matrix None means "bernoulli". A name or a function chooses the hidden
+        features instead, and the others keep the row's own values.
 
     Examples
     --------
@@ -91,42 +94,43 @@ class TabularExplainer(BaseExplainer):
     batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
-    _settings: TableSettings = field(init=False, repr=False)
-    _table: Background | SparseFrame = field(init=False, repr=False)
+    _settings: TableSettings = field(init=False)
+    _table: Background | SparseFrame = field(init=False)
 
     about = ("representation", "bins", "perturb")
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work, and cut the background into bins, once."""
+        """Check and normalise the settings; read the background and cut it into bins."""
+        self._check_perturbation()
+        labels = None if self.background_labels is None else np.asarray(self.background_labels)
+        settings = TableSettings(
+            categorical=self.categorical, bins=self.bins, groups=self.groups, labels=labels
+        )
+        self._check_and_wrap_model()
+        frame = as_frame(self.background, self.names)
+        if not isinstance(frame, SparseFrame):
+            self._normalise(_settings=settings, _table=prepare(frame, settings))
+            return
+        if not isinstance(self.perturb, str):
+            raise TypeError("`perturb` must be a name if the background is a sparse matrix.")
+        design = self.design
+        if design is None and self.representation == "binary":
+            design = "bernoulli"  # random rows would almost never show a rare column
+        self._normalise(_settings=settings, _table=frame, design=design)
+
+    def _check_perturbation(self) -> None:
+        """Refuse settings of the perturbation that are unknown or do not fit together."""
         check_choice("representation", self.representation, REPRESENTATIONS)
         if isinstance(self.perturb, str):
             check_choice("perturb", self.perturb, PERTURB)
         elif not callable(self.perturb):
             raise TypeError(f"`perturb` must be a name or a function; got {self.perturb!r}.")
-        if self.design is not None and (
-            self.representation == "continuous" or not isinstance(self.perturb, str)
-        ):
+        random = self.representation == "continuous" or not isinstance(self.perturb, str)
+        if self.design is not None and random:
             raise ValueError(
-                "`design` must be None with representation='continuous' or a function as "
-                "`perturb`: there chance decides."
+                "`design` must be None with representation='continuous' or with a function as "
+                "`perturb`: their rows are random."
             )
-        if self.labels is None:
-            object.__setattr__(self, "labels", output_names(self.model))
-        self.check()
-        known = None if self.background_labels is None else np.asarray(self.background_labels)
-        settings = TableSettings(
-            categorical=self.categorical, bins=self.bins, groups=self.groups, labels=known
-        )
-        frame = as_frame(self.background, self.names)
-        if isinstance(frame, SparseFrame) and not isinstance(self.perturb, str):
-            raise TypeError("`perturb` must be a name where the background is a sparse matrix.")
-        if isinstance(frame, SparseFrame) and self.design is None:
-            binary = self.representation == "binary"  # what is rarely not zero would not be seen
-            object.__setattr__(self, "design", "bernoulli" if binary else None)
-        table = frame if isinstance(frame, SparseFrame) else prepare(frame, settings)
-        object.__setattr__(self, "_settings", settings)
-        object.__setattr__(self, "_table", table)
-        object.__setattr__(self, "model", as_model(self.model))
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -140,7 +144,11 @@ class TabularExplainer(BaseExplainer):
     def subject(self, x: Any) -> TableSubject:
         """Read and check a row, so that it can be perturbed.
 
-        A row is a dictionary, a pandas series, a frame of one row, or values in the columns' order.
+        Parameters
+        ----------
+        x
+            A dictionary, a pandas series, a frame of one row, or values in the order of the
+            columns.
         """
         return open_row(
             x,

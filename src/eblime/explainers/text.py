@@ -8,11 +8,11 @@ from typing import Any
 
 from eblime._progress import Progress
 from eblime._repr import settings_repr
-from eblime.domains.text.scene import Tokens, read_text
+from eblime.domains.text.scene import read_text
+from eblime.domains.text.tokens import Tokens
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.adapt import as_model, output_names
 from eblime.protocols import Kernel, Method
 
 __all__ = ["TextExplainer"]
@@ -20,7 +20,7 @@ __all__ = ["TextExplainer"]
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TextExplainer(BaseExplainer):
-    """Explains what a model says of a text, by its words, sentences or characters.
+    """Explains a model's prediction for a text, by its words, sentences or characters.
 
     Parameters
     ----------
@@ -31,14 +31,14 @@ class TextExplainer(BaseExplainer):
         "word", "sentence", "char", a regular expression that matches tokens, or a function from
         the text to tokens, as strings in their order or as (start, end).
     bag
-        All occurrences of a token are one feature (as in lime); otherwise each is one.
+        Whether all occurrences of a token are one feature, as in lime; otherwise each one is.
     hide
-        What stands for a hidden token, such as "[MASK]"; nothing by default.
+        Replaces a hidden token, such as "[MASK]"; empty to remove it.
     most
-        A text of more features than that is cut into sentences instead, or into chunks of about 20
-        tokens where it has no usable sentences, with a warning.
+        A text with more features is cut into sentences instead, or into chunks of about 20 tokens
+        if its sentences are too long or too many, with a warning. None sets no limit.
     n_masks, design, kernel, method, batch_size, progress, labels
-        As for `ImageExplainer`; the design and the kernel are lime's for texts.
+        As for `ImageExplainer`; the default design and kernel are those of lime for texts.
 
     Examples
     --------
@@ -64,17 +64,14 @@ class TextExplainer(BaseExplainer):
     about = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
-        """Refuse settings that cannot work, before any text is seen."""
+        """Check and normalise the settings."""
         if not isinstance(self.hide, str):
             raise TypeError(f"`hide` must be a string; got {self.hide!r}.")
         if not (isinstance(self.tokens, (str, re.Pattern)) or callable(self.tokens)):
             raise TypeError(
-                f"`tokens` must be a word, a regular expression or a function; got {self.tokens!r}."
+                f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
             )
-        if self.labels is None:
-            object.__setattr__(self, "labels", output_names(self.model))
-        self.check()
-        object.__setattr__(self, "model", as_model(self.model))
+        self._check_and_wrap_model()
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -91,10 +88,16 @@ class TextExplainer(BaseExplainer):
             return entry
         if "text" not in entry:
             known = ", ".join(map(str, entry.keys()))
-            raise ValueError(f'A row must have a column "text"; it has {known}.')
+            raise ValueError(f'A row must have a column "text"; its columns are {known}.')
         return entry["text"]
 
     def subject(self, x: Any) -> MaskedSubject:
-        """Read a text and split it into features."""
+        """Read a text and cut it into features.
+
+        Parameters
+        ----------
+        x
+            A string.
+        """
         scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=self.most)
         return MaskedSubject(scene=scene)

@@ -1,1 +1,1 @@
-"""Models: anything that answers -> one signature, a batch in and (n, outputs) scores out."""
+"""Models: adapters that give every kind of model one signature, batch in and scores out."""

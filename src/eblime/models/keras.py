@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime.models.foreign import descends
 from eblime.models.outputs import as_columns, pick_output
 
 __all__ = ["KerasModel"]
@@ -23,27 +24,37 @@ class KerasModel:
     network
         The network, on the TensorFlow, JAX or torch backend: a batch in, (n, outputs) out.
     output
-        Name or position of the output to explain, where the network has several.
+        Name or position of the output to explain, for a network with several outputs. None takes
+        the only one, or the one named `logits`.
+
+    Examples
+    --------
+    Any callable with the arguments of a Keras network works:
+
+    >>> network = lambda batch, training: batch.mean(axis=(1, 2))
+    >>> KerasModel(network=network)(np.ones((2, 4, 4, 3)))
+    array([[1., 1., 1.],
+           [1., 1., 1.]])
     """
 
     network: Any
     output: str | int | None = None
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Scores of a batch."""
+        """Score a batch."""
         with self._without_gradients():
             outputs = self.network(batch, training=False)
         names = getattr(self.network, "output_names", None)
         scores = pick_output(outputs, self.output, names)
-        if hasattr(scores, "detach"):  # a torch tensor, perhaps on a GPU
+        if descends(scores, "torch", "Tensor"):  # perhaps on a GPU
             scores = scores.detach().cpu().numpy()
         return np.asarray(as_columns(np.asarray(scores)))
 
     def _without_gradients(self) -> AbstractContextManager[Any]:
-        """On the torch backend record no gradients; the other backends do not by themselves."""
-        if not hasattr(self.network, "parameters"):  # not a torch module
+        """Turn gradients off on the torch backend; the other backends do not record them."""
+        if not descends(self.network, "torch", "Module"):
             return nullcontext()
         import torch
 
-        quiet: AbstractContextManager[Any] = torch.no_grad()
-        return quiet
+        no_grad: AbstractContextManager[Any] = torch.no_grad()
+        return no_grad

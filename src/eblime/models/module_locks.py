@@ -1,4 +1,4 @@
-"""One lock for each torch module, shared by every model that wraps it."""
+"""One lock per torch module, shared by every model that wraps it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 
 @contextmanager
 def locked(module: Any) -> Iterator[None]:
-    """Hold the locks of a module and all its submodules: one thread at a time may change them.
+    """Hold the locks of a module and its submodules: one thread at a time may change them.
 
     Two networks that share a submodule, such as a backbone, exclude each other too. The locks are
     taken in the order of the submodules' ids, so two threads cannot wait for each other. A thread

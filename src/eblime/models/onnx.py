@@ -1,11 +1,11 @@
-"""ONNX networks by onnxruntime: layout, dtype and batch size are read from the graph."""
+"""ONNX networks, run by onnxruntime; layout, dtype and batch size are read from the graph."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,23 @@ _TYPES = {
 }
 
 
+@runtime_checkable
+class Session(Protocol):
+    """An onnxruntime session."""
+
+    def get_inputs(self) -> Any:
+        """The inputs of the graph, each with `name`, `type` and `shape`."""
+        ...
+
+    def get_outputs(self) -> Any:
+        """The outputs of the graph."""
+        ...
+
+    def run(self, output_names: Any, input_feed: Any) -> Any:
+        """Compute outputs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxModel:
     """An ONNX network that classifies or scores images.
@@ -31,18 +48,26 @@ class OnnxModel:
     Parameters
     ----------
     session
-        An `onnxruntime.InferenceSession`; `OnnxModel.load(path)` makes one.
+        An `onnxruntime.InferenceSession`; `OnnxModel.load(path)` opens a file.
     preprocess
-        From a batch in the graph's layout and as float32, uint8 images scaled to [0, 1] and floats
-        as they are, to what the graph wants. None: nothing. A graph that takes uint8 gets uint8.
+        A function of the batch before the graph is run. It gets float32 in the graph's layout;
+        uint8 images are scaled to [0, 1], and floats are passed as they are. A graph with uint8
+        input gets uint8. None does nothing.
     activation
-        What turns outputs into scores: "none" (the graph gives them), "softmax" or "sigmoid".
+        Turns outputs into scores: "none" (the graph does it), "softmax" or "sigmoid".
     output
-        Name of the output to explain. None takes the only one, else the one named `logits`; a graph
-        with several others needs a name.
+        Name of the output to explain. None takes the only one, or the one named `logits`; a graph
+        with several other outputs needs a name.
+
+    Examples
+    --------
+    ::
+
+        model = OnnxModel.load("classifier.onnx", activation="softmax")
+        explainer = eblime.ImageExplainer(model)
     """
 
-    session: Any
+    session: Session
     preprocess: Callable[[NDArray[Any]], Any] | None = None
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
@@ -50,7 +75,7 @@ class OnnxModel:
     def __post_init__(self) -> None:
         """Refuse an unknown activation or output."""
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
-        if not hasattr(self.session, "get_inputs"):
+        if not isinstance(self.session, Session):
             raise TypeError(
                 f"`session` must be an onnxruntime session; got {self.session!r}. "
                 "For a file use OnnxModel.load(path)."
@@ -62,7 +87,7 @@ class OnnxModel:
         if not kind.startswith("tensor"):
             raise TypeError(
                 f"The output {self._output_name()!r} of the graph must be a tensor; it is a {kind}."
-                " Export the model with zipmap=False, or choose another with `output`: "
+                " Export the model with zipmap=False, or choose another output with `output`: "
                 f"{', '.join(map(repr, known))}."
             )
 
@@ -79,7 +104,15 @@ class OnnxModel:
 
     @classmethod
     def load(cls, source: Any, **settings: Any) -> OnnxModel:
-        """Open an ONNX file, or take a session as it is; settings are those of the class."""
+        """Open an ONNX file, or wrap a session.
+
+        Parameters
+        ----------
+        source
+            The path of a file, or an `onnxruntime.InferenceSession`.
+        **settings
+            `preprocess`, `activation` and `output`; see the class.
+        """
         if not isinstance(source, (str, os.PathLike)):
             return cls(session=source, **settings)
         try:
@@ -89,12 +122,12 @@ class OnnxModel:
                 "An ONNX model needs onnxruntime: pip install 'eblime[onnx]'."
             ) from error
         path = os.fspath(source)
-        if not os.path.isfile(path):  # noqa: PTH113  a path may be of any kind
+        if not os.path.isfile(path):  # noqa: PTH113  any kind of path
             raise FileNotFoundError(
-                f"`model` must be the path of an ONNX file; there is no {path!r}."
+                f"`model` must be the path of an ONNX file; {path!r} does not exist."
             )
         options = onnxruntime.SessionOptions()
-        if os.environ.get("EBLIME_THREADS"):  # in worker processes, which share the cores
+        if os.environ.get("EBLIME_THREADS"):  # set in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
         session = onnxruntime.InferenceSession(path, options, providers=providers)
@@ -102,7 +135,7 @@ class OnnxModel:
 
     @property
     def scales_uint8(self) -> bool:
-        """Images of uint8 are divided by 255, others are not; a graph that takes uint8 gets it."""
+        """Whether uint8 images are divided by 255; not for a graph with uint8 input."""
         return bool(self.session.get_inputs()[0].type != "tensor(uint8)")
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
@@ -110,9 +143,11 @@ class OnnxModel:
         entry = self.session.get_inputs()[0]
         kind = _TYPES.get(entry.type)
         if kind is None:
-            raise TypeError(f"The graph's input must be of {', '.join(_TYPES)}; got {entry.type}.")
+            raise TypeError(
+                f"The graph's input must be one of {', '.join(_TYPES)}; got {entry.type}."
+            )
         if kind is np.uint8 and batch.dtype != np.uint8:
-            raise TypeError(f"The graph takes uint8; the image must be uint8, not {batch.dtype}.")
+            raise TypeError(f"The image must be uint8, like the graph's input; got {batch.dtype}.")
         images = _arranged(batch, entry.shape)
         if kind is not np.uint8:
             images = images.astype(np.float32) / (255 if batch.dtype == np.uint8 else 1)
@@ -124,7 +159,7 @@ class OnnxModel:
         return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
 
     def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
-        """Run the graph, in pieces of its own batch size where it has a fixed one."""
+        """Run the graph; one with a fixed batch size is run several times, the last one padded."""
         names = [self._output_name()]
         fixed = entry.shape[0] if isinstance(entry.shape[0], int) else None
         if fixed is None or fixed == len(images):
@@ -139,24 +174,24 @@ class OnnxModel:
 
 
 def _arranged(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
-    """Bring a batch into the graph's layout: as it is where that fits, else moved, or flat rows."""
+    """Bring a batch into the graph's layout: unchanged, with the channels moved, or flattened."""
     if len(shape) == 2:
         return batch.reshape(len(batch), -1)
     if len(shape) == 3:
         return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _squeezed(batch))
     images = batch[..., None] if batch.ndim == 3 else batch
     first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
-    few = images.shape[-1] <= 4 < images.shape[1]  # channels are last, and graphs want them first
+    few = images.shape[-1] <= 4 < images.shape[1]  # channels last; most graphs have them first
     for layout in (first, images, last) if few else (images, first, last):
         if _fits(layout.shape, shape):
             return np.ascontiguousarray(layout)
     raise ValueError(
-        f"The graph takes images of shape {shape[1:]}; those given have shape {batch.shape[1:]}."
+        f"The images must have the shape of the graph's input, {shape[1:]}; got {batch.shape[1:]}."
     )
 
 
 def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
-    """Whether a shape has the sizes that the graph knows; names stand for any size."""
+    """Whether a shape has the fixed sizes of the graph; named axes may have any size."""
     return all(
         not isinstance(want, int) or have == want
         for have, want in zip(given[1:], wanted[1:], strict=True)
@@ -164,5 +199,5 @@ def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
 
 
 def _squeezed(batch: NDArray[Any]) -> tuple[int, ...]:
-    """Shape of one grey image whose channel axis is left out."""
+    """Shape of one grey image without its channel axis."""
     return tuple(size for size in batch.shape[1:] if size != 1)

@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 __all__ = ["as_columns", "default_output", "pick_output"]
 
-_DEFAULT = "logits"  # what Hugging Face calls the scores, beside hidden states and attentions
+_DEFAULT = "logits"  # the name of the scores in Hugging Face outputs
+
+
+@runtime_checkable
+class ArrayLike(Protocol):
+    """A tensor or an array of any library."""
+
+    @property
+    def shape(self) -> Any:
+        """Its size along each axis."""
+        ...
+
+
+@runtime_checkable
+class NamedTupleLike(Protocol):
+    """A named tuple."""
+
+    _fields: tuple[str, ...]
 
 
 def default_output(names: Sequence[str | int]) -> str | int | None:
-    """The output to take where the user chose none: the only one, else `logits`, else None."""
+    """The output to use if the user chose none: the only one, or `logits`, or None."""
     if len(names) == 1:
         return names[0]
     return _DEFAULT if _DEFAULT in names else None
 
 
 def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | None = None) -> Any:
-    """One tensor or array of what a network returned.
+    """Select one tensor or array of what a network returned.
 
     Parameters
     ----------
@@ -27,9 +44,9 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
         A tensor, or several: a dictionary, a tuple, a list, a named tuple or a dataclass such as
         the outputs of Hugging Face models.
     wanted
-        Name or position of the output; None takes the only one, else the one named `logits`.
+        Name or position of the output; None takes the only one, or the one named `logits`.
     names
-        Names of the outputs, for networks that know them and return a list.
+        Names of the outputs, for networks that have them and return a list.
     """
     entries = _entries(outputs, names)
     if wanted is None:
@@ -42,7 +59,7 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
             f"output={next(iter(entries), 0)!r}; got {wanted!r}."
         )
     found = entries[wanted]
-    if not hasattr(found, "shape"):
+    if not isinstance(found, ArrayLike):
         raise TypeError(
             f"The network must return a tensor of scores, shape (n, outputs); output {wanted!r} is "
             f"a {type(found).__name__}. Wrap the network in a function that returns the scores."
@@ -53,8 +70,8 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
 def as_columns(outputs: Any) -> Any:
     """Outputs as (n, outputs): axes of size 1 are dropped, and maps of scores are refused.
 
-    Segmentation networks, for example, return (n, C, H, W), one score per class and pixel. Which
-    number should be explained then is the user's choice.
+    A segmentation network, for example, returns one score per class and pixel, (n, C, H, W). Then
+    the user must choose which number to explain.
     """
     shape = tuple(outputs.shape)
     if not shape or sum(size > 1 for size in shape[1:]) > 1:
@@ -67,11 +84,11 @@ def as_columns(outputs: Any) -> Any:
 
 
 def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
-    """What a network returned, by name or position; entries that are None are left out."""
+    """What a network returned, by name or position, without entries that are None."""
     found: dict[str | int, Any]
     if isinstance(outputs, Mapping):
         found = dict(outputs)
-    elif hasattr(outputs, "_fields"):  # a named tuple
+    elif isinstance(outputs, tuple) and isinstance(outputs, NamedTupleLike):
         found = dict(zip(outputs._fields, outputs, strict=True))
     elif dataclasses.is_dataclass(outputs):
         found = {field.name: getattr(outputs, field.name) for field in dataclasses.fields(outputs)}
@@ -83,9 +100,9 @@ def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
 
 
 def _listed(entries: Mapping[str | int, Any]) -> str:
-    """Names and shapes of outputs, for a message."""
+    """Names and shapes of outputs, for an error message."""
     shapes = [
-        f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
+        f"{name!r} of shape {tuple(entry.shape)}" if isinstance(entry, ArrayLike) else repr(name)
         for name, entry in entries.items()
     ]
     plural = "output" if len(shapes) == 1 else "outputs"

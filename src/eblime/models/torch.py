@@ -1,4 +1,4 @@
-"""PyTorch networks, rendering on the device: the image goes over once, then only masks do."""
+"""PyTorch networks. Images are rendered on the device: after the image only masks are sent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,16 @@ from eblime.protocols import Composite
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchModel"]
+__all__ = ["TorchModel", "import_torch"]
+
+
+def import_torch() -> Any:
+    """Import torch, or say how to install it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError("torch is not installed: pip install 'eblime[torch]'.") from error
+    return torch
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +36,8 @@ class TorchModel:
     """A `torch.nn.Module` that classifies or scores images.
 
     The network runs in eval mode and without gradients; its mode and memory layout are restored
-    afterwards, also after an error or Ctrl-C. Threads may share a network: a lock for each module
-    lets them explain one after the other. Training a network in another thread at the same time is
-    not supported.
+    afterwards, also after an error or Ctrl-C. Threads may share a network: one lock per module
+    makes them explain one after the other. Do not train it in another thread at the same time.
 
     Parameters
     ----------
@@ -37,17 +45,26 @@ class TorchModel:
         The network: a float tensor (n, C, H, W) in, (n, outputs) out, or several outputs in a
         dictionary, a tuple or an object such as those of Hugging Face.
     preprocess
-        From the images as a float32 tensor (n, C, H, W) on the device, uint8 scaled to [0, 1] and
-        floats as they are, to what the network wants: a normalisation, a resize. None: nothing.
+        A function of the batch before the network, such as a normalisation. It gets a float32
+        tensor (n, C, H, W) on the device; uint8 images are scaled to [0, 1], and floats are passed
+        as they are. None does nothing.
     device
-        "auto" is where the network's parameters are; else a device to move it to and leave it on.
+        "auto" uses the device of the network's parameters; otherwise the network is moved to this
+        device and stays there.
     activation
-        What turns outputs into scores: "softmax", "sigmoid" or "none".
+        Turns outputs into scores: "softmax", "sigmoid" or "none".
     autocast
-        Run in mixed precision: faster on a GPU, about three digits of accuracy.
+        Run in mixed precision: faster on a GPU, accurate to about three digits.
     output
-        Name or position of the output to explain, where the network returns several. None takes
-        the only one, else the one named `logits`.
+        Name or position of the output to explain, for a network with several outputs. None takes
+        the only one, or the one named `logits`.
+
+    Examples
+    --------
+    ::
+
+        model = TorchModel(network, preprocess=lambda x: (x - 0.5) / 0.25)
+        explainer = eblime.ImageExplainer(model)
     """
 
     module: Any
@@ -60,14 +77,22 @@ class TorchModel:
     def __post_init__(self) -> None:
         """Refuse an unknown activation and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
-        if not hasattr(self.module, "parameters"):
+        if not isinstance(self.module, import_torch().nn.Module):
             kind = type(self.module).__name__
             raise TypeError(f"`module` must be a torch.nn.Module; got {kind}.")
 
     @property
     def scales_uint8(self) -> bool:
-        """Images of uint8 are divided by 255, others are not."""
+        """Always True: uint8 images are divided by 255, others are not."""
         return True
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the network is on a GPU, or will be moved to one."""
+        if self.device not in ("auto", "cpu"):
+            return True
+        first = next(self.module.parameters(), None)
+        return first is not None and bool(first.device.type != "cpu")
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
@@ -78,37 +103,37 @@ class TorchModel:
             images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
-            return _at_home(self.score(_as_floats(images)))
+            return _to_numpy(self.score(_as_floats(images)))
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
-        """Send a scene to the device, and score masks of it there.
+        """Send a scene to the device, and score its masks there.
 
-        The module is locked until the context is left: other threads wait for their turn.
+        The module is locked until the context ends; other threads wait.
         """
         with locked(self.module), self._ready() as device:
             import torch
 
-            def sent(pixels: NDArray[Any]) -> Any:
+            def send(pixels: NDArray[Any]) -> torch.Tensor:
                 axis = scene.channel_axis
                 planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
                 return _as_floats(torch.from_numpy(np.ascontiguousarray(planes)).to(device))
 
             labels = torch.from_numpy(np.ascontiguousarray(scene.labels)).to(device).ravel()
             scorer = TorchScorer(
-                model=self, shown=sent(scene.shown), hidden=sent(scene.hidden), labels=labels
+                model=self, shown=send(scene.shown), hidden=send(scene.hidden), labels=labels
             )
             tensors = [*self.module.parameters(), *self.module.buffers()] if scorer.ways > 1 else []
-            home = [(tensor, tensor.data) for tensor in tensors]
+            original = [(tensor, tensor.data) for tensor in tensors]
             try:
                 yield scorer
-            finally:  # the tensors themselves come back, whatever layout they were put into
-                for tensor, data in home:
+            finally:  # restore the original memory, in the original layout
+                for tensor, data in original:
                     tensor.data = data
 
     @contextmanager
     def _ready(self) -> Iterator[Any]:
-        """Put the network into eval mode on its device, without gradients; undo it afterwards."""
+        """Set eval mode and turn gradients off, on the right device; restore the mode on exit."""
         import torch
 
         first = next(self.module.parameters(), None)
@@ -120,8 +145,8 @@ class TorchModel:
             self.module.eval()
             if device != home:
                 self.module.to(device)
-            # Inference mode is quicker on a GPU; on a CPU the layout of the weights is changed, and
-            # weights made in inference mode could not be trained again.
+            # Inference mode is faster on a GPU. It is not used on a CPU, where the layout of the
+            # weights changes: weights created in inference mode cannot be trained.
             with torch.inference_mode(device.type != "cpu"), torch.no_grad(), precision:
                 yield device
         finally:
@@ -129,7 +154,7 @@ class TorchModel:
                 part.training = True
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
-        """Scores of float images on the device, (n, C, H, W) -> (n, outputs), left there."""
+        """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
         returned = self.module(images if self.preprocess is None else self.preprocess(images))
         outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
         if self.activation == "softmax":
@@ -142,46 +167,46 @@ class TorchModel:
         elif self.activation == "sigmoid":
             outputs = outputs.sigmoid()
         else:
-            outputs = outputs.clone()  # a network may use its output again
+            outputs = outputs.clone()  # the network may reuse the memory of its output
         return outputs
 
 
 def _as_floats(images: torch.Tensor) -> torch.Tensor:
-    """float32 images: uint8 scaled to [0, 1], others as they are."""
+    """Images as float32: uint8 scaled to [0, 1], others not scaled."""
     import torch
 
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
 
 
-def _at_home(scores: torch.Tensor) -> NDArray[Any]:
-    """Scores as a NumPy array, waiting for the device."""
+def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
+    """Scores as a NumPy array; waits for the device."""
     return np.asarray(scores.cpu().numpy())
 
 
 @dataclass(slots=True, kw_only=True)
 class TorchScorer:
-    """Scores masks of one scene on the device; on a CPU it knows two memory layouts."""
+    """Scores masks of one scene on the device; on a CPU it can use two memory layouts."""
 
     model: TorchModel
-    shown: Any  # (C, H, W) float32 on the device
-    hidden: Any
-    labels: Any  # (H W,)
-    layout: Any = None  # memory layout that the network was last put into
+    shown: torch.Tensor  # (C, H, W) float32 on the device
+    hidden: torch.Tensor  # (C, H, W)
+    labels: torch.Tensor  # (H W,)
+    layout: torch.memory_format | None = None  # current memory layout of the network
 
     @property
     def ways(self) -> int:
-        """Channels last, often the faster on a CPU, or contiguous."""
+        """2 on a CPU: channels last, which is often faster, and contiguous."""
         flat = all(tensor.dim() < 5 for tensor in self.model.module.parameters())
         return 2 if self.labels.device.type == "cpu" and self.shown.shape[0] > 1 and flat else 1
 
     @property
     def overlaps(self) -> bool:
-        """A GPU works while we fetch."""
+        """Whether batches may overlap: True on a GPU."""
         return bool(self.labels.device.type == "cuda")
 
     @property
     def sizes(self) -> Sequence[int]:
-        """Batches of a few images for a CPU, of hundreds for a GPU, as far as memory allows."""
+        """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
         gpu = self.overlaps
         most = (1 << 29 if gpu else 1 << 26) // (4 * self.shown.numel())
         return [n for n in ((128, 256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
@@ -191,11 +216,11 @@ class TorchScorer:
         import torch
 
         bits = torch.from_numpy(masks > 0.5)
-        if self.labels.device.type == "cuda":  # pinned memory travels without waiting
+        if self.labels.device.type == "cuda":  # pinned memory is copied without waiting
             bits = bits.pin_memory()
         bits = bits.to(self.labels.device, non_blocking=True)
-        spread = bits[:, self.labels].reshape(len(masks), 1, *self.shown.shape[1:])
-        images = torch.where(spread, self.shown, self.hidden)
+        by_pixel = bits[:, self.labels].reshape(len(masks), 1, *self.shown.shape[1:])
+        images = torch.where(by_pixel, self.shown, self.hidden)
         if self.ways > 1:
             layout = torch.channels_last if way == 0 else torch.contiguous_format
             if layout is not self.layout:
@@ -205,5 +230,5 @@ class TorchScorer:
         return self.model.score(images)
 
     def fetch(self, launched: torch.Tensor) -> NDArray[Any]:
-        """Wait for the device."""
-        return _at_home(launched)
+        """Copy scores to main memory; waits for the device."""
+        return _to_numpy(launched)

@@ -1,8 +1,8 @@
 """Plots of explanations: Explanation -> matplotlib Axes.
 
-Every function draws on the axes it is given, or on new ones, and returns them; none calls `show`.
-The colours are those of Okabe and Ito: colour-blind readers can tell them apart, and in grey print
-they differ in lightness.
+Every function draws on the given axes, or on new ones, and returns them; none calls `show`. The
+colours are those of Okabe and Ito: colour-blind readers can distinguish them, and they differ in
+lightness when printed in grey.
 """
 
 from __future__ import annotations
@@ -10,5 +10,5 @@ from __future__ import annotations
 from eblime._lazy import lazy_modules
 
 __getattr__ = lazy_modules(
-    __name__, ("bars", "canvas", "curves", "kinds", "maps", "poster", "style", "words")
+    __name__, ("bars", "canvas", "curves", "maps", "poster", "style", "text")
 )

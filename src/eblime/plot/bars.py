@@ -1,4 +1,4 @@
-"""Importances with their credible intervals, and two explanations side by side."""
+"""Bars: importances with their credible intervals, and two explanations side by side."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, title
+from eblime.plot.style import (
+    AGAINST,
+    FAVOUR,
+    INK,
+    NEUTRAL,
+    axes,
+    caption,
+    clean,
+    needs_domain,
+    title,
+)
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -17,20 +27,20 @@ __all__ = ["compare", "intervals", "means", "valued"]
 
 
 def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
-    """The most important features, each with its mean, 50 % and 95 % intervals: the paper's Fig. 1.
+    """The most important features with mean, 50 % and 95 % intervals: the paper's Fig. 1.
 
-    Green is in favour, orange against, and grey where the 95 % interval holds zero.
+    Green raises the score and orange lowers it; grey where the 95 % interval contains zero.
     """
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
     wide, narrow, mean = post.interval(0.95)[order], post.interval(0.5)[order], post.mean[order]
     drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
-    for place, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
+    for row, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
         colour = FAVOUR if outer[0] > 0 else AGAINST if outer[1] < 0 else NEUTRAL
-        drawn.hlines(place, *outer, color=colour, linewidth=1.6)
-        drawn.hlines(place, *inner, color=colour, linewidth=5)
-        drawn.plot(centre, place, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
+        drawn.hlines(row, *outer, color=colour, linewidth=1.6)
+        drawn.hlines(row, *inner, color=colour, linewidth=5)
+        drawn.plot(centre, row, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
@@ -56,26 +66,23 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
 
 
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """A row of a table: bars with 95 % whiskers, and beside each the value that it speaks of."""
+    """A row of a table: bars with 95 % whiskers, and beside each the value of its column."""
     scene: Any = explanation.scene
-    if scene.domain != "tabular":
-        raise TypeError(
-            f'plot("values") needs an explanation of a table; this one is of: {scene.domain}.'
-        )
+    needs_domain(explanation, "tabular", 'plot("values")')
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
-    mean, places = post.mean[order], np.arange(len(order))
+    mean, rows = post.mean[order], np.arange(len(order))
     drawn = axes(ax, (7.2, 1.1 + 0.34 * len(order)))
     colours = [FAVOUR if value > 0 else AGAINST for value in mean]
-    drawn.barh(places, mean, color=colours, height=0.62, alpha=0.85)
+    drawn.barh(rows, mean, color=colours, height=0.62, alpha=0.85)
     if post.has_spread:
         ends = post.interval()[order]
-        drawn.hlines(places, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
+        drawn.hlines(rows, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
     drawn.axvline(0, color=INK, linewidth=0.8)
-    drawn.set_yticks(places, [caption(explanation.features[j]) for j in order])
+    drawn.set_yticks(rows, [caption(explanation.features[j]) for j in order])
     beside = drawn.secondary_yaxis("right")
-    beside.set_yticks(places, [caption(scene.values[j], 18) for j in order])
+    beside.set_yticks(rows, [caption(scene.values[j], 18) for j in order])
     beside.tick_params(length=0, labelcolor=NEUTRAL)
     beside.spines["right"].set_visible(False)
     whiskers = " (whiskers: 95 %)" if post.has_spread else ""
@@ -98,7 +105,7 @@ def compare(
     if list(first.features) != list(second.features):
         raise ValueError(
             "The explanations must have the same features; got "
-            f"{len(first.features)} and {len(second.features)} of them."
+            f"{len(first.features)} and {len(second.features)} features that differ."
         )
     labels = (first.posterior.method, second.posterior.method) if names is None else names
     size = np.maximum(np.abs(first.posterior.mean), np.abs(second.posterior.mean))
@@ -108,11 +115,11 @@ def compare(
         (0.16, FAVOUR, "o", caption(labels[0]), first),
         (-0.16, AGAINST, "s", caption(labels[1]), second),
     ):
-        mean, places = entry.posterior.mean[order], np.arange(len(order)) + shift
+        mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shift
         if entry.posterior.has_spread:
             ends = entry.posterior.interval()[order]
-            drawn.hlines(places, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
-        drawn.plot(mean, places, marker, color=colour, markersize=5, label=label)
+            drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
+        drawn.plot(mean, rows, marker, color=colour, markersize=5, label=label)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])
     drawn.set_xlabel("importance (bars: 95 %)")

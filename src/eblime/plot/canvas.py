@@ -1,4 +1,4 @@
-"""A photo and its superpixels at the resolution of a screen, for maps to draw on."""
+"""A photo and its superpixels at screen resolution, for maps to draw on."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray
+from eblime.plot.style import needs_domain
 from eblime.results.explanation import Explanation
 
 __all__ = ["Canvas", "canvas"]
@@ -18,11 +19,11 @@ _LONGEST = 1000  # pixels drawn along the longer side
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Canvas:
-    """A photo and its labels, both reduced by whole factors; coordinates are the image's."""
+    """A photo and its labels, both reduced by integer factors; coordinates are the image's."""
 
     photo: FloatArray  # (h, w, 3) in [0, 1]
     labels: NDArray[np.intp]  # (h, w)
-    steps: tuple[int, int]  # rows and columns of the image for one of these
+    steps: tuple[int, int]  # rows and columns of the image per pixel of the canvas
     full: NDArray[np.intp]  # (H, W) labels of the image itself
 
     @property
@@ -37,7 +38,7 @@ class Canvas:
 
     @property
     def grey(self) -> FloatArray:
-        """The photo without its colours, (h, w)."""
+        """The photo in grey, (h, w)."""
         return np.asarray(self.photo.mean(axis=-1))
 
     def show(self, drawn: Any, pixels: Any, **settings: Any) -> Any:
@@ -56,7 +57,7 @@ class Canvas:
         return line
 
     def outline(self, drawn: Any, j: int, colour: str) -> None:
-        """Draw the border of a superpixel, unless it is too small to be seen."""
+        """Draw the border of a superpixel, unless it is too small to be visible."""
         inside = np.pad(self.labels == j, 1)
         if not inside.any():
             return
@@ -87,8 +88,7 @@ class Canvas:
 def canvas(explanation: Explanation) -> Canvas:
     """The explained image, its longer side reduced to at most 1,000 pixels."""
     scene: Any = explanation.scene
-    if not hasattr(scene, "photo"):
-        raise TypeError("Maps need an explanation of an image; this one is of another kind.")
+    needs_domain(explanation, "image", "A map")
     labels = np.asarray(scene.labels)
     photo = np.asarray(scene.photo(_LONGEST))
     down, across = (

@@ -1,4 +1,4 @@
-"""Densities, ranks, the ridge parameter, and how intervals close as masks are added."""
+"""Densities, ranks, the ridge parameter, and how intervals narrow as masks are added."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._checks import check_count
-from eblime.methods.eblime import EBLIME
+from eblime._types import IntArray
 from eblime.plot.style import (
     AGAINST,
     FAVOUR,
@@ -19,6 +19,7 @@ from eblime.plot.style import (
     log_ticks,
     title,
 )
+from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["convergence", "densities", "ranks", "ridge"]
 
 _LINES = ("-", "--", "-.", ":")
+_COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")
 
 
 def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
@@ -37,16 +39,16 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
     ends = post.quantile([1e-4, 1 - 1e-4])[:, order]
     x = np.linspace(ends[0].min(), ends[1].max(), 600)
-    x = x[x != 0]  # the density has a logarithmic singularity of no mass at zero
+    x = x[x != 0]  # the density has a logarithmic singularity without mass at zero
     height = post.pdf(np.broadcast_to(x[:, None], (len(x), post.n_features)))[:, order]
     drawn = axes(ax, (6.4, 3.4))
-    for place, j in enumerate(order):
+    for rank, j in enumerate(order):
         colour = FAVOUR if post.mean[j] > 0 else AGAINST
-        shade = 1 - 0.13 * place
-        style = _LINES[place % len(_LINES)]
+        shade = 1 - 0.13 * min(rank, 6)
+        style = _LINES[rank % len(_LINES)]
         name = caption(explanation.features[j], 24)
-        drawn.plot(x, height[:, place], style, color=colour, alpha=shade, label=name)
-        drawn.fill_between(x, height[:, place], color=colour, alpha=0.12 * shade, linewidth=0)
+        drawn.plot(x, height[:, rank], style, color=colour, alpha=shade, label=name)
+        drawn.fill_between(x, height[:, rank], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_ylim(bottom=0)
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
@@ -60,10 +62,10 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
 
 
 def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """Probability of each rank for the features that come first: rows features, columns ranks.
+    """Probability of each rank for the leading features: one row per feature, one column per rank.
 
-    Ranks are those of importances in the linear surrogate: a certain rank says that the fit is
-    well known, not that the model looks at the right thing.
+    Ranks are about the importances in the linear surrogate. A certain rank means that the fit is
+    well determined, not that the model looks at the right thing.
     """
     check_count("top", top)
     post = explanation.posterior
@@ -92,7 +94,10 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
 
 
 def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Posterior of the ridge parameter lambda, on a log scale, beside BayesLIME's fixed 1."""
+    """Posterior of the ridge parameter lambda on a log scale, and BayesLIME's fixed value of 1.
+
+    A method without a ridge parameter is refused.
+    """
     law = explanation.posterior.lam
     drawn = axes(ax, (6.4, 3.0))
     low, middle, high = law.quantile([0.001, 0.5, 0.999])
@@ -117,44 +122,41 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 def convergence(
     explanation: Explanation, *, top: int = 4, method: Method | None = None, ax: Axes | None = None
 ) -> Axes:
-    """How the 95 % intervals of the leading features close as masks are added, in their order.
+    """How the 95 % intervals of the leading features narrow as masks are added, in their order.
 
-    `method` is the explanation's own by default, or EBLIME if that gives a point estimate.
+    The explanation's own method is fitted to more and more of the answers; `method` takes another
+    one. A point estimate is drawn as lines without intervals.
     """
     check_count("top", top)
-    post = explanation.posterior
-    order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
-    rows = np.flatnonzero(explanation.weights > 0)
-    if explanation.exhaustive:  # all masks in the order of counting: mix them
-        rows = np.random.default_rng(0).permutation(rows)
-    n = len(rows)
-    counts = np.unique(np.geomspace(min(n, 20), n, 12).astype(int))
-    usual = explanation.method if post.has_spread else EBLIME()
-    chosen = usual if method is None else method
-    generator = np.random.default_rng(0)
-    ends = np.array(
-        [
-            chosen.fit(generator, explanation.answers.take(rows[:count])).interval()[order]
-            for count in counts
-        ]
-    )
+    order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]
+    chosen = explanation.method if method is None else method
+    counts, fitted = _refits(explanation, chosen)
     drawn = axes(ax, (6.4, 3.6))
-    colours = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")
-    for place, j in enumerate(order):
-        colour = colours[place % len(colours)]
-        drawn.fill_between(counts, *ends[:, place].T, color=colour, alpha=0.25, linewidth=0)
-        drawn.plot(
-            counts,
-            ends[:, place].mean(axis=1),
-            _LINES[place % 4],
-            color=colour,
-            label=caption(explanation.features[j], 24),
-        )
+    for rank, j in enumerate(order):
+        colour, style = _COLOURS[rank % len(_COLOURS)], _LINES[rank % len(_LINES)]
+        centre = np.array([post.mean[j] for post in fitted])
+        if fitted[-1].has_spread:
+            ends = np.array([post.interval()[j] for post in fitted])
+            drawn.fill_between(counts, *ends.T, color=colour, alpha=0.25, linewidth=0)
+            centre = ends.mean(axis=1)
+        name = caption(explanation.features[j], 24)
+        drawn.plot(counts, centre, style, color=colour, label=name)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     log_ticks(drawn)
-    drawn.set_xlabel("masks asked")
-    drawn.set_ylabel(f"importance for {caption(explanation.label)} (95 %)")
+    drawn.set_xlabel("number of masks")
+    level = " (95 %)" if fitted[-1].has_spread else ""
+    drawn.set_ylabel(f"importance for {caption(explanation.label)}{level}")
     drawn.legend(frameon=False, fontsize="small")
     title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
+
+
+def _refits(explanation: Explanation, method: Method) -> tuple[IntArray, list[Posterior]]:
+    """Numbers of masks, and the method fitted to that many of the answers."""
+    rows = np.flatnonzero(explanation.weights > 0)
+    if explanation.exhaustive:  # all masks in counting order: shuffle them
+        rows = np.random.default_rng(0).permutation(rows)
+    counts = np.unique(np.geomspace(min(len(rows), 20), len(rows), 12).astype(int))
+    rng = np.random.default_rng(0)
+    return counts, [method.fit(rng, explanation.answers.take(rows[:n])) for n in counts]

@@ -1,4 +1,4 @@
-"""Maps of images: which superpixels matter, how much, and how certain that is.
+"""Maps of images: which superpixels matter, how much, and how certainly.
 
 Large photos are drawn at screen resolution; the axes keep the pixel coordinates of the image.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.plot.canvas import Canvas, canvas
-from eblime.plot.style import AGAINST, FAVOUR, axes, caption, new_figure
+from eblime.plot.style import AGAINST, FAVOUR, axes, caption, new_figure, rgb
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ __all__ = [
     "uncertainty_map",
 ]
 
-NUMBERED = 15  # superpixels with their number on the map: those that `intervals` lists
+NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
 _STRONGEST = 0.75  # opacity of the colour over the largest importance
 
 
 def importance_map(
     explanation: Explanation, *, top: int = 5, numbered: int = NUMBERED, ax: Axes | None = None
 ) -> Axes:
-    """The `top` superpixels by size, green in favour and orange against, stronger where larger.
+    """The `top` superpixels by absolute mean: green raises the score, orange lowers it.
 
-    The `numbered` most important superpixels carry their number, the one that tables and the
-    "intervals" plot have.
+    The colour is stronger where the importance is larger. The `numbered` most important
+    superpixels show their number, as in tables and in the "intervals" plot.
     """
     check_count("top", top)
     drawing, mean = canvas(explanation), explanation.posterior.mean
@@ -48,7 +48,7 @@ def importance_map(
     for j in order[:top]:
         inside = drawing.labels == j
         strength = _STRONGEST * abs(mean[j]) / most
-        tint = np.array(_rgb(FAVOUR if mean[j] > 0 else AGAINST))
+        tint = np.array(rgb(FAVOUR if mean[j] > 0 else AGAINST))
         shown[inside] = (1 - strength) * drawing.photo[inside] + strength * tint
     drawn = axes(ax, (5.2, 4.6))
     drawing.show(drawn, np.clip(shown, 0, 1))
@@ -80,10 +80,10 @@ def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | N
 def uncertainty_map(
     explanation: Explanation, *, scaled: bool = False, ax: Axes | None = None
 ) -> Axes:
-    """Posterior standard deviation of every superpixel, on a scale that begins at zero.
+    """Posterior standard deviation of every superpixel, on a scale that starts at zero.
 
-    `scaled` draws the variance instead, stretched from its minimum to its maximum as in the
-    paper's Fig. 2: small differences look large there.
+    `scaled` draws the variance instead, scaled from its minimum to its maximum as in the paper's
+    Fig. 2; small differences look large there.
     """
     if scaled:
         variance = explanation.posterior.sd**2
@@ -97,10 +97,10 @@ def uncertainty_map(
 
 
 def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
-    """Probability of each superpixel to be among the `top` most important to the surrogate.
+    """Probability that each superpixel is among the `top` most important to the surrogate.
 
-    This is about the fit of the linear surrogate: it is not the probability that an object or a
-    defect is there.
+    It is about the fit of the linear surrogate, not the probability that an object or a defect is
+    there.
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
@@ -135,7 +135,7 @@ def _field(
     limits: tuple[float | None, float | None] = (None, None),
     unit: str = "",
 ) -> Axes:
-    """A number for each superpixel as a colour; the edges of the photo stay visible."""
+    """One number per superpixel as a colour; the photo stays visible in grey."""
     drawing = canvas(explanation)
     drawn = axes(ax, (5.2, 4.6))
     drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
@@ -156,29 +156,24 @@ def _importance_bar(drawn: Any, most: float) -> None:
 
 
 def _diverging(strength: float = 1.0) -> Any:
-    """Orange to white to green; `strength` is that of the ends."""
+    """A colour map from orange over white to green; `strength` is the strength of its ends."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    against, favour = (1 - strength * (1 - np.array(_rgb(colour))) for colour in (AGAINST, FAVOUR))
+    against, favour = (1 - strength * (1 - np.array(rgb(colour))) for colour in (AGAINST, FAVOUR))
     return LinearSegmentedColormap.from_list("signs", [against, np.full(3, 0.97), favour])
 
 
 def _numbers(drawn: Any, drawing: Canvas, order: Any, numbered: int, top: int) -> None:
-    """Write the numbers of the most important superpixels; those of the `top` in larger type."""
-    for place, j in enumerate(order[: max(numbered, top)]):
-        size = "small" if place < top or not top else "x-small"
+    """Write the numbers of the most important superpixels, those of the `top` in larger type."""
+    for rank, j in enumerate(order[: max(numbered, top)]):
+        size = "small" if rank < top or not top else "x-small"
         box = {"boxstyle": "round,pad=0.2", "facecolor": "white", "alpha": 0.8, "linewidth": 0}
         column, row = drawing.inside(int(j))
         drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
-def _rgb(colour: str) -> tuple[float, float, float]:
-    """A hexadecimal colour as three numbers."""
-    return tuple(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))  # type: ignore[return-value]
-
-
 def _finish(drawn: Any, drawing: Canvas, title: str) -> Axes:
-    """No ticks, the whole image, a title."""
+    """Remove the ticks, show the whole image, set the title."""
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)

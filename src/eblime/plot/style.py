@@ -1,4 +1,4 @@
-"""Colours, and axes to draw on."""
+"""Colours, axes and captions that all plots share."""
 
 from __future__ import annotations
 
@@ -22,25 +22,27 @@ __all__ = [
     "clean",
     "in_notebook",
     "log_ticks",
+    "needs_domain",
     "new_figure",
+    "rgb",
     "title",
 ]
 
-FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green and vermilion: for and against
+FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK = "#767676", "#222222"
 
 
 def axes(ax: Axes | None, size: tuple[float, float]) -> Any:
-    """The axes given, or new ones of that size in inches."""
+    """The given axes, or new ones of that size in inches."""
     return new_figure(size, shown=True).subplots() if ax is None else ax
 
 
 def new_figure(size: tuple[float, float], *, shown: bool = False) -> Any:
-    """A new figure of that size in inches, unknown to pyplot: no window opens, none is left open.
+    """A new figure of that size in inches, without pyplot: no window opens.
 
-    A notebook shows at the end of a cell the figures that pyplot knows, and the value of the last
-    line. With `shown` pyplot keeps the figure there, for functions that return Axes; without, the
-    figure can be displayed, for functions that return it.
+    At the end of a cell, a notebook shows the open figures of pyplot and the value of the last
+    line. With `shown`, pyplot keeps the figure open there: for functions that return Axes. Without,
+    the figure itself can be displayed: for functions that return the figure.
     """
     try:
         from matplotlib.figure import Figure
@@ -64,14 +66,14 @@ def in_notebook() -> bool:
 
 
 def caption(text: object, longest: int = 40) -> str:
-    """A name from outside as matplotlib draws it: no formulas, no hidden legends, not too long."""
+    """A name as matplotlib draws it: not a formula, not left out of the legend, not too long."""
     shown = printable(text)
     short = shown if len(shown) <= longest else f"{shown[: longest - 1]}…"
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
 def title(ax: Any, explanation: Explanation) -> None:
-    """Write above the axes what was explained, and how well the surrogate fits."""
+    """Set the title: what was explained, and how well the surrogate fits."""
     post = explanation.posterior
     ax.set_title(
         f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
@@ -79,6 +81,22 @@ def title(ax: Any, explanation: Explanation) -> None:
         fontsize="medium",
         loc="left",
     )
+
+
+def needs_domain(explanation: Explanation, domain: str, what: str) -> None:
+    """Raise a TypeError unless the explanation is of that domain."""
+    if explanation.scene.domain != domain:
+        article = "an" if domain[0] in "aeiou" else "a"
+        raise TypeError(
+            f"{what} needs {article} {domain} explanation; "
+            f"the domain of this one is {explanation.scene.domain!r}."
+        )
+
+
+def rgb(colour: str) -> tuple[float, float, float]:
+    """A hexadecimal colour as three numbers in [0, 1]."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
 
 
 def log_ticks(ax: Any) -> None:
@@ -92,7 +110,7 @@ def log_ticks(ax: Any) -> None:
 
 
 def clean(ax: Any) -> None:
-    """Leave out what carries no information."""
+    """Remove the upper and right spines."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     ax.tick_params(length=3, color=NEUTRAL)

@@ -1,4 +1,4 @@
-"""A text with its words shaded by importance and underlined where that is certain."""
+"""A text with its words shaded by importance, and underlined where the sign is certain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._text import printable, width
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -19,41 +19,32 @@ _MOST_LINES = 40
 
 
 def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
-    """The text: green words speak for, orange against, the darker the more.
+    """The text: green words raise the score, orange words lower it; darker words have more effect.
 
-    A line under a word: its 95 % interval leaves zero out. Long texts are cut after 40 lines.
+    Words are underlined if their 95 % interval excludes zero. Long texts are cut after 40 lines.
     """
     scene: Any = explanation.scene
-    if scene.domain != "text":
-        raise TypeError(
-            f'plot("text") needs an explanation of a text; this one is of: {scene.domain}.'
-        )
+    needs_domain(explanation, "text", 'plot("text")')
     post = explanation.posterior
     mean = post.mean
     most = np.abs(mean).max() or 1.0
-    sure = _certain(explanation)
+    certain = _certain(explanation)
     placed, lines = _wrapped(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
     drawn = axes(ax, _size(columns, shown))
     drawn.set_xlim(-0.5, columns + 0.5)
     drawn.set_ylim(shown + 0.1, -0.5)
     for line, start, text, owner in placed:
-        if line >= shown:
-            break
-        if owner >= 0 and text.strip():
-            colour = FAVOUR if mean[owner] > 0 else AGAINST
-            box = {"color": colour, "alpha": 0.65 * abs(mean[owner]) / most, "linewidth": 0}
-            drawn.fill_between([start, start + width(text)], line - 0.08, line + 0.72, **box)
-            if sure[owner]:
-                ends = [start, start + width(text)]
-                drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
-        drawn.text(
-            start, line + 0.5, text.replace("$", r"\$"), family="monospace", fontsize=9, color=INK
-        )
+        if line < shown:
+            if owner >= 0 and text.strip():
+                ends = (start, start + width(text))
+                _shade(drawn, line, ends, mean[owner] / most, certain=certain[owner])
+            safe = text.replace("$", r"\$")
+            drawn.text(start, line + 0.5, safe, family="monospace", fontsize=9, color=INK)
     cut = f", first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}    R² {post.r2:.2f}; "
-        f"green for, orange against, underlined where certain{cut}",
+        f"green raises, orange lowers, underlined where certain{cut}",
         fontsize="small",
         loc="left",
     )
@@ -62,19 +53,28 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
 
 
 def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float]:
-    """Inches that the text needs when drawn by `highlighted`."""
+    """The size in inches that `highlighted` needs for the text."""
     scene: Any = explanation.scene
     lines = _wrapped(scene.pieces, scene.owners, columns)[1]
     return _size(columns, min(lines, _MOST_LINES))
 
 
 def _size(columns: int, lines: int) -> tuple[float, float]:
-    """Inches of so many columns and lines of a typewriter."""
+    """The size in inches of that many columns and lines of monospaced text."""
     return 0.092 * columns, 0.5 + 0.3 * lines
 
 
+def _shade(drawn: Any, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
+    """A box behind a word with that share of the largest importance; a line below if certain."""
+    colour = FAVOUR if share > 0 else AGAINST
+    box = {"color": colour, "alpha": 0.65 * abs(share), "linewidth": 0}
+    drawn.fill_between(ends, line - 0.08, line + 0.72, **box)
+    if certain:
+        drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
+
+
 def _certain(explanation: Explanation) -> Any:
-    """Whether the 95 % interval leaves zero out; never, for a point estimate."""
+    """Whether the 95 % interval excludes zero; always False for a point estimate."""
     post = explanation.posterior
     if not post.has_spread:
         return np.zeros(post.n_features, dtype=bool)
@@ -83,7 +83,7 @@ def _certain(explanation: Explanation) -> Any:
 
 
 def _wrapped(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:
-    """Pieces broken into lines of a typewriter: (line, column, text, owner), and lines in all."""
+    """Pieces wrapped into lines, as (line, column, text, owner), and the number of lines."""
     placed: list[tuple[int, int, str, int]] = []
     line = column = 0
     for piece, owner in zip(pieces, owners, strict=True):
@@ -102,7 +102,7 @@ def _wrapped(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, in
 
 
 def _split(text: str, columns: int) -> list[str]:
-    """Words with the space behind them, so that long pieces break between words."""
+    """Words with the space after them, so that long pieces break between words."""
     words: list[str] = []
     for part in text.split(" "):
         chunks = [part[i : i + columns] for i in range(0, len(part), columns)] or [""]

@@ -1,1 +1,1 @@
-"""Explanations as one self-contained web page, to look at, share and keep."""
+"""Explanations as one self-contained web page, and as HTML in notebooks."""

@@ -1,68 +1,113 @@
-"""An explanation inside a notebook: no script, inline styles, readable on light and dark."""
+"""An explanation in a notebook: HTML without scripts, readable on light and dark backgrounds.
+
+A notebook does not have the page's style sheet, so elements carry `style` attributes.
+"""
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from eblime.plot.style import AGAINST, FAVOUR
-from eblime.reporting.numbers import reading_order
-from eblime.reporting.views import scene_view, text
-from eblime.reporting.words import cautions, fit_sentence
+from eblime._types import FloatArray
+from eblime.plot.style import AGAINST, FAVOUR, rgb
+from eblime.reporting.diagnostics import cautions, fit_sentence
+from eblime.reporting.page_data import reading_order
+from eblime.reporting.render import render
+from eblime.reporting.views import input_view
 from eblime.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 __all__ = ["fragment"]
 
 _ROWS = 10
 _NEUTRAL = "#888888"
+_STYLES = {  # what the page's style sheet says about these classes
+    "document": "white-space:pre-wrap;line-height:1.9",
+    "picture": "filter:grayscale(1)",
+}
 
 
 def fragment(explanation: Explanation) -> str:
-    """The picture and the first features with their 95 % intervals, as a piece of a page."""
-    view = scene_view(explanation, inline=True).replace(
-        "<image ", '<image style="filter:grayscale(1)" ', 1
+    """The input and the most important features with their 95 % intervals, as HTML."""
+    post = explanation.posterior
+    return str(
+        render(
+            "notebook.html.j2",
+            label=explanation.label,
+            prediction=explanation.prediction,
+            fit=fit_sentence(explanation),
+            cautions=cautions(explanation),
+            view=_styled(input_view(explanation), post.mean),
+            rows=_rows(explanation),
+            certain=post.has_spread,
+            left_out=max(0, post.n_features - _ROWS),
+            neutral=_NEUTRAL,
+        )
     )
-    picture = f'<div style="flex:1 1 16em;max-width:26em">{view}</div>' if view else ""
-    notes = "".join(f"<p>{text(note)}</p>" for note in cautions(explanation))
+
+
+def _styled(view: Markup, mean: FloatArray) -> Markup:
+    """The view with a `style` in every tag that has a feature or a class of `_STYLES`."""
+    from markupsafe import Markup
+
+    largest = np.abs(mean).max() or 1.0
+
+    def add_style(match: re.Match[str]) -> str:
+        tag = match[0]
+        feature = re.search(r'\sdata-feature="(\d+)"', tag)
+        name = re.search(r'\sclass="([\w-]+)', tag)
+        style = _STYLES.get(name[1], "") if name else ""
+        if feature and int(feature[1]) < len(mean):
+            style = _tint(mean[int(feature[1])] / largest)
+        if not style:
+            return tag
+        if ' style="' in tag:
+            return tag.replace(' style="', f' style="{style};', 1)
+        return re.sub(r"\s*/?>$", lambda end: f' style="{style}"{end[0]}', tag)
+
+    return Markup(re.sub(r"<[a-zA-Z][^<>]*>", add_style, view))
+
+
+def _tint(share: float) -> str:
+    """The style of a feature with that share of the largest importance, for HTML and for SVG."""
+    colour = ",".join(str(round(255 * part)) for part in rgb(FAVOUR if share > 0 else AGAINST))
     return (
-        '<div style="line-height:1.4;overflow-wrap:anywhere">'
-        f"<p><b>{text(explanation.label)}</b>: {explanation.prediction:.4g}. "
-        f"{text(fit_sentence(explanation))}</p>{notes}"
-        '<div style="display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start">'
-        f'{picture}<div style="flex:1 1 20em">{_table(explanation)}</div></div></div>'
+        f"background-color:rgba({colour},{0.6 * abs(share):.2f});color:inherit;"
+        f"padding:.1em;border-radius:.2em;fill:rgb({colour});fill-opacity:{0.75 * abs(share):.2f}"
     )
 
 
-def _table(explanation: Explanation) -> str:
-    """Names, bars and numbers of the first features."""
+def _rows(explanation: Explanation) -> list[dict[str, Any]]:
+    """Names and numbers of the most important features, and positions in a bar 120 units wide."""
     post, order = explanation.posterior, reading_order(explanation)[:_ROWS]
-    certain = post.has_spread
     mean = post.mean[order]
-    low, high = post.interval()[order].T if certain else (np.minimum(mean, 0), np.maximum(mean, 0))
-    start, end = min(0.0, low.min()), max(0.0, high.max())
-    head = "<th>95 %</th>" if certain else ""
-    rows = "".join(
-        f'<tr><td style="text-align:left">{text(explanation.features[j])}</td>'
-        f"<td>{_bar((a, m, b), (start, end))}</td><td>{m:.3g}</td>"
-        + (f'<td style="white-space:nowrap">{a:.3g} to {b:.3g}</td></tr>' if certain else "</tr>")
-        for j, a, m, b in zip(order, low, mean, high, strict=True)
-    )
-    left = post.n_features - len(order)
-    rest = f"<p>... and {left} more features</p>" if left else ""
-    return (
-        '<table><thead><tr><th style="text-align:left">feature</th><th></th><th>mean</th>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table>{rest}"
-    )
+    low, high = np.minimum(mean, 0), np.maximum(mean, 0)
+    if post.has_spread:
+        low, high = post.interval()[order].T
+    ends = np.concatenate([low, high, [0.0]])
+    ends = ends[np.isfinite(ends)]
+    start, length = ends.min(), np.ptp(ends) or 1.0
 
+    def position(values: FloatArray) -> FloatArray:
+        return np.asarray(3 + 114 * np.clip((values - start) / length, 0, 1))
 
-def _bar(marks: tuple[float, float, float], span: tuple[float, float]) -> str:
-    """An interval and its mean on a line from the lowest to the highest end."""
-    length = (span[1] - span[0]) or 1.0
-    low, mean, high = (3 + 114 * (value - span[0]) / length for value in marks)
-    zero = 3 + 114 * (0 - span[0]) / length
-    colour = FAVOUR if low >= zero else AGAINST if high <= zero else _NEUTRAL
-    return (
-        '<svg width="120" height="14" viewBox="0 0 120 14">'
-        f'<path d="M{zero:.1f} 0V14" stroke="{_NEUTRAL}"/>'
-        f'<path d="M{low:.1f} 7H{max(high, low + 0.5):.1f}" stroke="{colour}" stroke-width="5"/>'
-        f'<path d="M{mean:.1f} 2V12" stroke="currentColor" stroke-width="1.5"/></svg>'
-    )
+    zero = float(position(np.zeros(1))[0])
+    return [
+        {
+            "name": explanation.features[j],
+            "numbers": numbers,
+            "bar": tuple(bar),
+            "zero": zero,
+            "colour": FAVOUR if bar[0] >= zero else AGAINST if bar[2] <= zero else _NEUTRAL,
+        }
+        for j, numbers, bar in zip(
+            order,
+            np.stack([low, mean, high], axis=1).tolist(),
+            np.stack([position(low), position(mean), position(high)], axis=1).tolist(),
+            strict=True,
+        )
+    ]

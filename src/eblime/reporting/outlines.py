@@ -1,4 +1,4 @@
-"""Superpixels as vector outlines, exact to the pixel: what a page lets people point at."""
+"""Superpixels as SVG outlines that follow the edges of their pixels exactly."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ __all__ = ["outlines"]
 
 
 def outlines(labels: NDArray[np.intp]) -> list[str]:
-    """An SVG path for each label 0 .. p - 1, along the edges of its pixels; "" where none is left.
+    """An SVG path for each label 0 .. p - 1; empty for a label without pixels.
 
-    A hole is a loop of the opposite sense, so that either fill rule leaves it empty.
+    A hole is a loop in the opposite direction, so that both fill rules leave it empty.
     """
     count = int(labels.max()) + 1
     edges: list[dict[tuple[int, int], list[tuple[int, int]]]] = [{} for _ in range(count)]
     padded = np.pad(labels, 1, constant_values=-1)
     inner = padded[1:-1, 1:-1]
-    # directed edges between pixel corners (row, column), the superpixel always to the right
+    # directed edges between pixel corners (row, column), with the superpixel on the right
     for step, neighbour, start in (
-        ((0, 1), padded[:-2, 1:-1], (0, 0)),  # nothing above: walk right along the top
-        ((1, 0), padded[1:-1, 2:], (0, 1)),  # nothing right: walk down
-        ((0, -1), padded[2:, 1:-1], (1, 1)),  # nothing below: walk left
-        ((-1, 0), padded[1:-1, :-2], (1, 0)),  # nothing left: walk up
+        ((0, 1), padded[:-2, 1:-1], (0, 0)),  # border above: go right along the top
+        ((1, 0), padded[1:-1, 2:], (0, 1)),  # border on the right: go down
+        ((0, -1), padded[2:, 1:-1], (1, 1)),  # border below: go left
+        ((-1, 0), padded[1:-1, :-2], (1, 0)),  # border on the left: go up
     ):
         rows, columns = np.nonzero(inner != neighbour)
         for label, row, column in zip(
@@ -36,25 +36,25 @@ def outlines(labels: NDArray[np.intp]) -> list[str]:
 
 
 def _path(edges: dict[tuple[int, int], list[tuple[int, int]]]) -> str:
-    """Chain directed unit edges into closed loops; straight runs become one command.
+    """Chain directed unit edges into closed loops; a straight run is one command.
 
-    As many edges enter a corner as leave it, so that every walk comes back to where it began.
+    As many edges enter a corner as leave it, so every loop closes.
     """
     parts: list[str] = []
     while edges:
-        first = place = next(iter(edges))
+        first = corner = next(iter(edges))
         parts.append(f"M{first[1]} {first[0]}")
         run, last = 0, None
-        while run == 0 or place != first:
-            step = edges[place].pop()
-            if not edges[place]:
-                del edges[place]
+        while run == 0 or corner != first:
+            step = edges[corner].pop()
+            if not edges[corner]:
+                del edges[corner]
             if last is not None and step != last:
                 parts.append(_command(last, run))
                 run = 0
             run, last = run + 1, step
-            place = (place[0] + step[0], place[1] + step[1])
-        parts.append("z")  # which draws the last run itself
+            corner = (corner[0] + step[0], corner[1] + step[1])
+        parts.append("z")  # closing the path draws the last run
     return "".join(parts)
 
 

@@ -1,141 +1,124 @@
-"""What was explained, drawn so that its features can be pointed at."""
+"""The input with its features marked, so that a reader can point at them.
+
+The `Domain` record names the view of its inputs: a function from an explanation to HTML. Elements
+with `data-feature="j"` are coloured by the page and by the notebook.
+"""
 
 from __future__ import annotations
 
 import base64
 import io
-from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime import registry
 from eblime._text import printable
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR
-from eblime.reporting.numbers import MOST, reading_order
 from eblime.reporting.outlines import outlines
+from eblime.reporting.page_data import MOST, reading_order
+from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
 
-__all__ = ["image_view", "scene_view", "text", "text_view", "thumbnail"]
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
-_LONGEST = 640  # along the longer side of the outlines
-_PHOTO = 960  # pixels of a photo's longer side in a page
-_SMALL = 112  # in a list of many
-_OUTLINE_BYTES = 160_000  # beyond it the outlines are cut from a coarser picture
+__all__ = ["image_view", "input_view", "text_view", "thumbnail"]
 
-
-def text(value: object) -> str:
-    """Any string from outside, as text of a page."""
-    return escape(printable(value), quote=True)
+_LONGEST = 640  # units along the longer side of the outlines
+_PHOTO = 960  # pixels along the longer side of a photo in a page
+_THUMBNAIL = 112  # and in a list of many
+_OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
 
 
-def scene_view(explanation: Explanation, *, inline: bool = False) -> str:
-    """The input with its features marked, by the `view` of its domain; empty if it has none.
+def input_view(explanation: Explanation) -> Markup:
+    """The view of the explanation's domain as HTML; empty for a domain without a view."""
+    from markupsafe import Markup
 
-    `inline` asks for style attributes, for notebooks, which have neither the style sheet nor the
-    script of a page.
-    """
-    name = explanation.scene.domain
-    view = registry.find("domains", name).view if name in registry.names("domains") else None
-    return "" if view is None else str(registry.resolve(view)(explanation, inline=inline))
+    domain = registry.get("domains", explanation.scene.domain)
+    view = None if domain is None else registry.resolve(domain.view)
+    return Markup("" if view is None else view(explanation))
+
+
+def image_view(explanation: Explanation) -> Markup:
+    """The photo with one outline per superpixel over it."""
+    scene: Any = explanation.scene
+    labels, paths = _outlined(scene.labels)
+    paths += [""] * (scene.n_features - len(paths))
+    order, mean = reading_order(explanation), explanation.posterior.mean
+    largest = np.abs(mean).max() or 1.0
+    return render(
+        "image_view.html.j2",
+        photo=_data_uri(scene.photo(2 * _PHOTO), _PHOTO),
+        rows=labels.shape[0],
+        columns=labels.shape[1],
+        pixelated=max(scene.labels.shape) <= 128,
+        shapes=[
+            (int(j), paths[j], FAVOUR if mean[j] > 0 else AGAINST, 0.75 * abs(mean[j]) / largest)
+            for j in order[:MOST]
+            if paths[j]
+        ],
+        rest="".join(paths[j] for j in order[MOST:]),
+    )
+
+
+def text_view(explanation: Explanation) -> Markup:
+    """The text with one element per token."""
+    scene: Any = explanation.scene
+    pieces = [
+        (_lines(piece), None if owner < 0 else int(owner))
+        for piece, owner in zip(scene.pieces, scene.owners, strict=True)
+    ]
+    return render("text_view.html.j2", pieces=pieces)
 
 
 def thumbnail(explanation: Explanation) -> str:
-    """A small picture of a photo: what surely speaks for the output, the rest dimmed."""
-    scene: Any = explanation.scene
-    if not hasattr(scene, "photo"):
+    """A small photo as a data URI: superpixels that certainly raise the score, the rest dimmed.
+
+    Empty for inputs that are not images.
+    """
+    if explanation.scene.domain != "image":
         return ""
-    post = explanation.posterior
-    sure = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
-    photo = scene.photo(2 * _SMALL)
-    labels = _thinned(scene.labels, *photo.shape[:2])
-    shown = np.where(sure[labels][..., None], photo, 0.25 * photo + 0.55)
-    return f'<img alt="" src="{_data_uri(shown, _SMALL)}">'
-
-
-def image_view(explanation: Explanation, *, inline: bool = False) -> str:
-    """The photo, and over it one outline per superpixel, tinted by its mean."""
     scene: Any = explanation.scene
-    photo, labels = scene.photo(2 * _PHOTO), scene.labels
+    post = explanation.posterior
+    certain = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
+    photo = scene.photo(2 * _THUMBNAIL)
+    labels = _resized(scene.labels, *photo.shape[:2])
+    shown = np.where(certain[labels][..., None], photo, 0.25 * photo + 0.55)
+    return _data_uri(shown, _THUMBNAIL)
+
+
+def _outlined(labels: IntArray) -> tuple[IntArray, list[str]]:
+    """Labels at the resolution of the outlines, and an SVG path for each superpixel."""
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / _LONGEST)
     while True:
-        small = _thinned(labels, round(height / shrink), round(width / shrink))
+        small = _resized(labels, round(height / shrink), round(width / shrink))
         paths = outlines(small)
         if sum(map(len, paths)) <= _OUTLINE_BYTES or min(small.shape) < 64:
-            break
+            return small, paths
         shrink *= 1.5
-    paths += [""] * (scene.n_features - len(paths))
-    mean = explanation.posterior.mean
-    strongest = np.abs(mean).max() or 1.0
-    order = reading_order(explanation)
-    shapes = "".join(
-        f'<path d="{paths[j]}" data-feature="{j}" fill="{FAVOUR if mean[j] > 0 else AGAINST}" '
-        f'fill-opacity="{0.75 * abs(mean[j]) / strongest:.2f}"/>'
-        for j in order[:MOST]
-        if paths[j]
-    )
-    rest = "".join(paths[j] for j in order[MOST:])
-    shapes += f'<path d="{rest}" fill="none"/>' if rest else ""
-    rows, columns = small.shape
-    small_photo = ' class="pixels"' if max(height, width) <= 128 else ""
-    return (
-        f'<svg class="photo" viewBox="0 0 {columns} {rows}" tabindex="0" role="application" '
-        'aria-label="The photo; arrow keys go from one superpixel to the next by importance">'
-        f'<image href="{_data_uri(photo)}" width="{columns}" height="{rows}" '
-        f'preserveAspectRatio="none"{small_photo}/><g class="superpixels">{shapes}</g></svg>'
-    )
 
 
-def text_view(explanation: Explanation, *, inline: bool = False) -> str:
-    """The text, each of its tokens tinted by the mean of its feature."""
-    scene: Any = explanation.scene
-    mean = explanation.posterior.mean
-    most = np.abs(mean).max() or 1.0
-    parts = []
-    for piece, owner in zip(scene.pieces, scene.owners, strict=True):
-        words = escape("\n".join(printable(line) for line in _lines(piece)), quote=True)
-        if owner < 0:
-            parts.append(words)
-            continue
-        side = "for" if mean[owner] > 0 else "against"
-        style = f' style="{_tint(mean[owner] / most)}"' if inline else ""
-        parts.append(f'<mark data-feature="{owner}" class="{side}"{style}>{words}</mark>')
-    layout = ' style="white-space:pre-wrap;line-height:1.9"' if inline else ""
-    return (
-        '<div class="document" dir="auto" tabindex="0" role="application" '
-        'aria-label="The text; arrow keys go from one feature to the next by importance"'
-        f"{layout}>{''.join(parts)}</div>"
-    )
+def _lines(piece: str) -> Markup:
+    """A piece of text with its line breaks; tabs become spaces."""
+    from markupsafe import Markup
+
+    lines = piece.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
+    return Markup("\n").join(printable(line) for line in lines)
 
 
-def _tint(share: float) -> str:
-    """Style of a word whose importance is that share of the largest: readable on light and dark."""
-    red, green, blue = (
-        int((FAVOUR if share > 0 else AGAINST)[place : place + 2], 16) for place in (1, 3, 5)
-    )
-    return (
-        f"background-color:rgba({red},{green},{blue},{0.6 * abs(share):.2f});color:inherit;"
-        "padding:.1em;border-radius:.2em"
-    )
-
-
-def _lines(piece: str) -> list[str]:
-    """A piece of text line by line, tabs as spaces."""
-    return piece.replace("\r\n", "\n").replace("\r", "\n").expandtabs(4).split("\n")
-
-
-def _thinned(labels: Any, rows: int, columns: int) -> Any:
-    """A label picture of another size: the nearest label, no new ones."""
+def _resized(labels: IntArray, rows: int, columns: int) -> IntArray:
+    """Labels at another resolution: each the nearest label."""
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
     across = ((np.arange(max(columns, 1)) + 0.5) * width / max(columns, 1)).astype(np.intp)
-    return labels[down][:, across]
+    return np.asarray(labels[down][:, across])
 
 
-def _data_uri(photo: FloatArray, longest: int = _PHOTO) -> str:
-    """A picture inside the page: JPEG for photos, PNG for small ones."""
+def _data_uri(photo: FloatArray, longest: int) -> str:
+    """A photo as a data URI: PNG for small ones, JPEG for others."""
     from PIL import Image
 
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))

@@ -195,7 +195,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
-        cautions = registry.resolve("eblime.reporting.words:cautions")
+        cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])
 

@@ -27,7 +27,8 @@ def series(explanation: Any, *, ax: Axes | None = None) -> Axes:
     scene, mean = explanation.scene, explanation.posterior.mean
     if scene.domain != "series":
         raise TypeError(
-            f'plot("series") needs an explanation of a series; this one is of: {scene.domain}.'
+            'plot("series") needs a series explanation; '
+            f"the domain of this one is {scene.domain!r}."
         )
     drawn, most = _axes(ax), np.abs(mean).max() or 1.0
     for j, (start, end) in enumerate(zip(scene.edges[:-1], scene.edges[1:], strict=True)):

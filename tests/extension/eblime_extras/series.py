@@ -80,7 +80,7 @@ def check_series(scene: SeriesScene) -> None:
         raise ValueError("The windows of a series must cover it from start to end, in order.")
 
 
-def series_view(explanation: Any, *, inline: bool = False) -> str:
+def series_view(explanation: Any) -> str:
     """The series as a line, over one rectangle per window that the page colours."""
     scene, mean = explanation.scene, explanation.posterior.mean
     x = _WIDTH / len(scene.values)

@@ -1,4 +1,4 @@
-"""What a hidden superpixel looks like."""
+"""Hidden superpixels: what they show instead of the image."""
 
 from __future__ import annotations
 
@@ -19,30 +19,37 @@ Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]],
 
 
 def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) -> NDArray[Any]:
-    """The image, (H, W, C), with everything hidden: same shape and dtype.
+    """The image with everything hidden, in the same shape and dtype.
 
-    `hide` is "mean" (of each superpixel), "blur", a number or a colour (the paper: 0), a background
-    of the image's shape, or a function from the image to one. Colours have the image's range: a
-    float image in [0, 1] needs 0.5, not 128.
+    Parameters
+    ----------
+    image
+        The image, (H, W, C).
+    labels
+        The superpixel of each pixel, (H, W).
+    hide
+        "mean" (of each superpixel), "blur", a number or a colour (0 in the paper), another image of
+        the same shape, or a function from the image to one. Numbers are in the image's range: for
+        a float image in [0, 1] a medium grey is 0.5, not 128.
     """
     if isinstance(hide, str):
         check_choice("hide", hide, HIDES)
         return _like(image, _segment_means(image, labels) if hide == "mean" else _blurred(image))
     if callable(hide):
-        return _background(image, hide(image.copy()), "the function `hide`")
+        return _checked(image, hide(image.copy()), "from the function `hide`")
     values = as_floats("hide", hide)
     if values.ndim <= 1:
         if values.ndim == 1 and len(values) != image.shape[-1]:
             raise ValueError(
-                f"`hide` must be one number or one for each of the {image.shape[-1]} channels; "
+                f"`hide` must be one number, or one for each of the {image.shape[-1]} channels; "
                 f"got {len(values)}."
             )
         return np.broadcast_to(_like(image, values), image.shape)
-    return _background(image, hide, "`hide`")
+    return _checked(image, hide, "in `hide`")
 
 
 def _segment_means(image: NDArray[Any], labels: NDArray[np.intp]) -> NDArray[Any]:
-    """Mean colour of each superpixel, at each of its pixels."""
+    """An image in which every pixel has the mean colour of its superpixel."""
     flat = labels.ravel()
     counts = np.bincount(flat)
     means = [
@@ -52,7 +59,7 @@ def _segment_means(image: NDArray[Any], labels: NDArray[np.intp]) -> NDArray[Any
 
 
 def _blurred(image: NDArray[Any]) -> NDArray[Any]:
-    """A strong blur: three passes of a box a tenth of the image wide."""
+    """A strong blur: three box filters, each a tenth of the image wide."""
     size = max(3, round(max(image.shape[:2]) / 10))
     blurred = image.astype(np.float64)
     for _ in range(3):
@@ -60,23 +67,23 @@ def _blurred(image: NDArray[Any]) -> NDArray[Any]:
     return blurred
 
 
-def _background(image: NDArray[Any], background: Any, source: str) -> NDArray[Any]:
-    """Check a background given by the user."""
-    values = as_floats("hide", background)
+def _checked(image: NDArray[Any], other: Any, source: str) -> NDArray[Any]:
+    """Check an image that the user gives to show instead."""
+    values = as_floats("hide", other)
     if values.ndim == 2 and image.shape[-1] == 1:
         values = values[..., None]
     if values.shape != image.shape:
         raise ValueError(
-            f"The background from {source} must have the image's shape {image.shape} "
+            f"The image {source} must have the shape of the explained one, {image.shape} "
             f"(height, width, channels); got {values.shape}."
         )
     return _like(image, values)
 
 
 def _like(image: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """Values in the image's dtype: rounded for whole numbers, refused where they do not fit."""
+    """Convert values to the image's dtype, rounded for integers; refuse those that do not fit."""
     if not np.isfinite(values).all():
-        raise ValueError("What hides a superpixel must be finite; `hide` has NaN or infinities.")
+        raise ValueError("`hide` must be finite; it has NaN or infinities.")
     if image.dtype == bool:
         return np.asarray(values >= 0.5)
     if np.issubdtype(image.dtype, np.integer):
@@ -84,18 +91,18 @@ def _like(image: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
         rounded = np.rint(values)
         if rounded.min() < limits.min or rounded.max() > limits.max:
             raise ValueError(
-                f"`hide` must lie between {limits.min} and {limits.max} for an image of "
+                f"`hide` must be between {limits.min} and {limits.max} for an image of "
                 f"{image.dtype}; got {rounded.min():g} to {rounded.max():g}."
             )
         return np.asarray(rounded, dtype=image.dtype)
     with np.errstate(over="ignore"):
         cast = np.asarray(values, dtype=image.dtype)
     if not np.isfinite(cast).all():
-        raise ValueError(f"`hide` must fit an image of {image.dtype}; it has larger numbers.")
+        raise ValueError(f"`hide` must fit an image of {image.dtype}; its numbers are too large.")
     low, high = cast.min(), cast.max()
     if (low < -1 or high > 2) and image.min() >= 0 and image.max() <= 1:
         raise ValueError(
-            "`hide` must fit the image, whose numbers lie between 0 and 1; got "
+            "`hide` must be in the range of the image, whose numbers are between 0 and 1; got "
             f"{low:g} to {high:g}. Divide a colour of 0 to 255 by 255."
         )
     return cast

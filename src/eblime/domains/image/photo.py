@@ -3,27 +3,53 @@
 from __future__ import annotations
 
 import os
-import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._warn import warn_user
+
+if TYPE_CHECKING:
+    from PIL import Image
+
 __all__ = ["PHOTO_ENDINGS", "is_photo", "open_photo", "read_photo"]
 
-PHOTO_ENDINGS = (".bmp", ".gif", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp")
+# Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
+# start another program.
+_FORMATS = {
+    ".bmp": "BMP",
+    ".gif": "GIF",
+    ".jpeg": "JPEG",
+    ".jpg": "JPEG",
+    ".png": "PNG",
+    ".ppm": "PPM",
+    ".tif": "TIFF",
+    ".tiff": "TIFF",
+    ".webp": "WEBP",
+}
+PHOTO_ENDINGS = tuple(_FORMATS)
+
+_SUBFILE_TYPE = 254  # TIFF tag whose lowest bit marks a reduced copy of another page
+
+
+@runtime_checkable
+class OpenFile(Protocol):
+    """An open binary file."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read some bytes."""
+        ...
 
 
 def is_photo(source: Any) -> bool:
     """Whether `source` is a path, an open file or a PIL image, rather than an array."""
-    return (
-        isinstance(source, (str, os.PathLike))
-        or hasattr(source, "read")
-        or (hasattr(source, "convert") and hasattr(source, "getbands"))
-    )
+    if isinstance(source, np.ndarray):
+        return False
+    return isinstance(source, (str, os.PathLike, OpenFile)) or _is_pil(source)
 
 
-def open_photo(source: Any, name: str | None = None) -> Any:
+def open_photo(source: Any, name: str | None = None) -> Image.Image:
     """Read one photo as a PIL image: upright, in grey or RGB, transparent parts on white.
 
     Grey photos keep their depth (modes "1", "L", "I", "I;16" and "F").
@@ -33,25 +59,30 @@ def open_photo(source: Any, name: str | None = None) -> Any:
     source
         A path, an open file or a PIL image.
     name
-        What error messages call the photo; its path by default.
+        The name of the photo in error messages; its path by default.
 
     Raises
     ------
     ValueError
-        If the photo cannot be read, or has several pages or frames.
+        If the photo cannot be read, is in another format than those of `PHOTO_ENDINGS`, or has
+        several pages or frames.
     """
     from PIL import Image, UnidentifiedImageError
 
     name = _name(source) if name is None else repr(name)
-    if hasattr(source, "getbands"):
+    if _is_pil(source):
         return _upright(source, name)
+    formats = sorted(set(_FORMATS.values()))
     try:
-        with Image.open(source) as opened:
+        with Image.open(source, formats=formats) as opened:
             return _upright(opened, name)
     except FileNotFoundError:
         raise
     except UnidentifiedImageError as error:
-        raise ValueError(f"{name} is not an image that can be read.") from error
+        raise ValueError(
+            f"{name} is not an image in a supported format: {', '.join(formats)}. Read other "
+            "formats with another package, and pass the array."
+        ) from error
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:
         raise ValueError(f"{name} cannot be read: {error}.") from error
 
@@ -77,16 +108,23 @@ def read_photo(
     return np.asarray(image)
 
 
+def _is_pil(source: Any) -> TypeGuard[Image.Image]:
+    """Whether an object is a PIL image."""
+    from PIL import Image
+
+    return isinstance(source, Image.Image)
+
+
 def _name(source: Any) -> str:
-    """What error messages call a photo."""
+    """The name of a photo in error messages."""
     if isinstance(source, (str, os.PathLike)):
         return repr(os.fspath(source))
     found = getattr(source, "filename", None) or getattr(source, "name", None)
     return repr(found) if found else "`image`"
 
 
-def _upright(image: Any, name: str) -> Any:
-    """One page, rotated as its EXIF data says, in grey or RGB."""
+def _upright(image: Image.Image, name: str) -> Image.Image:
+    """The only page of an image, rotated as its EXIF data says, in grey or RGB."""
     from PIL import Image, ImageOps
 
     pages = _page_count(image)
@@ -96,10 +134,9 @@ def _upright(image: Any, name: str) -> Any:
             "`image = PIL.Image.open(path); image.seek(0)`, and pass `image.copy()`."
         )
     if _loses_depth(image):
-        warnings.warn(
+        warn_user(
             f"{name} has 16 bits per channel and is read with 8. To keep them, read it with "
-            "another package, such as tifffile or OpenCV, and pass the array.",
-            stacklevel=2,
+            "another package, such as tifffile or OpenCV, and pass the array."
         )
     upright = ImageOps.exif_transpose(image)
     upright.load()
@@ -111,26 +148,30 @@ def _upright(image: Any, name: str) -> Any:
     return upright if upright.mode == "L" else upright.convert("RGB")
 
 
-def _page_count(image: Any) -> int:
+def _page_count(image: Image.Image) -> int:
     """Pages or frames of an image, without the previews that cameras and TIFF files add."""
-    count = getattr(image, "n_frames", 1)
+    from PIL.TiffImagePlugin import TiffImageFile
+
+    count = int(getattr(image, "n_frames", 1))
     if count == 1 or image.format == "MPO":  # phones store previews and depth maps this way
         return 1
-    if image.format != "TIFF":
-        return int(count)
-    here, found = image.tell(), 0
+    if not isinstance(image, TiffImageFile):
+        return count
+    current, found = image.tell(), 0
     for page in range(count):
         image.seek(page)
-        found += not image.tag_v2.get(254, 0) & 1  # NewSubfileType: a smaller copy of another page
-    image.seek(here)
+        found += not image.tag_v2.get(_SUBFILE_TYPE, 0) & 1
+    image.seek(current)
     return found
 
 
-def _loses_depth(image: Any) -> bool:
-    """Whether a file holds 16 bits per colour channel, of which Pillow keeps 8."""
-    if len(image.getbands()) < 3:
+def _loses_depth(image: Image.Image) -> bool:
+    """Whether a file has 16 bits per colour channel, of which Pillow keeps 8."""
+    from PIL.ImageFile import ImageFile
+
+    if not isinstance(image, ImageFile) or len(image.getbands()) < 3:
         return False
-    for tile in getattr(image, "tile", None) or ():
+    for tile in image.tile:
         codec, settings = tile[0], tile[3]
         parts = settings if isinstance(settings, tuple) else (settings,)
         if any(isinstance(part, str) and ";16" in part for part in parts):
@@ -140,8 +181,8 @@ def _loses_depth(image: Any) -> bool:
     return False
 
 
-def _eight_bits(image: Any) -> Any:
-    """A grey image of more than 8 bits scaled to 8; others as they are."""
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Scale a grey image of more than 8 bits to 8; others are returned unchanged."""
     from PIL import Image
 
     if not (image.mode.startswith("I") or image.mode == "F"):

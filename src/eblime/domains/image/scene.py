@@ -1,8 +1,7 @@
-"""Images: superpixels as features, rendered at memory speed by `renderer`."""
+"""Images: superpixels as features."""
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -18,16 +17,16 @@ from eblime.domains.image.renderer import Renderer, cut_renderer
 from eblime.domains.image.segmentation import Segmentation, segment
 from eblime.domains.record import Domain
 
-__all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image", "warn_unscaled"]
+__all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image"]
 
 Channels = Literal["auto", "first", "last"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ImageScene:
-    """An image cut into superpixels, in the layout and dtype that the model is asked with."""
+    """An image cut into superpixels, in the layout and dtype that the model gets."""
 
-    shown: NDArray[Any]  # the image, as it came
+    shown: NDArray[Any]  # the image itself
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
@@ -44,7 +43,7 @@ class ImageScene:
 
     @property
     def features(self) -> list[str]:
-        """`superpixel 0` and so on."""
+        """Names of the superpixels: `superpixel 0` and so on."""
         return [f"superpixel {j}" for j in range(self.n_features)]
 
     def details(self) -> dict[str, list[Any]]:
@@ -71,7 +70,7 @@ class ImageScene:
         return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
 
     def photo(self, longest: int | None = None) -> FloatArray:
-        """The image for people to look at: (H, W, 3) floats in [0, 1], stretched where beyond.
+        """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.
 
         With `longest`, blocks of pixels are averaged until no side has more pixels than that.
         """
@@ -85,15 +84,15 @@ class ImageScene:
         return (_reduced(pixels, longest) - low) / max(high - low, 1e-300)
 
     def renderer(self) -> Renderer:
-        """The image cut into words, which renders at memory speed."""
+        """A fast renderer of this image."""
         labels = self.labels
-        if self.channel_axis == 2:  # channels side by side: each number has its pixel's label
+        if self.channel_axis == 2:  # channels are adjacent: every number gets its pixel's label
             labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
         return cut_renderer(self.shown, self.hidden, labels)
 
 
 def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:
-    """Average blocks of k x k pixels, k as small as `longest` allows; edges that are left go."""
+    """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
     rows, columns = pixels.shape[:2]
     k = 1 if longest is None else -(-max(rows, columns) // longest)
     if k == 1:
@@ -112,12 +111,12 @@ def read_image(
     Parameters
     ----------
     image
-        A grey (H, W), colour (H, W, C) or channel-first (C, H, W) array of whole numbers or floats,
-        a PIL image, or the path of an image file.
+        A grey (H, W), colour (H, W, C) or channel-first (C, H, W) array of integers or floats, a
+        PIL image, or the path of an image file.
     segmentation, hide
         See `segment` and `hidden_version`.
     channels
-        Where the channels are; "auto" takes the axis of at most 4, or the much shorter one.
+        "first", "last", or "auto": the axis of length at most 4, or a much shorter one.
     """
     pixels = np.array(as_pixels(image), order="C")  # a copy: the explanation keeps it
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
@@ -129,8 +128,8 @@ def read_image(
     hidden = hidden_version(stacked, labels, hide)
     if np.array_equal(hidden, stacked):
         raise ValueError(
-            "Hiding must change the image; with this `hide` the hidden superpixels look like the "
-            "shown ones everywhere. Take another, such as hide=0 or hide='blur'."
+            "Hiding must change the image; with this `hide` every hidden superpixel looks like the "
+            "shown one. Choose another, such as hide=0 or hide='blur'."
         )
     back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
     return ImageScene(
@@ -142,7 +141,7 @@ def read_image(
 
 
 def as_pixels(image: Any) -> NDArray[Any]:
-    """The pixels of a path, an open file, a PIL image or an array, checked."""
+    """The checked pixels of a path, an open file, a PIL image or an array."""
     pixels = np.asarray(open_photo(image) if is_photo(image) else image)
     if pixels.dtype == object or pixels.dtype.kind not in "buif":
         raise TypeError(
@@ -150,7 +149,7 @@ def as_pixels(image: Any) -> NDArray[Any]:
             f"{type(image).__name__} of dtype {pixels.dtype}."
         )
     if pixels.dtype.itemsize > 8:
-        raise TypeError(f"`image` must have at most 8 bytes a number; got dtype {pixels.dtype}.")
+        raise TypeError(f"`image` must have at most 8 bytes per number; got dtype {pixels.dtype}.")
     if pixels.ndim not in (2, 3) or 0 in pixels.shape:
         raise ValueError(
             "`image` must be one image of shape (H, W), (H, W, C) or (C, H, W); "
@@ -162,25 +161,8 @@ def as_pixels(image: Any) -> NDArray[Any]:
     return pixels
 
 
-def warn_unscaled(pixels: NDArray[Any], model: str) -> None:
-    """Warn about pixels that look like 0 to 255 although `model` takes 0 to 1.
-
-    Models that divide uint8 images by 255 take all others as they are.
-    """
-    if pixels.dtype == np.uint8 or pixels.dtype == bool:
-        return
-    low, high = pixels.min(), pixels.max()
-    if low >= 0 and high > 2:  # standardised images have negative numbers
-        warnings.warn(
-            f"{model} divides uint8 images by 255 and takes others as they are; this image of "
-            f"{pixels.dtype} has numbers from {low:g} to {high:g}. If the network expects 0 to 1, "
-            "pass the image as uint8 or divide it by its greatest possible number.",
-            stacklevel=5,
-        )
-
-
 def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
-    """The axis of the channels, None for two axes."""
+    """The axis of the channels, None for a grey image of two axes."""
     if pixels.ndim == 2:
         return None
     if channels != "auto":
@@ -193,13 +175,13 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
     if 4 * first <= min(last, pixels.shape[1]):
         return 0
     raise ValueError(
-        f"`image` of shape {pixels.shape} does not say where its channels are; "
+        f"The channel axis of an image of shape {pixels.shape} is not clear; "
         "set channels='first' or channels='last'."
     )
 
 
 def _labels_fit(scene: ImageScene) -> bool:
-    """Whether every pixel has a label, every label 0 .. p - 1 a pixel, and p is in bounds."""
+    """Whether every pixel has a label, every label 0 .. p - 1 has a pixel, and p is allowed."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
     if scene.labels.shape != sides or scene.labels.min() < 0:
@@ -208,7 +190,7 @@ def _labels_fit(scene: ImageScene) -> bool:
 
 
 def _same_kind(scene: ImageScene) -> bool:
-    """Whether the shown and the hidden image have one shape and dtype."""
+    """Whether the shown and the hidden image have the same shape and dtype."""
     return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
 
 
@@ -221,10 +203,10 @@ _LAYOUT = Layout(
     },
     rules=[
         Rule(
-            must="a channel axis where the image has three axes",
+            must="a channel axis if the image has three axes",
             holds=lambda scene: (scene.shown.ndim == 3) == (scene.channel_axis is not None),
         ),
-        Rule(must="a hidden image of the shape and dtype of the shown one", holds=_same_kind),
+        Rule(must="a hidden image with the shape and dtype of the shown one", holds=_same_kind),
         Rule(must=f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}", holds=_labels_fit),
     ],
 )

@@ -1,8 +1,7 @@
-"""The table that rows are compared with: columns cut into bins, and features made of columns."""
+"""The background: the table that rows are compared with, cut into bins and features."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,36 +10,38 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
+from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
-from eblime.domains.tabular.frames import Frame, is_missing
+from eblime.domains.tabular.cells import is_missing
+from eblime.domains.tabular.frame import Frame
 from eblime.domains.tabular.numerals import short_text
 
-__all__ = ["Background", "Feature", "TableSettings", "narrowed", "prepare"]
+__all__ = ["Background", "Feature", "TableSettings", "prepare", "select_settings"]
 
 Groups = Mapping[str, Sequence[str | int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSettings:
-    """How a table is to be read."""
+    """How a table is cut into bins and features."""
 
     categorical: Sequence[str | int] | None
     bins: BinSpec
     groups: Groups | None
-    labels: NDArray[Any] | None  # of the background's rows, for entropy bins
+    labels: NDArray[Any] | None  # one per row of the background, for entropy bins
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Feature:
-    """One column, or several that move together."""
+    """One column, or a group of columns that change together."""
 
     name: str
     columns: tuple[int, ...]
     scale: tuple[float, float] | None  # mean and sd of a single column of numbers
 
-    def written(self, row: Sequence[Any]) -> str:
-        """The row's values as people read them."""
-        return ", ".join(_written(row[c]) for c in self.columns)
+    def value_text(self, row: Sequence[Any]) -> str:
+        """The row's values in readable form."""
+        return ", ".join(_value_text(row[c]) for c in self.columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -50,26 +51,29 @@ class Background:
     frame: Frame
     columns: Sequence[Column]
     features: Sequence[Feature]
-    changing: Sequence[bool]  # whether each column has several bins
-    column_feature: IntArray  # (d,) feature of each column, p where it has none
+    varies: Sequence[bool]  # whether each column has several bins
+    column_feature: IntArray  # (d,) feature of each column, p if it belongs to none
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         return self.frame.n_rows
 
-    def spread(self, places: IntArray) -> IntArray:
-        """Rows to take, by feature (n, p), as rows to take by column (n, d)."""
+    def by_column(self, rows: IntArray) -> IntArray:
+        """Row numbers per feature, (n, p), as row numbers per column, (n, d).
+
+        Columns that belong to no feature get the number of the row itself, `n_rows`.
+        """
         p = len(self.features)
         if np.array_equal(self.column_feature, np.arange(p)):
-            return places
-        whole = np.full((len(places), 1), self.n_rows, dtype=places.dtype)
-        return np.concatenate([places, whole], axis=1).take(self.column_feature, axis=1)
+            return rows
+        itself = np.full((len(rows), 1), self.n_rows, dtype=rows.dtype)
+        return np.concatenate([rows, itself], axis=1).take(self.column_feature, axis=1)
 
     def same(self, row: Sequence[Any]) -> NDArray[np.bool_]:
-        """Whether the rows of the background, and the row itself at the end, share its bins.
+        """Whether each row of the background is in the bins of `row`, by feature, (p, n + 1).
 
-        By feature, (p, n + 1).
+        The last column is for the row itself, and is always True.
         """
         found = np.ones((len(self.features), self.n_rows + 1), dtype=bool)
         for shared, feature in zip(found, self.features, strict=True):
@@ -80,59 +84,65 @@ class Background:
     def for_row(self, row: Sequence[Any]) -> Background:
         """The background with the features that can be explained for a row.
 
-        A feature that is the same in every row of the background counts where the row differs.
+        A feature that is constant in the background is kept only if the row differs from it.
         """
         kept = [feature for feature in self.features if self._differs(feature, row)]
         if not kept:
             raise ValueError(
-                "`row` must differ from the background in at least one column; it is the same in "
+                "`row` must differ from the background in at least one column; it is equal in "
                 "all of them."
             )
         if len(kept) == len(self.features):
             return self
-        return replace(self, features=kept, column_feature=_owners(kept, len(self.columns)))
+        return replace(
+            self, features=kept, column_feature=_feature_of_columns(kept, len(self.columns))
+        )
 
     def _differs(self, feature: Feature, row: Sequence[Any]) -> bool:
-        """Whether a feature has several bins, or the row is in another one than the background."""
+        """Whether a feature has several bins, or the row is in a different one."""
         return any(
-            self.changing[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
+            self.varies[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
             for c in feature.columns
         )
 
     def label(self, feature: Feature, row: Sequence[Any], continuous: bool) -> str:
-        """A feature as people read it: its bin, its value, or the values of a group."""
+        """A readable name for a feature: its bin, its value, or the values of a group."""
         if len(feature.columns) > 1:
             return f"{feature.name}: {self._members(feature, row)}"
         value = row[feature.columns[0]]
         if continuous and feature.scale is not None and not is_missing(value):
-            return f"{feature.name} = {_written(value)}"
+            return f"{feature.name} = {_value_text(value)}"
         return self.columns[feature.columns[0]].label(value)
 
     def _members(self, feature: Feature, row: Sequence[Any]) -> str:
-        """The members of a group that are on, for dummies, else all values."""
+        """Values of a group; for dummy variables only the names of those that are 1."""
         values = [row[c] for c in feature.columns]
         names = [self.columns[c].name for c in feature.columns]
         if all(not is_missing(v) and v in (0, 1) for v in values):
             on = [name for name, value in zip(names, values, strict=True) if value]
             return ", ".join(on) or "none"
-        return ", ".join(f"{n} = {_written(v)}" for n, v in zip(names, values, strict=True))
+        return ", ".join(f"{n} = {_value_text(v)}" for n, v in zip(names, values, strict=True))
 
 
-def narrowed(settings: TableSettings, names: Sequence[str], columns: IntArray) -> TableSettings:
-    """Settings of a wide table for a few of its columns: what speaks of others is left out."""
+def select_settings(
+    settings: TableSettings, names: Sequence[str], columns: IntArray
+) -> TableSettings:
+    """The settings that concern some columns of a table; `names` are those of all columns."""
     kept = {int(c) for c in columns}
 
-    def here(entries: Sequence[str | int], setting: str) -> list[str | int]:
-        places = [_place(names, entry, setting) for entry in entries]
-        return [names[place] for place in places if place in kept]
+    def select(entries: Sequence[str | int], setting: str) -> list[str | int]:
+        positions = [_position(names, entry, setting) for entry in entries]
+        return [names[c] for c in positions if c in kept]
 
-    groups = {title: here(entries, "groups") for title, entries in (settings.groups or {}).items()}
+    groups = {
+        title: select(entries, "groups") for title, entries in (settings.groups or {}).items()
+    }
     bins = settings.bins
     if isinstance(bins, Mapping):
-        told = {_place(names, name, "bins"): spec for name, spec in bins.items()}
-        bins = {names[place]: spec for place, spec in told.items() if place in kept}
+        by_position = {_position(names, name, "bins"): spec for name, spec in bins.items()}
+        bins = {names[c]: spec for c, spec in by_position.items() if c in kept}
     return TableSettings(
-        categorical=here(settings.categorical or (), "categorical"),
+        categorical=select(settings.categorical or (), "categorical"),
         bins=bins,
         groups={title: members for title, members in groups.items() if members},
         labels=settings.labels,
@@ -140,37 +150,33 @@ def narrowed(settings: TableSettings, names: Sequence[str], columns: IntArray) -
 
 
 def prepare(frame: Frame, settings: TableSettings) -> Background:
-    """Cut every column into bins and put together the features; warn about constant columns.
+    """Cut every column into bins and build the features; warn about constant columns.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
     names = list(frame.names)
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"`background` must have different column names; {twice!r} comes twice.")
     columns = _cut_columns(frame, settings)
-    changing = [bool((column.codes != column.codes[0]).any()) for column in columns]
+    varies = [bool((column.codes != column.codes[0]).any()) for column in columns]
     features = _features(columns, settings.groups, names)
     if frame.n_rows > 1:
-        _check_constants(
-            [name for name, moves in zip(names, changing, strict=True) if not moves], names
-        )
+        constant = [name for name, several in zip(names, varies, strict=True) if not several]
+        _check_constant_columns(constant, names)
     return Background(
         frame=frame,
         columns=columns,
         features=features,
-        changing=changing,
-        column_feature=_owners(features, len(names)),
+        varies=varies,
+        column_feature=_feature_of_columns(features, len(names)),
     )
 
 
 def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
-    """Every column of a table, cut into bins."""
+    """Cut every column of a table into bins."""
     names = list(frame.names)
-    forced = {_place(names, entry, "categorical") for entry in settings.categorical or ()}
+    forced = {_position(names, entry, "categorical") for entry in settings.categorical or ()}
     bins = settings.bins
     if isinstance(bins, Mapping):
-        bins = {names[_place(names, name, "bins")]: spec for name, spec in bins.items()}
+        bins = {names[_position(names, name, "bins")]: spec for name, spec in bins.items()}
     columns = []
     for c, name in enumerate(names):
         values, kind = frame.column(c)
@@ -182,24 +188,23 @@ def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
     return columns
 
 
-def _check_constants(constants: Sequence[str], names: Sequence[str]) -> None:
-    """Warn about columns in one bin; refuse a background that has no others."""
-    if len(constants) == len(names):
+def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> None:
+    """Warn about columns with a single bin; refuse a background that has no others."""
+    if len(constant) == len(names):
         raise ValueError(
-            "`background` must have a column that changes; all are constant. To compare with one "
-            "reference row, pass that row alone."
+            "`background` must have a column that varies; all are constant. To compare with one "
+            "reference row, pass only that row."
         )
-    if constants:
-        warnings.warn(
-            f"These columns are in one bin throughout the background, and are left out for rows in "
-            f"that bin: {', '.join(map(repr, constants[:8]))}"
-            f"{' ...' if len(constants) > 8 else ''}.",
-            stacklevel=5,
+    if constant:
+        more = " ..." if len(constant) > 8 else ""
+        warn_user(
+            "These columns are in the same bin in all rows of the background. They are left out "
+            f"for rows in that bin: {', '.join(map(repr, constant[:8]))}{more}."
         )
 
 
-def _owners(features: Sequence[Feature], n_columns: int) -> IntArray:
-    """The feature of each column, p where it has none."""
+def _feature_of_columns(features: Sequence[Feature], n_columns: int) -> IntArray:
+    """The feature of each column, p if it belongs to none."""
     owner = np.full(n_columns, len(features), dtype=np.intp)
     for j, feature in enumerate(features):
         owner[list(feature.columns)] = j
@@ -207,29 +212,29 @@ def _owners(features: Sequence[Feature], n_columns: int) -> IntArray:
 
 
 def _features(columns: Sequence[Column], groups: Groups | None, names: list[str]) -> list[Feature]:
-    """Groups and other columns, in their order of appearance."""
-    member: dict[int, str] = {}
+    """Groups and single columns, in their order of appearance."""
+    group_of: dict[int, str] = {}
     for title, entries in (groups or {}).items():
         for entry in entries:
-            place = _place(names, entry, "groups")
-            if place in member:
-                raise ValueError(f"`groups` must not share columns; {names[place]!r} is in two.")
-            member[place] = str(title)
+            c = _position(names, entry, "groups")
+            if c in group_of:
+                raise ValueError(f"`groups` must not share columns; {names[c]!r} is in two.")
+            group_of[c] = str(title)
     found: list[Feature] = []
     done: set[str] = set()
     for c, column in enumerate(columns):
-        group = member.get(c)
+        group = group_of.get(c)
         if group is None:
             found.append(Feature(name=column.name, columns=(c,), scale=_scale(column)))
         elif group not in done:
             done.add(group)
-            places = tuple(sorted(place for place, name in member.items() if name == group))
-            found.append(Feature(name=group, columns=places, scale=None))
+            members = tuple(sorted(k for k, title in group_of.items() if title == group))
+            found.append(Feature(name=group, columns=members, scale=None))
     return found
 
 
 def _scale(column: Column) -> tuple[float, float] | None:
-    """Mean and standard deviation of a column of numbers, as scikit-learn's scaler has them."""
+    """Mean and standard deviation of a column of numbers, as in scikit-learn's scaler."""
     if column.numbers is None or column.times:
         return None
     known = column.numbers[column.codes >= 0]
@@ -237,8 +242,8 @@ def _scale(column: Column) -> tuple[float, float] | None:
     return (mean, sd) if sd > 0 else None
 
 
-def _place(names: Sequence[str], entry: str | int, setting: str) -> int:
-    """A column by name or number."""
+def _position(names: Sequence[str], entry: str | int, setting: str) -> int:
+    """Position of a column that is given by its name or number."""
     if str(entry) in names:
         return list(names).index(str(entry))
     number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
@@ -248,14 +253,14 @@ def _place(names: Sequence[str], entry: str | int, setting: str) -> int:
 
 
 def _refuse_infinite(name: str, values: FloatArray) -> None:
-    """Numbers must be finite or missing."""
+    """Refuse infinite numbers; missing ones are allowed."""
     if np.isinf(values).any():
         row = int(np.flatnonzero(np.isinf(values))[0])
         raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
 
 
-def _written(value: Any) -> str:
-    """A value in the few signs people read."""
+def _value_text(value: Any) -> str:
+    """A value in readable form, long numbers rounded."""
     if is_missing(value):
         return "missing"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):

@@ -1,4 +1,4 @@
-"""Columns as bins: where a number lies, which category a value is, and what people call it."""
+"""Columns cut into bins: the bin of a value, and a readable label for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.frames import as_number, is_missing
+from eblime.domains.tabular.cells import as_number, is_missing, plain
 from eblime.domains.tabular.numerals import edge_text, exact_text, short_text
 
 __all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
@@ -28,65 +28,65 @@ BinSpec = str | Sequence[float] | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Column:
-    """One column of the background, cut into bins; missing values have a bin of their own, -1.
+    """One column of the background, cut into bins. Missing values have their own bin, -1.
 
     Numbers are cut at `edges`. Categories, and numbers that are the same in every row, have one bin
-    per value: `places`.
+    per value: `levels`.
     """
 
     name: str
     codes: IntArray  # (n,) bin of each row of the background
-    numbers: FloatArray | None  # (n,) its numbers, None for categories
-    edges: FloatArray | None  # (k,) a bin goes up to its edge and includes it, as in lime
-    places: Mapping[Any, int] | None  # value -> bin
-    lowest: FloatArray  # (bins,) least number of each bin, NaN for an empty one
-    highest: FloatArray  # (bins,) and greatest
+    numbers: FloatArray | None  # (n,) the numbers; None for categories
+    edges: FloatArray | None  # (k,) upper edges; a bin includes its edge, as in lime
+    levels: Mapping[Any, int] | None  # value -> bin
+    lowest: FloatArray  # (bins,) smallest number of each bin, NaN for an empty one
+    highest: FloatArray  # (bins,) largest number of each bin
     times: bool = False  # numbers are nanoseconds
     whole: bool = False  # numbers are whole numbers, or whole days
 
     def code(self, value: Any) -> int:
-        """The bin of another value: -1 if it is missing, -2 if no bin has it."""
+        """The bin of a value: -1 if it is missing, -2 if the background does not have it."""
         if is_missing(value):
             return -1
         if self.edges is not None:
             return bisect_left(self.edges, as_number(value))
-        assert self.places is not None
-        return self.places.get(self._key(value), -2)
+        assert self.levels is not None
+        return self.levels.get(self._key(value), -2)
 
     def same(self, values: Sequence[Any] | NDArray[Any], own: Any) -> NDArray[np.bool_]:
-        """Whether each of some values shares the bin of the row's own value, (n,)."""
-        place = self.code(own)
-        found = np.array([self.code(value) for value in values]) == place
-        if place == -2:  # not in the background: a level of its own
+        """Whether each value is in the bin of the row's own value, (n,)."""
+        own_code = self.code(own)
+        found = np.array([self.code(value) for value in values]) == own_code
+        if own_code == -2:  # not in the background: a separate level
             key = self._key(own)
             found &= [not is_missing(value) and self._key(value) == key for value in values]
         return np.asarray(found)
 
     def label(self, value: Any) -> str:
-        """What people call the bin of a value, such as `30 < age <= 45` or `job = cook`."""
+        """A readable name for the bin of a value, such as `30 < age <= 45` or `job = cook`."""
         if is_missing(value):
             return f"{self.name} is missing"
         if self.numbers is None:
-            return f"{self.name} = {_plain(value)}"
-        own, place = as_number(value), self.code(value)
-        if self.edges is None or self._is_alone(place, own):
+            return f"{self.name} = {plain(value)}"
+        own, code = as_number(value), self.code(value)
+        if self.edges is None or self._is_only_number(code, own):
             return f"{self.name} = {self._value(own)}"
-        low = self._edge(place - 1, own) if place > 0 else None
-        high = self._edge(place, own) if place < len(self.edges) else None
+        low = self._edge(code - 1, own) if code > 0 else None
+        high = self._edge(code, own) if code < len(self.edges) else None
         if low is None:
             return f"{self.name} <= {high}"
         return f"{self.name} > {low}" if high is None else f"{low} < {self.name} <= {high}"
 
     def _key(self, value: Any) -> Any:
-        """A value as `places` has it."""
-        return _plain(value) if self.numbers is None else as_number(value)
+        """A value as a key of `levels`."""
+        return plain(value) if self.numbers is None else as_number(value)
 
-    def _is_alone(self, place: int, own: float) -> bool:
+    def _is_only_number(self, code: int, own: float) -> bool:
         """Whether a bin of the background holds this number and no other."""
-        return bool(self.lowest[place] == own == self.highest[place])
+        return bool(self.lowest[code] == own == self.highest[code])
 
     def _value(self, own: float) -> str:
-        """A number in digits that no other number of the background has."""
+        """A number with enough digits to differ from all others of the background."""
         if self.times:
             return exact_text(own, times=True)
         text = short_text(own)
@@ -94,29 +94,32 @@ class Column:
         nearest = np.fmin.reduce(gaps[gaps > 0], initial=np.inf)
         return text if abs(float(text) - own) < nearest / 2 else exact_text(own)
 
-    def _edge(self, place: int, own: float) -> str:
-        """An edge in digits that put the background's numbers and the row's own on their sides."""
+    def _edge(self, position: int, own: float) -> str:
+        """An edge with enough digits to separate the numbers below it from those above.
+
+        The numbers are the background's and the row's own.
+        """
         assert self.edges is not None
-        edge = float(self.edges[place])
-        below = np.append(self.highest[: place + 1], own if own <= edge else np.nan)
-        above = np.append(self.lowest[place + 1 :], own if own > edge else np.nan)
+        edge = float(self.edges[position])
+        below = np.append(self.highest[: position + 1], own if own <= edge else np.nan)
+        above = np.append(self.lowest[position + 1 :], own if own > edge else np.nan)
         low = np.fmax.reduce(below, initial=-np.inf)
         high = np.fmin.reduce(above, initial=np.inf)
         return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
 
 
 def cut_category(name: str, values: NDArray[Any]) -> Column:
-    """A column of categories, numbered in the order they come."""
-    places: dict[Any, int] = {}
+    """Cut a column of categories; they are numbered in the order of their first appearance."""
+    levels: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values):
         try:
             missing = is_missing(value)
-            codes[row] = -1 if missing else places.setdefault(_plain(value), len(places))
+            codes[row] = -1 if missing else levels.setdefault(plain(value), len(levels))
         except TypeError as error:
             raise TypeError(
                 f"Column {name!r} must hold one number, string or boolean in each row; got "
-                f"{value!r:.60} in row {row}. Split it into columns of their own."
+                f"{value!r:.60} in row {row}. Split it into several columns."
             ) from error
     none = np.empty(0)
     return Column(
@@ -124,7 +127,7 @@ def cut_category(name: str, values: NDArray[Any]) -> Column:
         codes=codes,
         numbers=None,
         edges=None,
-        places=places,
+        levels=levels,
         lowest=none,
         highest=none,
     )
@@ -138,9 +141,9 @@ def cut_number(
     *,
     times: bool = False,
 ) -> Column:
-    """A column of numbers, cut at percentiles, by a tree that separates the labels, or as given.
+    """Cut a column of numbers: at percentiles, by a tree that separates labels, or at given edges.
 
-    A column that is the same in every row is not cut: a row has its number, or another.
+    A column that is the same in every row is not cut: a value is equal to it or not.
     """
     known = values[~np.isnan(values)]
     if known.size == 0 or (known[0] == known).all():
@@ -149,7 +152,7 @@ def cut_number(
             codes=np.where(np.isnan(values), -1, 0),
             numbers=values,
             edges=None,
-            places={float(number): 0 for number in known[:1]},
+            levels={float(number): 0 for number in known[:1]},
             lowest=known[:1],
             highest=known[:1],
             times=times,
@@ -163,7 +166,7 @@ def cut_number(
         codes=codes,
         numbers=values,
         edges=edges,
-        places=None,
+        levels=None,
         lowest=lowest,
         highest=highest,
         times=times,
@@ -184,22 +187,22 @@ def _edges(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | 
     if spec == "entropy":
         return _entropy_edges(known, _labels_of(values, labels))
     ends = known.min(), known.max()
-    if np.isin(known, ends).all():  # two values: a bin each, however rare one of them is
+    if np.isin(known, ends).all():  # two values: one bin each, however rare one of them is
         return np.array(ends[:1])
     return np.asarray(np.percentile(known, _PERCENTILES[spec]))
 
 
 def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> FloatArray:
-    """Normals with the mean and spread of their bin, cut off at its ends: lime's law."""
+    """Draw from truncated normals with the mean and spread of each bin, as lime does."""
     assert column.numbers is not None
     assert column.edges is not None
     known = column.numbers[column.codes >= 0]
-    places = column.codes[column.codes >= 0]
-    count = len(column.edges) + 1
-    held = np.maximum(np.bincount(places, minlength=count), 1)
-    mean = np.bincount(places, weights=known, minlength=count) / held
-    spread = np.bincount(places, weights=(known - mean[places]) ** 2, minlength=count) / held
-    sd = np.sqrt(spread) + 1e-11
+    known_codes = column.codes[column.codes >= 0]
+    n_bins = len(column.edges) + 1
+    counts = np.maximum(np.bincount(known_codes, minlength=n_bins), 1)
+    mean = np.bincount(known_codes, weights=known, minlength=n_bins) / counts
+    squares = (known - mean[known_codes]) ** 2
+    sd = np.sqrt(np.bincount(known_codes, weights=squares, minlength=n_bins) / counts) + 1e-11
     low = np.concatenate([[known.min()], column.edges])
     high = np.concatenate([column.edges, [known.max()]])
     start, end = special.ndtr((low - mean) / sd), special.ndtr((high - mean) / sd)
@@ -209,7 +212,7 @@ def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> Fl
 
 
 def _ends(values: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """The least and the greatest number of each bin, NaN for an empty one."""
+    """The smallest and the largest number of each bin, NaN for an empty one."""
     lowest, highest = np.full(count, np.nan), np.full(count, np.nan)
     known = codes >= 0
     np.fmin.at(lowest, codes[known], values[known])
@@ -221,14 +224,14 @@ def _labels_of(values: FloatArray, labels: NDArray[Any] | None) -> NDArray[Any]:
     """The labels of the rows whose number is known."""
     if labels is None or len(labels) != len(values):
         raise ValueError(
-            'bins="entropy" must be given `background_labels`, one for each of the '
+            'bins="entropy" needs `background_labels`, one for each of the '
             f"{len(values)} rows; got {'none' if labels is None else len(labels)}."
         )
     return labels[~np.isnan(values)]
 
 
 def _entropy_edges(values: FloatArray, labels: NDArray[Any]) -> FloatArray:
-    """Thresholds of a decision tree of depth 3 grown by entropy, as in lime."""
+    """Thresholds of a decision tree of depth 3 that splits by entropy, as in lime."""
     try:
         from sklearn.tree import DecisionTreeClassifier
     except ImportError as error:
@@ -239,8 +242,3 @@ def _entropy_edges(values: FloatArray, labels: NDArray[Any]) -> FloatArray:
     grown = tree.fit(values[:, None], labels).tree_
     edges = grown.threshold[grown.children_left > -1]
     return np.asarray(edges if edges.size else [np.median(values)], dtype=np.float64)
-
-
-def _plain(value: Any) -> Any:
-    """A Python value: NumPy's own types compare and print as Python's."""
-    return value.item() if isinstance(value, np.generic) else value

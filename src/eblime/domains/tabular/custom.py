@@ -1,4 +1,4 @@
-"""Rows perturbed by the user's own function, called in blocks."""
+"""Rows perturbed by the user's own function, which is called in blocks."""
 
 from __future__ import annotations
 
@@ -10,32 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.background import Background
-from eblime.domains.tabular.frames import Frame, as_frame
+from eblime.domains.tabular.context import RowContext, standardise
+from eblime.domains.tabular.frame import Frame
+from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.protocols import INPUT_ITSELF
 
-__all__ = ["UserNeighbourhood", "UserPerturb", "empty_user_neighbourhood"]
+__all__ = ["UserNeighbourhood", "UserPerturb"]
 
 UserPerturb = Callable[[np.random.Generator, int, Any], Any]
-_BLOCK = 1024
+_BLOCK = 1024  # rows per call of the function
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class UserNeighbourhood:
-    """Rows of the user's function, below the background and the row itself."""
+    """Rows from the user's function."""
 
+    context: RowContext
     perturb: UserPerturb
-    background: Background
-    frame: Frame  # the background, the row itself, the user's rows
-    row: Sequence[Any]
-    continuous: bool
+    frame: Frame  # the rows of the background, the row itself, the rows of the function
     masks: FloatArray  # (N, p) as the regression sees them
     origin: FloatArray  # (p,) the row itself as the regression sees it
 
     @property
     def closeness(self) -> FloatArray:
-        """How near each row is to the row explained: ones are the row itself."""
+        """How close each perturbed row is to the row; ones are the row itself."""
         return np.asarray(self.masks + (1 - self.origin))
 
     @property
@@ -54,75 +53,58 @@ class UserNeighbourhood:
         return 8192
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> UserNeighbourhood:
-        """Add rows of the user's function; the first of all is the row itself."""
+        """Add rows from the function; the first of all is replaced by the row itself."""
         if not isinstance(wanted, (int, np.integer)):
-            raise ValueError("`design` must be None where `perturb` is a function.")
-        d, itself, joined = len(self.background.columns), self.background.n_rows, self.frame
-        own = joined.gather(np.full((1, d), itself), {})
+            raise ValueError("`design` must be None if `perturb` is a function.")
+        frame = self.frame
         for start in range(0, int(wanted), _BLOCK):
-            count = min(_BLOCK, int(wanted) - start)
-            made = as_frame(self.perturb(rng, count, own))
-            if isinstance(made, SparseFrame) or (made.n_rows, len(made.names)) != (count, d):
-                raise ValueError(
-                    f"`perturb` must return {count} rows of {d} columns when asked for {count}; "
-                    f"got {made.n_rows} rows of {len(made.names)}."
-                )
-            joined = joined.joined(made)
-        masks = _seen(self.background, joined, self.row, self.continuous)
-        origin, masks = masks[0], masks[1:]
+            frame = frame.append(self._call(rng, min(_BLOCK, int(wanted) - start)))
+        seen = _masks(self.context, frame)
+        origin, masks = seen[0], seen[1:]
         masks[0] = origin
         masks.flags.writeable = False
-        return replace(self, frame=joined, masks=masks, origin=origin)
+        return replace(self, frame=frame, masks=masks, origin=origin)
 
     def inputs(self, rows: IntArray) -> Any:
-        """Rows by number."""
+        """Perturbed rows by number, in a table of the background's kind."""
         if (rows < INPUT_ITSELF).any():
             raise ValueError("A row of a table has no version with everything hidden.")
-        itself = self.background.n_rows
-        places = np.where(rows > 0, itself + 1 + rows, itself)
-        return self.frame.gather(np.repeat(places[:, None], len(self.frame.names), axis=1), {})
+        itself = self.context.itself
+        sources = np.where(rows > 0, itself + 1 + rows, itself)
+        return self.frame.gather(np.repeat(sources[:, None], len(self.frame.names), axis=1), {})
 
     def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Always False: each perturbed row is asked about, the row itself among them."""
+        """Always False: every perturbed row is scored, also the row itself."""
         return np.zeros(len(rows), dtype=bool)
 
-
-def empty_user_neighbourhood(
-    perturb: UserPerturb,
-    *,
-    background: Background,
-    frame: Frame,
-    row: Sequence[Any],
-    continuous: bool,
-) -> UserNeighbourhood:
-    """No rows yet."""
-    p = len(background.features)
-    return UserNeighbourhood(
-        perturb=perturb,
-        background=background,
-        frame=frame,
-        row=row,
-        continuous=continuous,
-        masks=np.empty((0, p)),
-        origin=np.ones(p),
-    )
+    def _call(self, rng: np.random.Generator, n: int) -> Frame:
+        """Get n rows from the function, and check their shape."""
+        d = len(self.frame.names)
+        row = self.frame.gather(np.full((1, d), self.context.itself), {})
+        returned = as_frame(self.perturb(rng, n, row))
+        shape = (returned.n_rows, len(returned.names))
+        if isinstance(returned, SparseFrame) or shape != (n, d):
+            raise ValueError(
+                f"`perturb` must return {n} rows of {d} columns when called with n={n}; "
+                f"got {shape[0]} rows of {shape[1]}."
+            )
+        return returned
 
 
-def _seen(background: Background, frame: Frame, row: Sequence[Any], continuous: bool) -> FloatArray:
-    """The row itself and the user's rows as the regression sees them."""
-    itself = background.n_rows
-    masks = np.empty((frame.n_rows - itself, len(background.features)))
-    for j, feature in enumerate(background.features):
+def _masks(context: RowContext, frame: Frame) -> FloatArray:
+    """The row itself and the rows of the function as the regression sees them."""
+    itself = context.itself
+    masks = np.empty((frame.n_rows - itself, context.n_features))
+    for j, feature in enumerate(context.background.features):
         inside = np.ones(len(masks), dtype=bool)
         for c in feature.columns:
-            column = background.columns[c]
-            inside &= column.same(frame.column(c)[0][itself:], row[c])
+            column = context.background.columns[c]
+            inside &= column.same(frame.column(c)[0][itself:], context.values[c])
         masks[:, j] = inside
-        if continuous and feature.scale is not None:
-            mean, sd = feature.scale
-            masks[:, j] = (frame.column(feature.columns[0])[0][itself:] - mean) / sd
+        if context.continuous and feature.scale is not None:
+            masks[:, j] = standardise(frame.column(feature.columns[0])[0][itself:], feature)
     if not np.isfinite(masks).all():
         raise ValueError(
-            "`perturb` must return numbers that are not missing with representation='continuous'."
+            "`perturb` must return numbers that are not missing if representation='continuous'."
         )
     return masks

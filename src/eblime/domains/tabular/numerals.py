@@ -1,4 +1,4 @@
-"""Numbers and dates as people read them: as few digits as keep a statement true."""
+"""Readable numbers and dates, with as few digits as keep a label true."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 
 __all__ = ["edge_text", "exact_text", "short_text"]
 
-_FEW = 4  # digits that a label has at least, if the number has as many
-_ALL = 17  # digits that tell any two floats apart
-_LONG = 12  # signs of a number that need not be rounded for people
+_FEW = 4  # digits to start with, if the number has as many
+_ALL = 17  # digits that distinguish any two floats
+_LONG = 12  # characters of a number that is not rounded
 _LARGE, _SMALL = 1e15, 1e-4  # beyond these, exponents are easier to read
 _TIME_UNITS = ("m", "s", "ms", "us", "ns")
 
@@ -24,11 +24,11 @@ def edge_text(
     Parameters
     ----------
     edge
-        The edge; a value `<= edge` lies below it.
+        The edge; a value `<= edge` is in the bin below it.
     low, high
         The values nearest to the edge: `low <= edge < high`.
     whole
-        All values are whole numbers (or, for times, whole days): so is the text, where possible.
+        All values are whole numbers, or whole days for times; the text is too, if possible.
     times
         The numbers are nanoseconds since 1970.
 
@@ -47,7 +47,7 @@ def edge_text(
 
 
 def exact_text(number: float, *, times: bool = False) -> str:
-    """Write a number with all its digits, without an exponent where it is of ordinary size."""
+    """Write a number with all its digits; very large and very small ones have an exponent."""
     if times:
         found = [text for text, stamp in _dates(number, True) if stamp == number]
         return found[0] if found else str(np.datetime64(int(number), "ns"))
@@ -57,7 +57,7 @@ def exact_text(number: float, *, times: bool = False) -> str:
 
 
 def short_text(number: float) -> str:
-    """Write a number with all its digits, or with 6 where it has very many.
+    """Write a number with all its digits, or with 6 if it has very many.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def short_text(number: float) -> str:
 
 
 def _decimals(number: float, whole: bool) -> Iterator[tuple[str, float]]:
-    """Ways to write a number, shorter ones first, and what each of them says."""
+    """Ways to write a number, shorter ones first, each with the number that it denotes."""
     if whole and abs(number) < _LARGE:
         yield str(math.floor(number)), float(math.floor(number))
     for digits in range(_FEW, _ALL + 1):
@@ -78,7 +78,7 @@ def _decimals(number: float, whole: bool) -> Iterator[tuple[str, float]]:
 
 
 def _decimal(number: float, digits: int) -> str:
-    """A number with so many digits, all those before the point included."""
+    """A number with a number of significant digits; digits before the point are never cut."""
     size = abs(number)
     if size >= _LARGE or size < 1:
         return f"{number:.{digits}g}"
@@ -87,7 +87,7 @@ def _decimal(number: float, digits: int) -> str:
 
 
 def _dates(number: float, whole: bool) -> Iterator[tuple[str, float]]:
-    """Ways to write a time, shorter ones first, each of them rounded down."""
+    """Ways to write a time, shorter ones first, each rounded down."""
     stamp = np.datetime64(int(number), "ns")
     day = stamp.astype("datetime64[D]")
     if whole or day == stamp:

@@ -1,17 +1,21 @@
-"""Frames of pandas, in pandas' own terms: dtypes decide, and come back as they were."""
+"""Tables of pandas; columns keep their dtypes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.frames import Kind, is_missing, objects_or_numbers, refuse_kind
+from eblime.domains.tabular.cells import Kind, is_missing, numbers_or_categories
+from eblime.domains.tabular.frame import refuse_column
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["PandasFrame"]
 
@@ -20,7 +24,7 @@ __all__ = ["PandasFrame"]
 class PandasFrame:
     """A pandas frame."""
 
-    frame: Any
+    frame: pd.DataFrame
     names: Sequence[str]
 
     @property
@@ -28,67 +32,69 @@ class PandasFrame:
         """Number of rows."""
         return len(self.frame)
 
-    def column(self, place: int) -> tuple[NDArray[Any], Kind]:
+    def column(self, position: int) -> tuple[NDArray[Any], Kind]:
         """Numbers and times as floats; strings, booleans and categories as objects."""
         from pandas.api import types
 
-        series = self.frame.iloc[:, place]
-        kind = series.dtype
-        if types.is_datetime64_any_dtype(kind):
+        series = self.frame.iloc[:, position]
+        dtype = series.dtype
+        if types.is_datetime64_any_dtype(dtype):
             local = series.dt.tz_localize(None) if series.dt.tz is not None else series
             stamps = local.to_numpy(dtype="datetime64[ns]")
             numbers = stamps.astype(np.int64).astype(np.float64)
             return np.where(np.isnat(stamps), np.nan, numbers), "time"
-        if types.is_timedelta64_dtype(kind):
-            refuse_kind(self.names[place], kind)
-        if types.is_bool_dtype(kind) or (isinstance(kind.name, str) and kind.name == "category"):
-            return np.array([*series.tolist(), None], dtype=object)[:-1], "category"
-        if types.is_numeric_dtype(kind):
+        if types.is_timedelta64_dtype(dtype):
+            refuse_column(self.names[position], dtype)
+        categorical = types.is_bool_dtype(dtype) or dtype.name == "category"
+        if types.is_numeric_dtype(dtype) and not categorical:
             return series.to_numpy(dtype=np.float64, na_value=np.nan), "number"
-        return objects_or_numbers(np.array([*series.tolist(), None], dtype=object)[:-1])
+        objects = np.array([*series.tolist(), None], dtype=object)[:-1]
+        return (objects, "category") if categorical else numbers_or_categories(objects)
 
-    def extended(self, row: Sequence[Any]) -> PandasFrame:
-        """One more row, column by column in the dtypes that it has, wherever its values fit."""
+    def append_row(self, row: Sequence[Any]) -> PandasFrame:
+        """One more row, in the dtypes of the frame if its values fit them."""
         import pandas as pd
 
-        base, parts = self.frame, {}
-        for c, (value, kind) in enumerate(zip(row, self.frame.dtypes, strict=True)):
-            parts[c] = _one(value, kind)
-            if parts[c].dtype != kind and isinstance(kind, pd.CategoricalDtype):  # another category
+        base = self.frame
+        parts: dict[int, Any] = {}
+        for c, (value, dtype) in enumerate(zip(row, self.frame.dtypes, strict=True)):
+            parts[c] = _one_value(value, dtype)
+            if parts[c].dtype != dtype and isinstance(dtype, pd.CategoricalDtype):  # a new category
                 name = self.frame.columns[c]
                 base = base.assign(**{name: base[name].astype(parts[c].dtype)})
-        both = pd.concat([base, self._named(parts)], ignore_index=True)
+        both = pd.concat([base, self._with_labels(parts)], ignore_index=True)
         return PandasFrame(frame=both, names=self.names)
 
-    def gather(self, places: IntArray, fresh: Mapping[int, FloatArray]) -> Any:
+    def append(self, other: Any) -> PandasFrame:
+        """The rows of another frame at the end, in this frame's column order and dtypes."""
+        import pandas as pd
+
+        if not isinstance(other, PandasFrame) or set(other.names) != set(self.names):
+            raise ValueError("`perturb` must return a pandas frame with the background's columns.")
+        below = other.frame[list(self.frame.columns)]
+        with suppress(TypeError, ValueError):  # fractions stay fractions in an integer column
+            below = below.astype(dict(self.frame.dtypes.items()))
+        both = pd.concat([self.frame, below], ignore_index=True)
+        return PandasFrame(frame=both, names=self.names)
+
+    def gather(self, rows: IntArray, new_values: Mapping[int, FloatArray]) -> pd.DataFrame:
         """A frame of the same columns and dtypes."""
         import pandas as pd
 
         parts: dict[int, Any] = {}
-        for c, kind in enumerate(self.frame.dtypes):
+        for c, dtype in enumerate(self.frame.dtypes):
             values = self.frame.iloc[:, c].array
-            if c in fresh:
-                parts[c] = pd.Series(fresh[c], dtype=kind if kind.kind == "f" else np.float64)
-            elif isinstance(kind, np.dtype) and kind.kind in "buif":
-                parts[c] = values.to_numpy().take(places[:, c])
-            else:  # a series of its own, so that no dtype is guessed from the values
-                parts[c] = pd.Series(values.take(places[:, c]), dtype=kind, copy=False)
-        return self._named(parts)
+            if c in new_values:
+                float_dtype = dtype if dtype.kind == "f" else np.float64
+                parts[c] = pd.Series(new_values[c], dtype=float_dtype)
+            elif isinstance(dtype, np.dtype) and dtype.kind in "buif":
+                parts[c] = values.to_numpy().take(rows[:, c])
+            else:  # with its dtype, so that pandas does not infer one from the values
+                parts[c] = pd.Series(values.take(rows[:, c]), dtype=dtype, copy=False)
+        return self._with_labels(parts)
 
-    def joined(self, other: Any) -> PandasFrame:
-        """Another frame below this one, in this one's columns and dtypes."""
-        import pandas as pd
-
-        if not isinstance(other, PandasFrame) or set(other.names) != set(self.names):
-            raise ValueError("`perturb` must return a pandas frame of the background's columns.")
-        below = other.frame[list(self.frame.columns)]
-        with suppress(TypeError, ValueError):  # fractions among whole numbers stay as they are
-            below = below.astype(dict(self.frame.dtypes.items()))
-        stacked = pd.concat([self.frame, below], ignore_index=True)
-        return PandasFrame(frame=stacked, names=self.names)
-
-    def _named(self, parts: Mapping[int, Any]) -> Any:
-        """Columns by place as a frame of the user's own column labels."""
+    def _with_labels(self, parts: dict[int, Any]) -> pd.DataFrame:
+        """Columns by position, as a frame with the user's own column labels."""
         import pandas as pd
 
         made = pd.DataFrame(parts, copy=False)
@@ -96,19 +102,20 @@ class PandasFrame:
         return made
 
 
-def _one(value: Any, kind: Any) -> Any:
-    """A series of one value in a column's dtype, or in one that holds the value too."""
+def _one_value(value: Any, dtype: Any) -> pd.Series[Any]:
+    """A series of one value, in the column's dtype or in one that can hold the value."""
     import pandas as pd
 
     if is_missing(value):
-        if isinstance(kind, np.dtype) and kind.kind in "iu":
+        if isinstance(dtype, np.dtype) and dtype.kind in "iu":
             return pd.Series([np.nan])
-        plain = isinstance(kind, np.dtype) and kind.kind in "bO"
-        return pd.Series([value if plain else None], dtype=object if plain else kind)
-    if isinstance(kind, pd.CategoricalDtype) and value not in kind.categories:
-        wider = [*kind.categories, value]
-        return pd.Series([value], dtype=pd.CategoricalDtype(wider, ordered=kind.ordered))
+        as_object = isinstance(dtype, np.dtype) and dtype.kind in "bO"
+        return pd.Series([value if as_object else None], dtype=object if as_object else dtype)
+    if isinstance(dtype, pd.CategoricalDtype) and value not in dtype.categories:
+        wider = [*dtype.categories, value]
+        return pd.Series([value], dtype=pd.CategoricalDtype(wider, ordered=dtype.ordered))
     try:
-        return pd.Series([value], dtype=kind)
-    except (TypeError, ValueError, OverflowError):  # a fraction among whole numbers
+        one: pd.Series[Any] = pd.Series([value], dtype=dtype)
+        return one
+    except (TypeError, ValueError, OverflowError):  # a fraction in an integer column
         return pd.Series([value])

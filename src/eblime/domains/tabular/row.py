@@ -2,64 +2,124 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from eblime.domains.tabular.array_frame import ArrayFrame
 from eblime.domains.tabular.background import Background
 from eblime.domains.tabular.binning import Column
-from eblime.domains.tabular.frames import ArrayFrame, as_frame, is_missing
+from eblime.domains.tabular.cells import is_missing, is_time, plain
+from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.sparse_frame import SparseFrame
 
 __all__ = ["read_row"]
 
 
+@runtime_checkable
+class DataFrameLike(Protocol):
+    """A data frame of any library."""
+
+    @property
+    def columns(self) -> Any:
+        """Its columns or their names."""
+        ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(rows, columns)."""
+        ...
+
+
+@runtime_checkable
+class SeriesLike(Protocol):
+    """A labelled series, such as a row of a pandas frame."""
+
+    @property
+    def index(self) -> Any:
+        """Its labels."""
+        ...
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Pairs of label and value."""
+        ...
+
+
 def read_row(row: Any, background: Background) -> list[Any]:
-    """A row's values in the order of the columns, each of them one that can be explained."""
+    """The values of a row in the order of the background's columns, checked.
+
+    Parameters
+    ----------
+    row
+        A mapping, a pandas series, a frame of one row, or a sequence of values.
+    background
+        The background. If it is an array, labels count only if they are the column names;
+        otherwise the values are taken in their order.
+    """
     names = [column.name for column in background.columns]
-    values = _values(row, names, by_place=isinstance(background.frame, ArrayFrame))
+    labelled = _labelled(row)
+    if (
+        isinstance(background.frame, ArrayFrame)
+        and isinstance(labelled, Mapping)
+        and len(labelled) == len(names)
+        and not all(name in labelled for name in names)
+    ):
+        labelled = list(labelled.values())
+    if isinstance(labelled, Mapping):
+        values = _by_name(labelled, names)
+    else:
+        values = _in_order(labelled, len(names))
     for column, value in zip(background.columns, values, strict=True):
         _check_value(column, value)
     return values
 
 
-def _values(row: Any, names: Sequence[str], *, by_place: bool) -> list[Any]:
-    """The values of a mapping, a series, a frame of one row, or a sequence.
+def _labelled(row: Any) -> Any:
+    """A frame of one row or a series as a dictionary; other rows unchanged."""
+    if isinstance(row, DataFrameLike):
+        return _only_row(row)
+    if isinstance(row, SeriesLike):
+        return {str(name): value for name, value in row.items()}
+    return row
 
-    For an array's columns labels count where they are the names, else places.
-    """
-    if hasattr(row, "columns") and hasattr(row, "shape"):  # a frame
-        frame = as_frame(row)
-        if isinstance(frame, SparseFrame) or frame.n_rows != 1:
-            raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
-        import narwhals as nw
 
-        native = nw.from_native(row, eager_only=True)
-        row = {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
-    elif hasattr(row, "index") and hasattr(row, "items"):  # a pandas series
-        row = {str(name): value for name, value in row.items()}
-    if by_place and isinstance(row, Mapping) and len(row) == len(names):
-        row = row if all(name in row for name in names) else list(row.values())
-    if isinstance(row, Mapping):
-        known = {str(name): value for name, value in row.items()}
-        absent = [name for name in names if name not in known]
-        if absent:
-            raise ValueError(
-                f"`row` must have every column of the background; missing: "
-                f"{', '.join(map(repr, absent[:8]))}{' ...' if len(absent) > 8 else ''}."
-            )
-        return [known[name] for name in names]
-    if isinstance(row, (str, bytes)) or not hasattr(row, "__len__"):
+def _only_row(table: Any) -> dict[str, Any]:
+    """The values of a data frame of one row, by column."""
+    import narwhals as nw
+
+    frame = as_frame(table)
+    if isinstance(frame, SparseFrame) or frame.n_rows != 1:
+        raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
+    native = nw.from_native(table, eager_only=True)
+    return {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
+
+
+def _by_name(row: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
+    """The values of a row with labels."""
+    known = {str(name): value for name, value in row.items()}
+    absent = [name for name in names if name not in known]
+    if absent:
+        more = " ..." if len(absent) > 8 else ""
+        raise ValueError(
+            f"`row` must have every column of the background; missing: "
+            f"{', '.join(map(repr, absent[:8]))}{more}."
+        )
+    return [known[name] for name in names]
+
+
+def _in_order(row: Any, n_columns: int) -> list[Any]:
+    """The values of a row without labels."""
+    if isinstance(row, (str, bytes)) or not isinstance(row, Sized):
         raise TypeError(
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "
             f"got {type(row).__name__}."
         )
-    listed = row.ravel() if isinstance(row, np.ndarray) else row
-    values = [v.item() if isinstance(v, np.generic) else v for v in listed]
-    if len(values) != len(names):
+    listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
+    values = [plain(value) for value in listed]
+    if len(values) != n_columns:
         raise ValueError(
-            f"`row` must have a value for each of the {len(names)} columns; got {len(values)}."
+            f"`row` must have a value for each of the {n_columns} columns; got {len(values)}."
         )
     return values
 
@@ -67,22 +127,21 @@ def _values(row: Any, names: Sequence[str], *, by_place: bool) -> list[Any]:
 def _check_value(column: Column, value: Any) -> None:
     """Refuse a value that is not of the column's kind.
 
-    A missing value and a category that the background does not have are levels of their own: the
-    model decides whether it takes them.
+    Missing values and new categories are allowed: the model decides whether it accepts them.
     """
     if is_missing(value):
         return
     if column.numbers is None:
         if not isinstance(value, Hashable):
             raise TypeError(
-                f"Column {column.name!r} must be one number, string or boolean in the row; got "
+                f"Column {column.name!r} of the row must be one number, string or boolean; got "
                 f"{value!r:.60}."
             )
         return
-    stamp = hasattr(value, "isoformat") or isinstance(value, np.datetime64)
+    time = is_time(value)
     number = isinstance(value, (int, float, bool, np.number, np.bool_))
-    if stamp != column.times or not (stamp or number):
+    if time != column.times or not (time or number):
         kind = "a date" if column.times else "a number"
-        raise TypeError(f"Column {column.name!r} must be {kind} in the row; got {value!r:.60}.")
-    if not stamp and not np.isfinite(float(value)):
-        raise ValueError(f"Column {column.name!r} must be finite in the row; got {value!r}.")
+        raise TypeError(f"Column {column.name!r} of the row must be {kind}; got {value!r:.60}.")
+    if not time and not np.isfinite(float(value)):
+        raise ValueError(f"Column {column.name!r} of the row must be finite; got {value!r}.")

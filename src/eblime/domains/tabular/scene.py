@@ -1,4 +1,4 @@
-"""A row of a table as an explanation keeps it, and the record of the domain."""
+"""The scene of a table row, and the record of the domain."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["TABULAR", "TableScene"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableScene:
-    """What an explanation keeps of a row: its features in words, and its values."""
+    """What an explanation keeps of a row: its features and its values in readable form."""
 
-    features: Sequence[str]
+    features: Sequence[str]  # such as "30 < age <= 45"
     columns: Sequence[str]  # name of each feature, without its bin
-    values: Sequence[str]  # and its value in the row
+    values: Sequence[str]  # value of each feature in the row
 
     @property
     def domain(self) -> str:

@@ -1,4 +1,4 @@
-// Files made in the browser: nothing is sent anywhere.
+// Files are created in the browser; nothing is sent.
 function saveFile(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
@@ -7,7 +7,7 @@ function saveFile(name, blob) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
 
-// Rows as CSV; text that a spreadsheet would take for a formula gets an apostrophe.
+// Rows as CSV; text that a spreadsheet would run as a formula gets an apostrophe.
 function csvText(rows) {
   const cell = (value) => {
     if (typeof value === "number") return String(value);

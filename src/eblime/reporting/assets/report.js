@@ -20,15 +20,17 @@
     constructor(root) {
       this.root = root;
       this.data = JSON.parse(root.querySelector(".numbers").textContent);
-      this.sure = Boolean(this.data.low);
-      this.place = new Map(this.data.index.map((feature, place) => [feature, place]));
+      this.hasIntervals = Boolean(this.data.low);
+      this.positions = new Map(this.data.index.map((feature, position) => [feature, position]));
       this.rows = [...root.querySelectorAll("tbody tr")];
       this.marks = [...root.querySelectorAll("figure [data-feature]")];
       this.view = root.querySelector("figure > [tabindex]");
       this.detail = root.querySelector(".detail");
       this.legend = root.querySelector(".legend");
+      if (this.legend) this.legend.hidden = !this.marks.length;
       this.photo = root.querySelector("svg.photo");
-      this.cap = this.photo ? 1 : 0.7; // words stay readable
+      this.isText = this.marks.some((mark) => !(mark instanceof SVGElement));
+      this.cap = this.isText ? 0.7 : 1; // text stays readable
       this.chosen = 0;
       this.scale();
       this.listen();
@@ -39,7 +41,7 @@
 
     scale() {
       const ends = [0, ...this.data.mean];
-      if (this.sure) for (const list of [this.data.low, this.data.high]) for (const row of list) ends.push(row[row.length - 1]);
+      if (this.hasIntervals) for (const list of [this.data.low, this.data.high]) for (const row of list) ends.push(row[row.length - 1]);
       const low = Math.min(...ends), high = Math.max(...ends), room = 0.02 * (high - low || 1);
       this.low = low - room;
       this.high = high + room;
@@ -52,22 +54,22 @@
       const pick = (event) => {
         const node = event.target.closest("[data-feature]");
         if (!node || !this.root.contains(node)) return;
-        const place = this.place.get(Number(node.dataset.feature));
-        if (place !== undefined && place !== this.chosen) this.choose(place);
+        const position = this.positions.get(Number(node.dataset.feature));
+        if (position !== undefined && position !== this.chosen) this.choose(position);
       };
       for (const kind of ["pointerover", "click", "focusin"]) {
         this.root.addEventListener(kind, pick);
       }
-      this.rows.forEach((row, place) => { row.tabIndex = place === 0 ? 0 : -1; });
+      this.rows.forEach((row, position) => { row.tabIndex = position === 0 ? 0 : -1; });
       this.root.addEventListener("keydown", (event) => {
         const step = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 }[event.key];
         const inside = event.target === this.view ? this.view : event.target.closest("tbody tr");
         const jump = { Home: 0, End: this.last(inside) }[event.key];
         if (!inside || (step === undefined && jump === undefined)) return;
         event.preventDefault();
-        const place = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last(inside));
-        this.choose(place);
-        if (event.target !== this.view) this.rows[place].focus();
+        const position = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last(inside));
+        this.choose(position);
+        if (event.target !== this.view) this.rows[position].focus();
       });
       const all = this.root.querySelector(".all");
       if (all) {
@@ -85,43 +87,43 @@
       return (all ? this.rows.length : shown) - 1;
     }
 
-    colour(place) {
-      if (!this.sure) return this.data.mean[place] > 0 ? "var(--for)" : "var(--against)";
-      if (this.data.low[place][level] > 0) return "var(--for)";
-      return this.data.high[place][level] < 0 ? "var(--against)" : "var(--neutral)";
+    colour(position) {
+      if (!this.hasIntervals) return this.data.mean[position] > 0 ? "var(--for)" : "var(--against)";
+      if (this.data.low[position][level] > 0) return "var(--for)";
+      return this.data.high[position][level] < 0 ? "var(--against)" : "var(--neutral)";
     }
 
     paint() {
       const d = this.data;
-      this.rows.forEach((row, place) => {
-        this.bar(row.querySelector(".bar"), place);
-        row.querySelector(".value").textContent = this.number(d.mean[place]);
-        if (!this.sure) return;
-        row.querySelector(".ends").textContent = `${this.number(d.low[place][level])} to ${this.number(d.high[place][level])}`;
-        row.querySelector(".chance").textContent = chance(d.positive[place]);
+      this.rows.forEach((row, position) => {
+        this.bar(row.querySelector(".bar"), position);
+        row.querySelector(".value").textContent = this.number(d.mean[position]);
+        if (!this.hasIntervals) return;
+        row.querySelector(".ends").textContent = `${this.number(d.low[position][level])} to ${this.number(d.high[position][level])}`;
+        row.querySelector(".chance").textContent = chance(d.positive[position]);
       });
       this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
       this.tint();
     }
 
-    bar(cell, place) {
+    bar(cell, position) {
       const d = this.data, x = (value) => (100 * (value - this.low)) / (this.high - this.low);
       cell.replaceChildren();
       const svg = make("svg", { viewBox: "0 0 100 20", preserveAspectRatio: "none", "aria-hidden": "true" }, cell);
       make("line", { x1: x(0), x2: x(0), y1: 0, y2: 20, class: "axis", "vector-effect": "non-scaling-stroke" }, svg);
-      const from = this.sure ? d.low[place][level] : Math.min(0, d.mean[place]);
-      const to = this.sure ? d.high[place][level] : Math.max(0, d.mean[place]);
+      const from = this.hasIntervals ? d.low[position][level] : Math.min(0, d.mean[position]);
+      const to = this.hasIntervals ? d.high[position][level] : Math.max(0, d.mean[position]);
       const bar = make("rect", { x: x(from), width: Math.max(x(to) - x(from), 0.3), y: 6, height: 8, rx: 0.6 }, svg);
-      bar.style.fill = this.colour(place);
-      const tick = make("line", { x1: x(d.mean[place]), x2: x(d.mean[place]), y1: 3, y2: 17, "vector-effect": "non-scaling-stroke" }, svg);
+      bar.style.fill = this.colour(position);
+      const tick = make("line", { x1: x(d.mean[position]), x2: x(d.mean[position]), y1: 3, y2: 17, "vector-effect": "non-scaling-stroke" }, svg);
       tick.style.stroke = "var(--ink)";
       tick.style.strokeWidth = "2";
     }
 
-    // What colours mean now: hex colours of the scale, the numbers at its ends, a sentence.
+    // What the colours mean now: hex colours of the scale, the numbers at its ends, a sentence.
     measured() {
       const d = this.data;
-      if (measure !== "mean" && !this.sure) return { colours: [], most: 1, ends: [], words: "No uncertainty is known here." };
+      if (measure !== "mean" && !this.hasIntervals) return { colours: [], most: 1, ends: [], words: "This explanation has no uncertainty." };
       if (measure === "sd") {
         const most = Math.max(...d.sd) || 1; // from zero: equal sds get equal colours
         return { colours: ["#0072b2"], most, ends: ["0", this.number(most)], words: "Uncertainty: posterior sd of the importance." };
@@ -132,14 +134,14 @@
       }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
       const ends = [this.number(-most), "0", this.number(most)];
-      return { colours: ["#d55e00", "#009e73"], most, ends, words: "Importance: green speaks for, orange against." };
+      return { colours: ["#d55e00", "#009e73"], most, ends, words: "Importance: green raises the score, orange lowers it." };
     }
 
-    shade(place, scale) {
+    shade(position, scale) {
       const d = this.data, { colours, most } = scale;
       if (!colours.length) return ["#767676", 0];
-      if (measure !== "mean") return [colours[0], (strength * d[measure][place]) / most];
-      return [colours[d.mean[place] > 0 ? 1 : 0], (strength * Math.abs(d.mean[place])) / most];
+      if (measure !== "mean") return [colours[0], (strength * d[measure][position]) / most];
+      return [colours[d.mean[position] > 0 ? 1 : 0], (strength * Math.abs(d.mean[position])) / most];
     }
 
     stops(scale, over) {
@@ -151,15 +153,15 @@
     tint() {
       const scale = this.measured();
       for (const mark of this.marks) {
-        const place = this.place.get(Number(mark.dataset.feature));
-        if (place === undefined) continue;
-        const [colour, opacity] = this.shade(place, scale);
+        const position = this.positions.get(Number(mark.dataset.feature));
+        if (position === undefined) continue;
+        const [colour, opacity] = this.shade(position, scale);
         if (mark instanceof SVGElement) {
           mark.style.fill = colour;
           mark.style.fillOpacity = String(opacity);
         } else {
           mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
-          mark.style.borderBottomColor = this.colour(place) === "var(--neutral)" ? "transparent" : this.colour(place);
+          mark.style.borderBottomColor = this.colour(position) === "var(--neutral)" ? "transparent" : this.colour(position);
         }
       }
       this.explain(scale);
@@ -174,7 +176,7 @@
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
-      const underlined = !this.sure || this.marks.every((mark) => mark instanceof SVGElement) ? "" : ` Underlined: the ${percent(this.data.levels[level])} interval leaves zero out.`;
+      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${percent(this.data.levels[level])} interval excludes zero.` : "";
       make("span", { class: "scale-words" }, this.legend, scale.words + underlined);
     }
 
@@ -200,10 +202,10 @@
     saveTable() {
       const d = this.data, share = Math.round(100 * d.levels[level]);
       const head = ["feature", ...(d.value ? ["value"] : []), "mean"];
-      if (this.sure) head.push("sd", `low_${share}`, `high_${share}`, "prob_positive", `prob_top_${d.k}`);
-      const rows = d.name.map((name, place) => [
-        name, ...(d.value ? [d.value[place]] : []), d.mean[place],
-        ...(this.sure ? [d.sd[place], d.low[place][level], d.high[place][level], d.positive[place], d.top[place]] : []),
+      if (this.hasIntervals) head.push("sd", `low_${share}`, `high_${share}`, "prob_positive", `prob_top_${d.k}`);
+      const rows = d.name.map((name, position) => [
+        name, ...(d.value ? [d.value[position]] : []), d.mean[position],
+        ...(this.hasIntervals ? [d.sd[position], d.low[position][level], d.high[position][level], d.positive[position], d.top[position]] : []),
       ]);
       saveFile(`${this.fileName()}.csv`, new Blob([csvText([head, ...rows])], { type: "text/csv" }));
     }
@@ -216,57 +218,56 @@
       saveFile(`${this.fileName()}.png`, blob);
     }
 
-    choose(place) {
-      this.chosen = place;
-      const feature = String(this.data.index[place]);
+    choose(position) {
+      this.chosen = position;
+      const feature = String(this.data.index[position]);
+      for (const old of this.root.querySelectorAll(".halo")) old.remove();
       for (const node of this.marks) {
         const on = node.dataset.feature === feature;
         node.classList.toggle("chosen", on);
         if (on && node instanceof SVGElement) this.halo(node);
       }
       this.rows.forEach((row, k) => {
-        row.classList.toggle("chosen", k === place);
-        row.tabIndex = k === place ? 0 : -1;
+        row.classList.toggle("chosen", k === position);
+        row.tabIndex = k === position ? 0 : -1;
       });
-      const hidden = this.rows[place].classList.contains("more") && !this.root.classList.contains("open");
+      const hidden = this.rows[position].classList.contains("more") && !this.root.classList.contains("open");
       if (hidden) this.rows[0].tabIndex = 0;
-      this.tell(place);
+      this.describe(position);
     }
 
+    // A dark and a light line around an SVG shape of any kind.
     halo(node) {
-      const group = node.parentNode;
-      for (const old of group.querySelectorAll(".halo")) old.remove();
-      const shape = [...node.attributes].filter(({ name }) => !/^(class|data-|fill|style)/.test(name));
       for (const kind of ["outer", "inner"]) {
-        const ring = document.createElementNS(node.namespaceURI, node.localName);
-        for (const { name, value } of shape) ring.setAttribute(name, value);
-        ring.setAttribute("class", `halo ${kind}`);
-        group.append(ring);
+        const line = node.cloneNode(false);
+        for (const name of ["id", "style", "data-feature"]) line.removeAttribute(name);
+        line.setAttribute("class", `halo ${kind}`);
+        node.parentNode.append(line);
       }
     }
 
-    tell(place) {
+    describe(position) {
       const d = this.data, box = this.detail;
       box.replaceChildren();
-      make("bdi", {}, make("h3", {}, box), d.name[place]);
+      make("bdi", {}, make("h3", {}, box), d.name[position]);
       const list = make("dl", {}, box);
-      const say = (head, words) => { make("dt", {}, list, head); make("dd", {}, list, words); };
-      if (d.value) say("value", d.value[place]);
-      say("mean", this.number(d.mean[place]));
-      if (!this.sure) {
-        make("p", {}, box, "A point estimate or too few masks: no interval, no probability.");
+      const add = (head, text) => { make("dt", {}, list, head); make("dd", {}, list, text); };
+      if (d.value) add("value", d.value[position]);
+      add("mean", this.number(d.mean[position]));
+      if (!this.hasIntervals) {
+        make("p", {}, box, "A point estimate, or too few masks: no intervals, no probabilities.");
         return;
       }
-      say(`${percent(d.levels[level])} interval`, `${this.number(d.low[place][level])} to ${this.number(d.high[place][level])}`);
-      say("sd", this.number(d.sd[place]));
-      say("P(> 0)", chance(d.positive[place]));
-      say(`P(top ${d.k})`, chance(d.top[place]));
+      add(`${percent(d.levels[level])} interval`, `${this.number(d.low[position][level])} to ${this.number(d.high[position][level])}`);
+      add("sd", this.number(d.sd[position]));
+      add("P(> 0)", chance(d.positive[position]));
+      add(`P(top ${d.k})`, chance(d.top[position]));
       make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate, not about what is there.`);
-      if (d.density.length && d.to[place] > d.from[place]) this.density(box, place);
+      if (d.density.length && d.to[position] > d.from[position]) this.density(box, position);
     }
 
-    density(box, place) {
-      const d = this.data, from = d.from[place], to = d.to[place], heights = d.density[place];
+    density(box, position) {
+      const d = this.data, from = d.from[position], to = d.to[position], heights = d.density[position];
       const wide = 300, tall = 120, base = 100;
       const left = Math.min(from, to > 0 && from > 0 && from < 0.6 * to ? 0 : from);
       const right = Math.max(to, from < 0 && to < 0 && to > 0.6 * from ? 0 : to);
@@ -281,10 +282,10 @@
         const below = Math.min(Math.floor(k), heights.length - 2);
         return heights[below] + (k - below) * (heights[below + 1] - heights[below]);
       };
-      const low = Math.max(d.low[place][level], from), high = Math.min(d.high[place][level], to);
+      const low = Math.max(d.low[position][level], from), high = Math.min(d.high[position][level], to);
       const within = [[low, between(low)], ...points.filter(([value]) => value > low && value < high), [high, between(high)]];
       const shade = make("path", { d: `${line(within)}L${x(high)} ${base}L${x(low)} ${base}Z`, class: "shade" }, svg);
-      shade.style.fill = this.colour(place);
+      shade.style.fill = this.colour(position);
       make("path", { d: line(points), class: "curve" }, svg);
       make("line", { x1: 0, x2: wide, y1: base, y2: base, class: "axis" }, svg);
       if (left <= 0 && right >= 0) {
@@ -327,7 +328,7 @@
   const grey = document.getElementById("grey");
   if (!document.querySelector(".photo")) grey.parentNode.hidden = true;
   grey.addEventListener("change", () => document.body.classList.toggle("colour", !grey.checked));
-  if (!sections.some((section) => section.sure)) {
+  if (!sections.some((section) => section.hasIntervals)) {
     document.querySelector(".controls .level").hidden = true;
     document.querySelector(".controls .measure").hidden = true;
   }

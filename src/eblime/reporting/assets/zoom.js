@@ -10,7 +10,7 @@ function zoomable(svg) {
     svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.width} ${view.height}`);
     svg.classList.toggle("zoomed", view.width < whole.width);
   };
-  const place = (event) => {
+  const position = (event) => {
     const box = svg.getBoundingClientRect();
     const scale = Math.max(view.width / box.width, view.height / box.height);
     return {
@@ -28,11 +28,11 @@ function zoomable(svg) {
     show();
   };
   const reset = () => { view = { ...whole }; show(); };
-  svg.addEventListener("dblclick", (event) => { event.preventDefault(); zoom(2, place(event)); });
+  svg.addEventListener("dblclick", (event) => { event.preventDefault(); zoom(2, position(event)); });
   svg.addEventListener("wheel", (event) => {
     if (!event.ctrlKey) return; // without it the page scrolls
     event.preventDefault();
-    zoom(event.deltaY < 0 ? 1.25 : 0.8, place(event));
+    zoom(event.deltaY < 0 ? 1.25 : 0.8, position(event));
   }, { passive: false });
   svg.addEventListener("keydown", (event) => {
     if (event.key === "+" || event.key === "=") zoom(1.5);
@@ -45,7 +45,7 @@ function zoomable(svg) {
   });
   addEventListener("pointermove", (event) => {
     if (!held || event.pointerId !== held.pointerId) return;
-    const { scale } = place(event);
+    const { scale } = position(event);
     view.x -= scale * (event.clientX - held.clientX);
     view.y -= scale * (event.clientY - held.clientY);
     held = event;

@@ -1,4 +1,4 @@
-"""Whether an explainer and its model are those that a run was created with."""
+"""Check that a resumed run uses the explainer and the model that it was created with."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from typing import Any
 
 import numpy as np
 
+from eblime.batch.entries import content, is_frame, is_sparse
 from eblime.batch.folder import part_names, read_part
 from eblime.batch.inputs import generator_of
-from eblime.batch.spool import content, is_frame
+from eblime.domains.record import Domain
 from eblime.engine.loop import explain, score_of_input
 
-__all__ = ["description", "recognise"]
+__all__ = ["check_same_model", "explainer_settings"]
 
-_ASKED = 8  # more inputs of a part by which a model is recognised
-_NEAR = 0.02  # of an importance's spread and size, by which another device may differ
-_SILENT = ("model", "progress")  # settings that are compared by other means, or change nothing
+_ASKED = 8  # further inputs of a part whose predictions are compared
+_NEAR = 0.02  # relative difference that another device may cause
+_LEFT_OUT = ("model", "progress")  # the model is compared by its predictions; progress is free
 
 
-def recognise(worker: Any, *, explain: bool = True) -> None:
-    """Refuse an explainer or a model that differs from the one that made the finished parts.
+def check_same_model(worker: Any, *, explain: bool = True) -> None:
+    """Refuse an explainer or a model that differs from the one of the finished parts.
 
     Parameters
     ----------
     worker
-        Its explainer, model and inputs are compared with the first and the last finished part.
+        Its explainer and model are compared with the first and the last finished part.
     explain
-        Also explain one input of each again. Without it the model is asked about a few inputs
-        only, which is cheap, and must answer: nothing else will show that it cannot.
+        Also explain one input of each part again. False only compares a few predictions, which is
+        cheap; the model must then answer at least one of them.
     """
     names = part_names(worker.folder)
     compared = answered = 0
@@ -40,13 +41,7 @@ def recognise(worker: Any, *, explain: bool = True) -> None:
             table, about = read_part(worker.folder, name)
         except (OSError, ValueError):  # a damaged part is done again
             continue
-        for setting in sorted({*about, *worker.about}):
-            there, now = about.get(setting), worker.about.get(setting)
-            if about and there != now:
-                raise ValueError(
-                    f"{worker.folder} was created with {setting}={there}; this call has "
-                    f"{setting}={now}. Use another folder, or the explainer of the run."
-                )
+        _check_settings(worker, about)
         good = table[table["error"].isna()]
         if not good.empty:
             answers = _compare(worker, good, explain=explain)
@@ -59,24 +54,36 @@ def recognise(worker: Any, *, explain: bool = True) -> None:
         )
 
 
+def _check_settings(worker: Any, about: Mapping[str, str]) -> None:
+    """Refuse an explainer whose settings differ from those of a finished part."""
+    for setting in sorted({*about, *worker.about}):
+        before, now = about.get(setting), worker.about.get(setting)
+        if about and before != now:
+            raise ValueError(
+                f"{worker.folder} was created with {setting}={before}; this call has "
+                f"{setting}={now}. Use another folder, or the explainer of the run."
+            )
+
+
 def _compare(worker: Any, good: Any, *, explain: bool) -> list[bool]:
-    """Ask about some inputs of a part, explain its first one again; returns which were answered."""
+    """Compare the model with some rows of a part; returns which inputs the model answered."""
     number, target = int(good["input"].iloc[0]), int(good["target"].iloc[0])
     rows = good[(good["input"] == number) & (good["target"] == target)]
-    said = float(rows["prediction"].iloc[0])
+    prediction = float(rows["prediction"].iloc[0])
     means = rows["mean"].to_numpy(dtype=float)
-    largest = np.abs(means).max() + 0.1 * abs(said)
+    largest = np.abs(means).max() + 0.1 * abs(prediction)
     answers = []
     if explain:
         sd = np.append(rows["sd"].fillna(0.0).to_numpy(dtype=float), 0.0)
         allowed = _NEAR * (np.where(np.isfinite(sd), sd, 0.0) + largest) + 1e-9
-        again = partial(_again, worker, number, target)
-        answers = [_refuse_another(worker.folder, rows, np.append(means, said), allowed, again)]
+        again = partial(_explained_again, worker, number, target)
+        known = np.append(means, prediction)
+        answers = [_refuse_another(worker.folder, rows, known, allowed, again)]
     others = good.drop_duplicates("input")[int(explain) : 1 + _ASKED]
-    for place in range(len(others)):
-        row = others[place : place + 1]
+    for k in range(len(others)):
+        row = others[k : k + 1]
         known = row["prediction"].to_numpy(dtype=float)
-        asked = partial(_said, worker, int(row["input"].iloc[0]), int(row["target"].iloc[0]))
+        asked = partial(_prediction, worker, int(row["input"].iloc[0]), int(row["target"].iloc[0]))
         allowed = _NEAR * (0.1 * np.abs(known) + largest) + 1e-9
         answers.append(_refuse_another(worker.folder, row, known, allowed, asked))
     return answers
@@ -85,7 +92,7 @@ def _compare(worker: Any, good: Any, *, explain: bool) -> list[bool]:
 def _refuse_another(
     folder: Any, row: Any, known: Any, allowed: Any, ask: Callable[[], Any]
 ) -> bool:
-    """Refuse a model whose answers differ, unless they are random; False if it gives none."""
+    """Refuse a model whose answers differ, unless they are random; False if it does not answer."""
     found = ask()
     if found is None or _close(found, known, allowed):
         return found is not None
@@ -100,19 +107,19 @@ def _refuse_another(
     return True
 
 
-def _said(worker: Any, number: int, target: int) -> Any:
-    """What the model says of an input; None where that fails."""
+def _prediction(worker: Any, number: int, target: int) -> Any:
+    """The model's prediction for an input; None if that fails."""
     try:
         return score_of_input(worker.loop, worker.subject(number))[target : target + 1]
     except Exception:
         return None
 
 
-def _again(worker: Any, number: int, target: int) -> Any:
-    """The importances of an input, and what is said of it; None where that fails."""
+def _explained_again(worker: Any, number: int, target: int) -> Any:
+    """The importances and the prediction of an input; None if that fails."""
     try:
         rng = generator_of(worker.settings["seed"], number)
-        by_column = replace(worker.loop, labels=None)  # a label may be a number too
+        by_column = replace(worker.loop, labels=None)  # a label may also be a number
         made = explain(by_column, worker.subject(number), [target], rng, progress=False)
     except Exception:
         return None
@@ -120,26 +127,30 @@ def _again(worker: Any, number: int, target: int) -> Any:
 
 
 def _close(found: Any, known: Any, allowed: Any) -> bool:
-    """Whether numbers are the same, up to what another device makes of them."""
+    """Whether numbers agree, up to the difference that another device may cause."""
     return found.shape == known.shape and bool((np.abs(found - known) <= allowed).all())
 
 
-def description(explainer: Any) -> dict[str, str]:
-    """The settings of an explainer that decide its results, besides its model, each as a string."""
-    told = {"kind": type(explainer).__name__}
+def explainer_settings(explainer: Any) -> dict[str, str]:
+    """The settings of an explainer that decide its results, except its model, as strings."""
+    found = {"kind": type(explainer).__name__}
     for entry in fields(explainer):
-        if entry.name not in _SILENT and not entry.name.startswith("_"):
-            told[entry.name] = _described(entry.name, getattr(explainer, entry.name))
-    return told
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+            found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
+    return found
 
 
-def _described(name: str, value: Any) -> str:
+def _as_string(name: str, value: Any) -> str:
     """A setting as a short string that is the same in every process."""
     if name == "labels" and isinstance(value, Mapping):
         value = {int(column): str(label) for column, label in sorted(value.items())}
     elif name == "labels" and value is not None:
         value = [str(label) for label in value]
-    if isinstance(value, np.ndarray) or is_frame(value) or hasattr(value, "tocsr"):
+    elif name == "settings" and isinstance(value, Mapping):  # of a domain
+        value = {str(key): _as_string("", value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, Domain):
+        return value.name
+    if isinstance(value, np.ndarray) or is_frame(value) or is_sparse(value):
         return hashlib.sha256(content(value)).hexdigest()
     if hasattr(value, "write_ipc"):  # a polars frame
         return hashlib.sha256(content(value.to_pandas())).hexdigest()

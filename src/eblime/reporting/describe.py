@@ -1,4 +1,4 @@
-"""Settings in plain words: what a page says instead of the `repr` of an object."""
+"""Settings as sentences, from the `repr` that the provenance stores."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["input_words", "kernel_words", "object_words"]
+__all__ = ["describe_input", "describe_kernel", "describe_object"]
 
-_LONGEST = 400  # characters of a representation that is looked into
+_LONGEST = 400  # longer representations are not parsed
 _DISTANCES = {
     "euclidean": "the Euclidean distance",
     "cosine": "the cosine distance",
@@ -42,28 +42,28 @@ _INPUT: dict[tuple[str, str], str] = {
     ("hide", "mean"): "hidden ones show their mean colour",
     ("hide", "blur"): "hidden ones are blurred",
     ("hide", ""): "hidden ones are left out",
-    ("representation", "binary"): "does the value stay in its bin or category",
+    ("representation", "binary"): "whether the value stays in its bin or category",
     ("representation", "continuous"): "numbers by their distance from the mean",
     ("bins", "quartile"): "bins are quartiles",
     ("bins", "decile"): "bins are deciles",
     ("bins", "entropy"): "bins by entropy",
-    ("perturb", "bins"): "other values drawn from the background, each feature by itself",
+    ("perturb", "bins"): "other values drawn from the background, each feature independently",
     ("perturb", "normal"): "other values drawn from normals inside the bins",
     ("perturb", "rows"): "other values from whole rows of the background",
     ("tokens", "word"): "words",
     ("tokens", "sentence"): "sentences",
     ("tokens", "char"): "characters",
     ("bag", "True"): "all occurrences together",
-    ("bag", "False"): "each occurrence by itself",
+    ("bag", "False"): "each occurrence separately",
 }
 
 
-def kernel_words(stored: object, n_features: int) -> str:
-    """How much a mask counts, from the representation of the kernel."""
+def describe_kernel(stored: object, n_features: int) -> str:
+    """How masks are weighted, from the representation of the kernel."""
     found = _call(str(stored))
     if found is None or found[0] != "ExponentialKernel":
         name = _function(str(stored))
-        return "all masks count the same" if name == "uniform" else name or object_words(stored)
+        return "all masks count the same" if name == "uniform" else name or describe_object(stored)
     settings = found[1]
     distance = str(settings.get("distance", "euclidean"))
     width = settings.get("width")
@@ -75,24 +75,24 @@ def kernel_words(stored: object, n_features: int) -> str:
     return f"exponential kernel on {_DISTANCES.get(distance, distance)}, {size}"
 
 
-def object_words(stored: object) -> str:
-    """An object with settings, from its representation; other text as it is."""
+def describe_object(stored: object) -> str:
+    """The settings of an object, from its representation; other text is returned unchanged."""
     found = _call(str(stored))
     if found is None:
         return _function(str(stored)) or str(stored)
-    words = ", ".join(word for pair in found[1].items() if (word := _setting(*pair)))
-    return words or "no settings"
+    phrases = [phrase for pair in found[1].items() if (phrase := _setting(*pair))]
+    return ", ".join(phrases) or "no settings"
 
 
-def input_words(about: object) -> str:
-    """How the input was read, as phrases between commas; empty where nothing is known."""
+def describe_input(about: object) -> str:
+    """How the input was read, as phrases separated by commas; empty if nothing was stored."""
     if not isinstance(about, Mapping):
         return ""
     return ", ".join(_input(str(name), str(setting)) for name, setting in about.items())
 
 
 def _input(name: str, setting: str) -> str:
-    """One setting of how the input was read."""
+    """One setting of the input as a phrase."""
     known = _INPUT.get((name, setting))
     if known is not None:
         return known
@@ -107,18 +107,18 @@ def _input(name: str, setting: str) -> str:
 
 
 def _setting(name: str, value: Any) -> str:
-    """One setting of an object; nothing for a setting that was left out."""
+    """One setting of an object as a phrase; empty for a setting that is None."""
     if isinstance(value, (str, bool, int, float, type(None))) and (name, value) in _PHRASES:
         return _PHRASES[name, value]
     if value is None:
         return ""
-    words = _NAMES.get(name, _spaced(name))
+    text = _NAMES.get(name, _spaced(name))
     if isinstance(value, tuple):  # a nested object
-        inner = ", ".join(word for pair in value[1].items() if (word := _setting(*pair)))
-        return f"{words} ({inner})" if inner else words
+        inner = ", ".join(phrase for pair in value[1].items() if (phrase := _setting(*pair)))
+        return f"{text} ({inner})" if inner else text
     if isinstance(value, bool):
-        return words if value else f"no {words}"
-    return f"{words} {_number(value)}"
+        return text if value else f"no {text}"
+    return f"{text} {_number(value)}"
 
 
 def _call(stored: str) -> tuple[str, dict[str, Any]] | None:
@@ -128,7 +128,7 @@ def _call(stored: str) -> tuple[str, dict[str, Any]] | None:
 
 
 def _settings(node: ast.Call) -> tuple[str, dict[str, Any]]:
-    """Name and keyword settings of a call; settings that are calls themselves are nested."""
+    """Name and keyword settings of a call; settings that are calls are nested."""
     values: dict[str, Any] = {}
     for entry in node.keywords:
         if isinstance(entry.value, ast.Call):
@@ -151,7 +151,7 @@ def _literal(text: str) -> Any:
 
 
 def _parsed(text: str) -> ast.expr | None:
-    """A Python expression; None for text that is none, or too long to be looked into."""
+    """The text as a Python expression; None if it is not one or is too long."""
     try:
         return ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -165,11 +165,11 @@ def _function(stored: str) -> str:
 
 
 def _spaced(name: str) -> str:
-    """A name of a setting as words."""
+    """The name of a setting with spaces for underscores."""
     return name.replace("_", " ")
 
 
 def _number(value: Any) -> str:
-    """A number without needless digits; other values as they are."""
+    """A number in four significant digits; other values unchanged."""
     plain = isinstance(value, (int, float)) and not isinstance(value, bool)
     return f"{value:.4g}" if plain and abs(value) < 1e300 else str(value)

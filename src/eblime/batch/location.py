@@ -1,7 +1,7 @@
-"""Where things lie: a folder of this machine, or an object store that pyarrow or fsspec knows.
+"""Locations of files: a folder of this machine, or an object store of pyarrow or fsspec.
 
-A place travels to other processes as its address. Files of a folder appear whole by a rename, and
-those of a store because a store shows an object only once it is whole.
+A location is sent to other processes as its address. A file is never visible half written: local
+files are renamed when they are complete, and a store shows an object only once it is complete.
 """
 
 from __future__ import annotations
@@ -18,83 +18,82 @@ from typing import Any
 
 from eblime._files import write_whole
 
-__all__ = ["READ_WHOLE", "Place", "arrow"]
+__all__ = ["READ_WHOLE", "Location", "arrow"]
 
-READ_WHOLE = 1 << 30  # bytes of inputs that are read to tell whether they have changed
+READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A folder or a file by its address: a path, or such as `s3://bucket/folder`."""
+class Location:
+    """A folder or a file, by its path or by an address such as `s3://bucket/folder`."""
 
     address: str
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str] | Place) -> Place:
-        """The place that a path or an address means."""
-        if isinstance(path, Place):
+    def of(cls, path: str | os.PathLike[str] | Location) -> Location:
+        """The location of a path or an address."""
+        if isinstance(path, Location):
             return path
-        words = os.fspath(path)
-        if words.startswith("file://"):
-            words = words.removeprefix("file://")
-        if "://" in words:
-            return cls(words.rstrip("/"))
-        return cls(str(Path(words).expanduser().absolute()))
+        address = os.fspath(path).removeprefix("file://")
+        if "://" in address:
+            return cls(address.rstrip("/"))
+        return cls(str(Path(address).expanduser().absolute()))
 
     def __str__(self) -> str:
         return self.address
 
-    def __truediv__(self, name: str) -> Place:
+    def __truediv__(self, name: str) -> Location:
         head, query = self._parts()
-        return Place(f"{head}/{name}{query}")
+        return Location(f"{head}/{name}{query}")
 
     def _parts(self) -> tuple[str, str]:
-        """The address without the settings of its store, and these."""
-        if self.folder is not None:
+        """The address without the settings of its store, and the settings."""
+        if self.local_path is not None:
             return self.address, ""
         head, mark, query = self.address.partition("?")
         return head, mark + query
 
     @property
-    def folder(self) -> Path | None:
-        """The path, where it is on this machine."""
+    def local_path(self) -> Path | None:
+        """The path on this machine; None for a store."""
         return None if "://" in self.address else Path(self.address)
 
     @property
     def name(self) -> str:
         """The last part of the address."""
-        if self.folder is not None:
-            return self.folder.name
+        if self.local_path is not None:
+            return self.local_path.name
         return self._parts()[0].rsplit("/", 1)[-1]
 
     @property
-    def parent(self) -> Place:
-        """The folder that it is in."""
-        if self.folder is not None:
-            return Place(str(self.folder.parent))
+    def parent(self) -> Location:
+        """The folder that contains it."""
+        if self.local_path is not None:
+            return Location(str(self.local_path.parent))
         head, query = self._parts()
-        return Place(head.rsplit("/", 1)[0] + query)
+        return Location(head.rsplit("/", 1)[0] + query)
 
     @property
     def suffix(self) -> str:
-        """The ending, in small letters."""
+        """The file name extension, in lower case."""
         return Path(self.name).suffix.lower()
 
     def make(self) -> None:
-        """Make the folder, where there is none."""
-        if self.folder is not None:
+        """Create the folder if it does not exist."""
+        if self.local_path is not None:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
+                self.local_path.mkdir(parents=True, exist_ok=True)
             except FileExistsError as error:
                 raise NotADirectoryError(f"{self} must be a folder; it is a file.") from error
-            if not os.access(self.folder, os.W_OK):
+            if not os.access(self.local_path, os.W_OK):
                 raise PermissionError(f"{self} must be a folder that can be written to.")
 
     def kind(self) -> str:
-        """What is there: "file", "folder" or "nothing"."""
-        if self.folder is not None:
-            there = "folder" if self.folder.is_dir() else "nothing"
-            return "file" if self.folder.is_file() else there
+        """What exists there: a "file", a "folder" or "nothing"."""
+        if self.local_path is not None:
+            if self.local_path.is_file():
+                return "file"
+            return "folder" if self.local_path.is_dir() else "nothing"
         from pyarrow import fs
 
         system, path = self.open()
@@ -107,7 +106,7 @@ class Place:
             return bytes(stream.read())
 
     def digest(self) -> str:
-        """What a file holds, in a few letters."""
+        """The SHA-256 digest of a file."""
         found = hashlib.sha256()
         with self.stream() as stream:
             while block := stream.read(1 << 20):
@@ -115,34 +114,34 @@ class Place:
         return found.hexdigest()
 
     def stream(self) -> Any:
-        """A file, open for reading from its beginning to its end."""
-        if self.folder is not None:
-            return self.folder.open("rb")
+        """A file, open for reading."""
+        if self.local_path is not None:
+            return self.local_path.open("rb")
         system, path = self.open()
         return system.open_input_stream(path)
 
     def write(self, content: bytes) -> None:
-        """Write a file that is there whole, or not at all."""
-        if self.folder is not None:
-            self.folder.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(self.folder, content)
+        """Write a file. After a crash it is complete, or not there."""
+        if self.local_path is not None:
+            self.local_path.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self.local_path, content)
             return
         system, path = self.open()
         with system.open_output_stream(path) as stream:
             stream.write(content)
 
     def remove(self) -> None:
-        """Take a file away."""
-        if self.folder is not None:
-            self.folder.unlink()
+        """Delete a file."""
+        if self.local_path is not None:
+            self.local_path.unlink()
             return
         system, path = self.open()
         system.delete_file(path)
 
     def files(self, *, recursive: bool = False) -> dict[str, int]:
-        """Names below this folder and their sizes, sorted; names that begin with a dot are not."""
-        if self.folder is not None:
-            return dict(sorted(_walked(self.folder, "", recursive)))
+        """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
+        if self.local_path is not None:
+            return dict(sorted(_walked(self.local_path, "", recursive)))
         from pyarrow import fs
 
         system, path = self.open()
@@ -156,8 +155,8 @@ class Place:
         return dict(sorted(found.items()))
 
     def open(self) -> tuple[Any, str]:
-        """The file system of pyarrow, and the path in it."""
-        if self.folder is not None:
+        """The pyarrow file system, and the path in it."""
+        if self.local_path is not None:
             return _store("")[0], self.address
         head, query = self._parts()
         scheme, rest = head.split("://", 1)
@@ -165,29 +164,30 @@ class Place:
         system, root = _store(f"{scheme}://{first}{query}")
         return system, f"{root.rstrip('/')}/{inside}"
 
-    def sweep(self, names: tuple[str, ...]) -> None:
-        """Take away what a crash left of files with such names, which may have stars."""
-        if self.folder is not None:
-            for name in names:
-                above, _, last = name.rpartition("/")
-                for left in (self.folder / above).glob(f".{last}.*.tmp"):
-                    left.unlink(missing_ok=True)
+    def remove_temporary(self, patterns: tuple[str, ...]) -> None:
+        """Delete temporary files that a crash left while it wrote files of these patterns."""
+        if self.local_path is not None:
+            for pattern in patterns:
+                subfolder, _, name = pattern.rpartition("/")
+                for file in (self.local_path / subfolder).glob(f".{name}.*.tmp"):
+                    file.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One driver per folder; the lock ends with its process, however that ends.
+        """Refuse a second process that writes to this folder.
 
-        Stores, Windows and some file systems have no such locks: there the user must see to it.
+        The lock is released when its process ends, even after a crash. Stores, Windows and some
+        file systems have no such locks: there the user must not start two processes.
         """
         try:
             import fcntl
         except ImportError:
             yield
             return
-        if self.folder is None:
+        if self.local_path is None:
             yield
             return
-        handle = _open_lock(self.folder / ".lock")
+        handle = _open_lock(self.local_path / ".lock")
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -201,7 +201,7 @@ class Place:
 
 
 def _open_lock(path: Path) -> int:
-    """Open a lock file, made if it is missing; what it holds is left, and no link is followed."""
+    """Open a lock file, or create it; never follow a link, and never change its content."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     except OSError as error:
@@ -213,19 +213,20 @@ def _open_lock(path: Path) -> int:
 
 
 def _walked(
-    folder: Path, above: str, recursive: bool, inside: frozenset[tuple[int, int]] = frozenset()
+    folder: Path, prefix: str, recursive: bool, inside: frozenset[tuple[int, int]] = frozenset()
 ) -> Iterator[tuple[str, int]]:
-    """Names and sizes of files, whatever bytes the names are made of.
+    """Names and sizes of files; names may be any bytes.
 
-    Links are followed, but never into a folder that the link is `inside` of. Links that lead
-    nowhere are left out.
+    Links are followed, except into one of the folders that the link is `inside`. Broken links are
+    left out.
     """
     if not folder.is_dir():
         return
-    here = folder.stat()
-    if (here.st_dev, here.st_ino) in inside:
+    status = folder.stat()
+    identity = (status.st_dev, status.st_ino)
+    if identity in inside:
         return
-    inside |= {(here.st_dev, here.st_ino)}
+    inside |= {identity}
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -235,14 +236,14 @@ def _walked(
             except OSError:  # a link to nothing or to itself
                 continue
             if file:
-                yield above + entry.name, size
+                yield prefix + entry.name, size
             elif recursive and entry.is_dir():
-                below = f"{above}{entry.name}/"
-                yield from _walked(folder / entry.name, below, recursive, inside)
+                deeper = f"{prefix}{entry.name}/"
+                yield from _walked(folder / entry.name, deeper, recursive, inside)
 
 
 def arrow() -> tuple[Any, Any]:
-    """The modules of pyarrow; versions that run code from the files they read are refused."""
+    """Import pyarrow; versions that may run code from the files they read are refused."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -250,7 +251,7 @@ def arrow() -> tuple[Any, Any]:
         raise ImportError("Runs need pyarrow: pip install 'eblime[batch]'.") from error
     if [int(number) for number in re.findall(r"\d+", pa.__version__)[:3]] < [14, 0, 1]:
         raise ImportError(
-            f"Runs need pyarrow 14.0.1 or later, and this is {pa.__version__}: "
+            f"Runs need pyarrow 14.0.1 or later; version {pa.__version__} is installed: "
             "pip install 'eblime[batch]'."
         )
     return pa, pq
@@ -258,7 +259,7 @@ def arrow() -> tuple[Any, Any]:
 
 @lru_cache(maxsize=8)
 def _store(address: str) -> tuple[Any, str]:
-    """A file system that pyarrow has itself, else one of fsspec's, and where the address lies."""
+    """The file system of an address, from pyarrow or else from fsspec, and the path in it."""
     pa, _ = arrow()
     from pyarrow import fs
 
@@ -274,6 +275,6 @@ def _store(address: str) -> tuple[Any, str]:
             system, path = fsspec.core.url_to_fs(address)
         except (ImportError, ValueError) as error:
             raise ValueError(
-                f"{address} is no address that pyarrow or fsspec can open here ({error}; {known})."
+                f"{address} is not an address that pyarrow or fsspec can open ({error}; {known})."
             ) from error
         return fs.PyFileSystem(fs.FSSpecHandler(system)), path

@@ -1,9 +1,9 @@
-"""Inputs that come one after another are stored in the folder of the run, a chunk at a time.
+"""A stream of inputs, stored in the run folder one chunk at a time.
 
-From there every worker takes them by number, and a run that was interrupted has them still. Memory
-holds one chunk, however many inputs come. No pickle is written: texts, paths, arrays and rows of
-tables have columns of their own. A chunk has a checksum, and `index.json` has the digest of what
-was stored in it: a damaged chunk is stored again from the same inputs.
+Workers then read inputs by number, and an interrupted run still has them. Only one chunk is in
+memory at a time. No pickle is written: texts, paths, arrays and rows of tables each have their own
+columns. Every chunk has a checksum, and `index.json` holds the digest of its inputs: a damaged
+chunk is stored again from the same stream.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,55 +20,60 @@ from typing import Any
 
 import numpy as np
 
+from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_row
 from eblime.batch.folder import part_names, read_manifest
-from eblime.batch.place import Place, arrow
+from eblime.batch.location import Location, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
 from eblime.domains.image.scene import as_pixels
 
-__all__ = ["Spooled", "content", "is_frame", "spool"]
+__all__ = ["StoredInputs", "store_inputs"]
+
+Names = Sequence[str | None] | None  # of the inputs of a chunk; None if no input has a name
 
 _COUNT = 4096  # inputs in a chunk, at most
-_BYTES = 32 << 20
+_BYTES = 32 << 20  # of inputs in a chunk, at most
 _INDEX = "inputs/index.json"
 _NAME = "__name__"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spooled:
-    """Inputs that lie in the folder of the run."""
+class StoredInputs:
+    """Inputs in the run folder."""
 
-    folder: Place
-    starts: tuple[int, ...]  # first input of each chunk, and at the end their number
+    folder: Location
+    starts: tuple[int, ...]  # first input of each chunk, then the number of inputs
     fingerprint: str
 
     def __len__(self) -> int:
         return self.starts[-1]
 
     def name(self, number: int) -> str:
-        """Its name where it came with one, else its number."""
-        names, _, place = self._find(number)
-        return str(number if names is None else names[place])
+        """The name of an input; its number if it has none."""
+        names, _, row = self._find(number)
+        return str(number if names is None else names[row])
 
     def get(self, number: int) -> Any:
         """An input."""
-        _, values, place = self._find(number)
-        return values.iloc[place] if is_frame(values) else values[place]
+        _, values, row = self._find(number)
+        return values.iloc[row] if is_frame(values) else values[row]
 
-    def _find(self, number: int) -> tuple[Any, Any, int]:
+    def _find(self, number: int) -> tuple[Names, Any, int]:
+        """The names and inputs of a chunk, and the position of an input in it."""
         chunk = bisect_right(self.starts, number) - 1
         names, values = _chunk(str(self.folder), chunk, self.fingerprint)
         return names, values, number - self.starts[chunk]
 
 
-def spool(stream: Iterable[tuple[str | None, Any]], folder: Place) -> Spooled:
-    """Store inputs, or check that they are those that the run was created with.
+def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> StoredInputs:
+    """Store inputs, or check that the run was created with the same inputs.
 
     Parameters
     ----------
     stream
-        Names, or None, and inputs: texts, paths, arrays, pictures or rows; or whole frames.
+        Pairs of a name, or None, and an input: a text, a path, an array, a picture, a row, or a
+        whole frame.
     folder
-        Of the run.
+        The run folder.
     """
     begun = bool(part_names(folder))
     known = _known_chunks(folder) if begun else []
@@ -89,11 +94,11 @@ def spool(stream: Iterable[tuple[str | None, Any]], folder: Place) -> Spooled:
     if known != chunks:
         (folder / _INDEX).write(json.dumps({"chunks": chunks}).encode())
         _check_intact(folder, len(chunks))
-    return Spooled(folder=folder, starts=tuple(starts), fingerprint=fingerprint)
+    return StoredInputs(folder=folder, starts=tuple(starts), fingerprint=fingerprint)
 
 
-def _known_chunks(folder: Place) -> list[str]:
-    """The digest of each chunk that was stored; none if the index is missing or damaged."""
+def _known_chunks(folder: Location) -> list[str]:
+    """The digests of the stored chunks; empty if the index is missing or damaged."""
     try:
         found = json.loads((folder / _INDEX).read())
         return [str(digest) for digest in found["chunks"]]
@@ -101,8 +106,8 @@ def _known_chunks(folder: Place) -> list[str]:
         return []
 
 
-def _check_same(folder: Place, count: int, fingerprint: str) -> None:
-    """Refuse inputs that are not those of the run."""
+def _check_same(folder: Location, count: int, fingerprint: str) -> None:
+    """Refuse inputs that differ from those of the run."""
     settings = read_manifest(folder)["settings"]
     if (settings["count"], settings["inputs"]) != (count, fingerprint):
         raise ValueError(
@@ -111,15 +116,17 @@ def _check_same(folder: Place, count: int, fingerprint: str) -> None:
         )
 
 
-def _check_intact(folder: Place, count: int) -> None:
-    """Refuse to go on with damaged chunks; with the index written they are replaced next time."""
+def _check_intact(folder: Location, count: int) -> None:
+    """Refuse damaged chunks; the index is written, so the next call replaces them."""
     damaged = [number for number in range(count) if not _intact(folder, number)]
     if damaged:
-        raise DamagedFileError(f"{folder / _file(damaged[0])} is damaged; call again to mend it.")
+        raise DamagedFileError(
+            f"{folder / _file(damaged[0])} is damaged; call again to replace it."
+        )
 
 
-def _intact(folder: Place, number: int) -> bool:
-    """Whether a chunk is there and matches its checksum."""
+def _intact(folder: Location, number: int) -> bool:
+    """Whether a chunk exists and matches its checksum."""
     try:
         checked(folder / _file(number))
     except (FileNotFoundError, DamagedFileError):
@@ -136,80 +143,45 @@ def _digest(values: Any) -> str:
 
 
 def _file(number: int) -> str:
-    """The file of a chunk, in the folder of the run."""
+    """The file of a chunk in the run folder."""
     return f"inputs/{number:06d}.parquet"
 
 
-def is_frame(values: Any) -> bool:
-    """Whether that is a pandas frame."""
-    return hasattr(values, "iloc") and hasattr(values, "columns")
-
-
-def content(entry: Any) -> bytes:
-    """What an input holds, as bytes that are the same in every process."""
-    if is_frame(entry):
-        from pandas.util import hash_pandas_object
-
-        names = ",".join(map(str, entry.columns)).encode()
-        return names + bytes(hash_pandas_object(entry.astype(str)).to_numpy().tobytes())
-    if hasattr(entry, "toarray"):
-        entry = entry.toarray()
-    if isinstance(entry, np.ndarray) and entry.dtype.kind == "O":  # whose bytes are addresses
-        return str(entry.shape).encode() + json.dumps(entry.tolist(), default=str).encode()
-    if hasattr(entry, "tobytes"):  # arrays and pictures
-        return str(getattr(entry, "shape", "")).encode() + bytes(entry.tobytes())
-    if isinstance(entry, os.PathLike):
-        path = Path(entry)
-        return path.read_bytes() if path.is_file() else str(path).encode()
-    if hasattr(entry, "to_dict"):  # a pandas series
-        entry = entry.to_dict()
-    return json.dumps(entry, default=str, sort_keys=True).encode()
-
-
-def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[list[Any] | None, Any]]:
-    """Inputs in chunks of bounded size: frames as they come, cut; others gathered."""
+def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, Any]]:
+    """Inputs in chunks of limited size: a frame is sliced, other inputs are collected."""
     names: list[str | None] = []
     values: list[Any] = []
     size = 0
     for name, value in stream:
+        if values and (is_frame(value) or len(values) >= _COUNT or size >= _BYTES):
+            yield _some(names), values
+            names, values, size = [], [], 0
         if is_frame(value):
-            if values:
-                yield _told(names), values
-                names, values, size = [], [], 0
             for first in range(0, len(value), _COUNT):
                 yield None, value.iloc[first : first + _COUNT]
             continue
         names.append(name)
         values.append(value)
-        size += _size(value)
-        if len(values) >= _COUNT or size >= _BYTES:
-            yield _told(names), values
-            names, values, size = [], [], 0
+        size += bytes_held(value)
     if values:
-        yield _told(names), values
+        yield _some(names), values
 
 
-def _told(names: list[str | None]) -> list[str | None] | None:
+def _some(names: Sequence[str | None]) -> Names:
+    """Names of a chunk; None if no input has one."""
     return names if any(name is not None for name in names) else None
 
 
-def _size(value: Any) -> int:
-    """About how many bytes an input holds."""
-    if hasattr(value, "size") and hasattr(value, "mode"):  # a picture
-        return int(np.prod(value.size)) * 4
-    return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
-
-
-def _encoded(names: list[Any] | None, values: Any, first: int) -> bytes:
+def _encoded(names: Names, values: Any, first: int) -> bytes:
     """A chunk as a Parquet file."""
     pa, pq = arrow()
     try:
         table = _table(pa, values)
-    except (TypeError, ValueError, OverflowError) as error:  # pyarrow's own are of these kinds
+    except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
         raise TypeError(
             f"`inputs` from number {first} to {first + len(values) - 1} must be all texts, all "
-            "paths, all arrays or pictures, or all rows of one table, to be laid down in the run; "
-            f"give a list instead ({type(error).__name__}: {error})."
+            "paths, all arrays or pictures, or all rows of one table, to be stored in the run "
+            f"folder; pass a list instead ({type(error).__name__}: {error})."
         ) from error
     if names is not None:
         table = table.append_column(_NAME, pa.array(names, type=pa.string()))
@@ -219,7 +191,7 @@ def _encoded(names: list[Any] | None, values: Any, first: int) -> bytes:
 
 
 def _table(pa: Any, values: Any) -> Any:
-    """Inputs as columns; those that are no rows have columns that no table has."""
+    """Inputs as columns; inputs that are not rows of a table have reserved column names."""
     if is_frame(values):
         return pa.Table.from_pandas(values, preserve_index=False)
     if all(isinstance(value, str) for value in values):
@@ -227,13 +199,13 @@ def _table(pa: Any, values: Any) -> Any:
         return pa.table({"__text__": pa.array(coded, type=pa.binary())})
     if all(isinstance(value, os.PathLike) for value in values):
         return pa.table({"__path__": [os.fspath(value) for value in values]})
-    if all(isinstance(value, Mapping) or hasattr(value, "to_dict") for value in values):
+    if all(isinstance(value, Mapping) or is_row(value) for value in values):
         import pandas as pd
 
         return pa.Table.from_pandas(pd.DataFrame([dict(value) for value in values]))
-    arrays = [as_pixels(value) if hasattr(value, "mode") else np.asarray(value) for value in values]
+    arrays = [as_pixels(value) if is_picture(value) else np.asarray(value) for value in values]
     if any(array.dtype.kind not in "buif" for array in arrays):
-        raise TypeError("arrays of numbers, or of one kind")
+        raise TypeError("arrays must hold numbers")
     return pa.table(
         {
             "__array__": [array.tobytes() for array in arrays],
@@ -244,10 +216,10 @@ def _table(pa: Any, values: Any) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Any, Any]:
-    """The names and inputs of a chunk; remembered for inputs of that fingerprint alone."""
+def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Names, Any]:
+    """The names and inputs of a chunk; the fingerprint keeps caches of other inputs apart."""
     pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader(checked(Place(folder) / _file(number))))
+    table = pq.read_table(pa.BufferReader(checked(Location(folder) / _file(number))))
     names = None
     if _NAME in table.column_names:
         names = table.column(_NAME).to_pylist()

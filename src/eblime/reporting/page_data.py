@@ -1,4 +1,4 @@
-"""The numbers a page needs, small enough to travel in it: levels, intervals, densities."""
+"""The numbers in a page: credible levels, intervals and densities, in few digits."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.results.explanation import Explanation
 
-__all__ = ["LEVELS", "MOST", "page_numbers", "reading_order"]
+__all__ = ["LEVELS", "MOST", "page_data", "reading_order"]
 
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
-MOST = 250  # features that come with all their numbers; a page stays below 400 KB
-_POINTS = 41  # of a density
+MOST = 250  # features with all their numbers; a page stays below 400 KB
+_POINTS = 41  # points of a density
 
 
 def reading_order(explanation: Explanation) -> IntArray:
@@ -22,11 +22,11 @@ def reading_order(explanation: Explanation) -> IntArray:
     return np.argsort(-np.abs(explanation.posterior.mean), kind="stable")
 
 
-def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
+def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
     """Everything the page's controls need, as plain lists, features in reading order.
 
-    `low` and `high` have one row a feature and one entry a level, `from`, `to` and `density` draw
-    the marginal between its 0.2 and 99.8 % quantiles. A point estimate has its means alone.
+    `low` and `high` have one row per feature and one entry per level. `from`, `to` and `density`
+    are the marginal between its 0.2 and 99.8 % quantiles. A point estimate has only its means.
     """
     post, order = explanation.posterior, reading_order(explanation)[:MOST]
     names = explanation.features
@@ -38,19 +38,23 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
     }
-    shown = getattr(explanation.scene, "values", None)
-    if shown is not None:
-        found["value"] = [printable(shown[j]) for j in order]
-    if not post.has_spread:
-        return found
+    values = explanation.details().get("value")
+    if values is not None:
+        found["value"] = [printable(values[j]) for j in order]
+    return found | _spread(explanation, order, k) if post.has_spread else found
+
+
+def _spread(explanation: Explanation, order: IntArray, k: int) -> dict[str, Any]:
+    """Intervals, probabilities and densities; empty if there are too few masks for them."""
+    post = explanation.posterior
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
     positive = post.prob_positive()
     if not all(np.isfinite(values).all() for values in (quantiles, post.sd, positive)):
-        return found  # too few masks for any interval
+        return {}
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
     digits = _digits(quantiles)
-    return found | {
+    return {
         "sd": _short(post.sd[order]),
         "positive": _short(positive[order], 3),
         "top": _short(post.top_k_probability(k)[order], 3),
@@ -65,23 +69,25 @@ def page_numbers(explanation: Explanation, k: int) -> dict[str, Any]:
 def _densities(
     explanation: Explanation, order: IntArray, start: FloatArray, end: FloatArray
 ) -> list[list[int]]:
-    """Marginal densities between two ends, as whole numbers with 1000 at the highest point."""
+    """Marginal densities between two ends, as integers with 1000 at the highest point."""
     post = explanation.posterior
-    if not (start < end).all():  # a score that never moved: every importance is zero
+    if not (start < end).all():  # a score that never changed: every importance is zero
         return []
     x = np.empty((_POINTS, post.n_features))
     x[:] = post.mean
     x[:, order] = np.linspace(start, end, _POINTS)
-    x[x == 0] = 1e-12 * (end - start).max()  # the half-Cauchy leaves a spike of no mass at zero
+    x[x == 0] = (
+        1e-12 * (end - start).max()
+    )  # the half-Cauchy prior leaves a spike without mass at zero
     height = post.pdf(x)[:, order]
     highest = height.max(axis=0)
-    if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide for a picture
+    if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw
         return []
     return [[int(v) for v in np.round(1000 * column / column.max())] for column in height.T]
 
 
 def _digits(quantiles: FloatArray) -> int:
-    """Significant digits that tell the ends of the narrowest interval apart."""
+    """Significant digits that distinguish the ends of the narrowest interval."""
     span = np.abs(quantiles[-1] - quantiles[-2])
     size = np.abs(quantiles).max(axis=0)
     ratio = np.divide(size, span, out=np.ones_like(size), where=span > 0).max()
@@ -89,7 +95,7 @@ def _digits(quantiles: FloatArray) -> int:
 
 
 def _short(values: FloatArray, digits: int = 4) -> Any:
-    """Nested lists of numbers of a few significant digits."""
+    """Nested lists of numbers with a few significant digits."""
     if values.ndim > 1:
         return [_short(row, digits) for row in values]
     return [float(f"{value:.{digits}g}") for value in values]

@@ -1,0 +1,248 @@
+"""A worker explains the inputs of a part and writes the part.
+
+The result depends on the run's settings and the part's number alone.
+"""
+
+from __future__ import annotations
+
+import signal
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+from eblime import registry
+from eblime._text import printable
+from eblime._threads import available_cores
+from eblime.batch.folder import write_part
+from eblime.batch.inputs import Inputs, generator_of
+from eblime.batch.job import Job, make_explainer, on_gpu, part_numbers
+from eblime.batch.location import Location
+from eblime.batch.resume_check import check_same_model, explainer_settings
+from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
+from eblime.batch.shared_calls import advance, explain_together, group_size
+from eblime.engine.loop import Talk, converse, explain, reply_from
+from eblime.engine.query import Reply
+from eblime.engine.settings import LoopSettings, Question
+from eblime.explainers.base import BaseExplainer
+from eblime.protocols import RenderedScene, Subject
+from eblime.results.explanation import Explanation
+from eblime.results.storage import packed
+
+__all__ = ["Worker", "check_finished"]
+
+Result = list[Explanation] | BaseException
+Report = Callable[[Sequence[int]], None]  # called with the inputs that are worked on from now on
+
+
+def _ignore(numbers: Sequence[int]) -> None:
+    """Report to nobody."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worker:
+    """Does parts: in its own process, in a Ray actor, or in the driver."""
+
+    explainer: BaseExplainer
+    inputs: Inputs
+    settings: Mapping[str, Any]
+    folder: Location
+    about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
+
+    @classmethod
+    def start(cls, job: Job) -> Worker:
+        """Create the explainer, and check that its model is the one that the run began with."""
+        explainer = make_explainer(job.explainer)
+        if job.settings["keep"] and explainer.domain not in registry.names("domains"):
+            raise TypeError(
+                f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
+                "with `eblime.registry.register`, or by an entry point of its package."
+            )
+        worker = cls(
+            explainer=explainer,
+            inputs=job.inputs,
+            settings=job.settings,
+            folder=job.folder,
+            about=explainer_settings(explainer),
+        )
+        if job.resumed:
+            check_same_model(worker)
+        return worker
+
+    def do(self, part: int, report: Report = _ignore) -> int:
+        """Explain the inputs of a part and write them; returns how many failed."""
+        numbers = part_numbers(self.settings, part)
+        rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers, report))
+        report(())
+        write_part(self.folder, part, rows, self.about)
+        return failures_in(rows)
+
+    def rows(self, number: int, result: Result) -> Rows:
+        """The rows of an input; also saves whole explanations if the run keeps them."""
+        if isinstance(result, BaseException):
+            return failure_rows(number, self.name(number), result)
+        if self.settings["keep"]:
+            for explanation in result:
+                kept = f"explanations/{number}-{explanation.target}.eblime"
+                (self.folder / kept).write(packed(explanation))
+        return explained_rows(result, number, self.name(number), self.settings["prob"])
+
+    @property
+    def loop(self) -> LoopSettings:
+        """The settings of the loop, with batch sizes that do not depend on the machine."""
+        return replace(self.explainer.loop, steady=True)
+
+    def name(self, number: int) -> str:
+        """The name of an input; its number if the name cannot be read."""
+        try:
+            return printable(self.inputs.name(number))
+        except Exception:
+            return str(number)
+
+    def subject(self, number: int) -> Subject:
+        """Read an input, so that it can be perturbed."""
+        return self.explainer.subject(self.explainer.input_of(self.inputs.get(number)))
+
+    def explained(
+        self, numbers: Sequence[int], report: Report = _ignore
+    ) -> Iterator[tuple[int, Result]]:
+        """Explanations by number, or errors; inputs share model calls where possible."""
+        if on_gpu(self.explainer):
+            yield from self._pipelined(numbers, report)
+            return
+        most = group_size(self.loop) if self.settings["together"] else 1
+        subjects: dict[int, Subject] = {}
+        for number in numbers:
+            report((number,))
+            result = _attempt(self.subject, number)
+            if isinstance(result, BaseException):
+                yield number, result
+                continue
+            subjects[number] = result
+            alone = isinstance(result.scene, RenderedScene)  # arrays are too large to share a call
+            if alone or len(subjects) == most:
+                yield from self._explained_group(subjects, report).items()
+                subjects = {}
+        yield from self._explained_group(subjects, report).items()
+
+    def _explained_group(
+        self, subjects: Mapping[int, Subject], report: Report
+    ) -> dict[int, Result]:
+        """Explain inputs with shared model calls; one at a time if that fails."""
+        targets, seed, loop = self.settings["targets"], self.settings["seed"], self.loop
+        if len(subjects) > 1:
+            report(tuple(subjects))
+            rngs = [generator_of(seed, number) for number in subjects]
+            made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
+            if not isinstance(made, BaseException):
+                return {n: list(entry.values()) for n, entry in zip(subjects, made, strict=True)}
+        found: dict[int, Result] = {}  # one at a time, which shows which input fails
+        for number, subject in subjects.items():
+            if len(subjects) > 1:
+                report((number,))
+            found[number] = _listed(_attempt(self._explained_alone, number, subject))
+        return found
+
+    def _explained_alone(self, number: int, subject: Subject) -> dict[int, Explanation]:
+        """Explain one input, without a progress bar."""
+        rng = generator_of(self.settings["seed"], number)
+        return explain(self.loop, subject, self.settings["targets"], rng, progress=False)
+
+    def _pipelined(self, numbers: Sequence[int], report: Report) -> Iterator[tuple[int, Result]]:
+        """Keep a GPU busy: threads read inputs ahead of it and fit posteriors behind it.
+
+        Only this thread asks the model.
+        """
+        ahead = max(2, min(8, available_cores() - 1))
+        with ThreadPoolExecutor(ahead) as pool:
+            todo = iter(numbers)
+            reading = deque((n, pool.submit(self._opened, n)) for n in islice(todo, ahead))
+            fitting: deque[tuple[int, Future[Any]]] = deque()
+            while reading:
+                number, opened = reading.popleft()
+                report((number,))
+                reading.extend((n, pool.submit(self._opened, n)) for n in islice(todo, 1))
+                fitting.append((number, self._asked(opened, pool)))
+                if len(fitting) > ahead:
+                    yield self._finished(*fitting.popleft(), report)
+            for entry in fitting:
+                yield self._finished(*entry, report)
+
+    def _opened(self, number: int) -> _Conversation:
+        """An input, and the loop's first question about it."""
+        subject, rng = self.subject(number), generator_of(self.settings["seed"], number)
+        talk = converse(self.loop, subject, self.settings["targets"], rng)
+        return _Conversation(subject=subject, talk=talk, step=next(talk))
+
+    def _asked(self, opened: Future[_Conversation], pool: ThreadPoolExecutor) -> Future[Any]:
+        """Ask the model the first question, and let a thread do what follows."""
+        reply = _attempt(lambda: opened.result().reply(self.loop))
+        if not isinstance(reply, BaseException):
+            return pool.submit(opened.result().advanced, reply)
+        failed: Future[Any] = Future()
+        failed.set_exception(reply)
+        return failed
+
+    def _finished(
+        self, number: int, fitting: Future[_Conversation], report: Report
+    ) -> tuple[int, Result]:
+        """The result of an input; a design that asks in rounds asks its further questions here."""
+        report((number,))
+        return number, _listed(_attempt(lambda: fitting.result().finished(self.loop)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Conversation:
+    """The loop about one input: its next question, or the explanations at its end."""
+
+    subject: Subject
+    talk: Talk
+    step: Question | dict[int, Explanation]
+
+    def reply(self, loop: LoopSettings) -> Reply:
+        """The model's reply to the next question."""
+        assert isinstance(self.step, Question)
+        return reply_from(loop, self.subject, self.step)
+
+    def advanced(self, reply: Reply) -> _Conversation:
+        """After the model's reply."""
+        return replace(self, step=advance(self.talk, reply))
+
+    def finished(self, loop: LoopSettings) -> dict[int, Explanation]:
+        """Ask the remaining questions; returns the explanations."""
+        current = self
+        while isinstance(current.step, Question):
+            current = current.advanced(current.reply(loop))
+        return current.step
+
+
+def check_finished(job: Job) -> None:
+    """Refuse an explainer or a model that differs from the one of a finished run."""
+    check_same_model(Worker.start(replace(job, resumed=False)), explain=False)
+
+
+def _listed(found: Any) -> Result:
+    """Explanations as a list; an error as it is."""
+    return found if isinstance(found, BaseException) else list(found.values())
+
+
+def _attempt(call: Callable[..., Any], *args: Any) -> Any:
+    """The result of a call, or its error; a model that calls `sys.exit` has failed, too."""
+    try:
+        return call(*args)
+    except BaseException as error:
+        if _ends_the_run(error):
+            raise
+        return error
+
+
+def _ends_the_run(error: BaseException) -> bool:
+    """Whether an error ends the whole call: Ctrl-C, or an exit by a signal handler."""
+    if isinstance(error, (Exception, KeyboardInterrupt)):
+        return isinstance(error, KeyboardInterrupt)
+    handlers = [signal.getsignal(number) for number in signal.valid_signals()]
+    codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
+    return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))

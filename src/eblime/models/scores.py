@@ -1,0 +1,58 @@
+"""What a model returns: an array of scores, or a clear error."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["as_scores", "is_async"]
+
+_ADVICE = "Return an array of shape (n,) or (n, outputs) with one row per input."
+
+
+def is_async(model: Any) -> bool:
+    """Whether calling a model returns a coroutine instead of scores."""
+    return inspect.iscoroutinefunction(model) or inspect.iscoroutinefunction(
+        getattr(model, "__call__", None)  # noqa: B004  the method itself is inspected
+    )
+
+
+def as_scores(returned: Any) -> NDArray[Any]:
+    """What a model returned, as an array of numbers."""
+    if inspect.isawaitable(returned):
+        if inspect.iscoroutine(returned):
+            returned.close()  # it is never awaited
+        raise TypeError(
+            f"The model must return scores; it returned a {type(returned).__name__}. Wrap an async "
+            "function: lambda batch: asyncio.run(model(batch))."
+        )
+    if isinstance(returned, Mapping):
+        keys = ", ".join(repr(key) for key in list(returned)[:5])
+        raise TypeError(
+            f"The model must return scores; it returned a {type(returned).__name__} with the keys "
+            f"{keys}. Return one of its entries as an array."
+        )
+    try:
+        scores = np.asarray(returned)
+        if scores.dtype == object:  # perhaps other numbers, such as Decimal
+            scores = np.array([float(score) for score in scores.flat]).reshape(scores.shape)
+        if scores.dtype.kind not in "biufc":
+            raise TypeError(scores.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"The model must return scores; {_described(returned)}. {_ADVICE}"
+        ) from error
+    return scores
+
+
+def _described(returned: Any) -> str:
+    """The type of what was returned, and its first entry."""
+    kind = type(returned).__name__
+    if not isinstance(returned, (list, tuple, np.ndarray)) or len(returned) == 0:
+        return f"it returned a {kind}"
+    first = returned.flat[0] if isinstance(returned, np.ndarray) else returned[0]
+    return f"it returned a {kind} of {type(first).__name__}, such as {first!r:.80}"

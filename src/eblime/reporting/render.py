@@ -1,0 +1,81 @@
+"""Jinja templates: every value is made printable and escaped, unless it is `Markup` already."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from functools import lru_cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from eblime._text import printable
+from eblime._version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+__all__ = ["render", "render_page"]
+
+
+def render(template: str, **values: Any) -> Markup:
+    """A template as HTML that other templates can include."""
+    from markupsafe import Markup
+
+    return Markup(_environment().get_template(template).render(values))
+
+
+def render_page(template: str, *, scripted: bool = True, **values: Any) -> str:
+    """A template that extends `page.html.j2`: style and script are inside the page.
+
+    The content-security policy of the page allows these two by their hashes and nothing else.
+    """
+    from markupsafe import Markup
+
+    style, script = _asset("report.css"), _script() if scripted else ""
+    allowed = f"'sha256-{_digest(script)}'" if scripted else "'none'"
+    policy = (
+        "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
+        f"style-src 'sha256-{_digest(style)}'; script-src {allowed}"
+    )
+    page = {"policy": policy, "style": Markup(style), "script": Markup(script)}
+    return str(render(template, **page, version=__version__, **values))
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    """The templates of this package; an undefined name in one is an error."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise ImportError("Pages need jinja2: pip install jinja2.") from error
+    environment = Environment(
+        loader=PackageLoader("eblime.reporting"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_shown,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return environment
+
+
+def _shown(value: Any) -> Any:
+    """A value of a template without control characters; HTML is returned unchanged."""
+    return value if hasattr(value, "__html__") else printable(value)
+
+
+def _script() -> str:
+    """The script of the page, from its parts."""
+    return "".join(_asset(name) for name in ("zoom.js", "download.js", "report.js"))
+
+
+def _asset(name: str) -> str:
+    """A file of the package's `assets` folder."""
+    return resources.files("eblime.reporting").joinpath("assets", name).read_text(encoding="utf8")
+
+
+def _digest(content: str) -> str:
+    """The hash by which a content-security policy identifies an inline block."""
+    return base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
