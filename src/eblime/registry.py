@@ -23,7 +23,7 @@ from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any, Literal
 
-__all__ = ["Kind", "find", "names", "refresh", "register", "resolve"]
+__all__ = ["Kind", "find", "get", "names", "refresh", "register", "resolve"]
 
 Kind = Literal["methods", "designs", "kernels", "domains", "plots"]
 
@@ -87,6 +87,11 @@ def find(kind: Kind, name: object) -> Any:
     listed = ", ".join(repr(known) for known in names(kind))
     setting = "kind" if kind == "plots" else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
+
+
+def get(kind: Kind, name: str) -> Any | None:
+    """The object of that name, or None if no such name is known."""
+    return find(kind, name) if name in names(kind) else None
 
 
 def register(kind: Kind, name: str, value: Any) -> None:

@@ -31,25 +31,6 @@ def others():
     return {"values": row, "text": text.explain("a good film, a good story and a happy end")}
 
 
-@pytest.mark.parametrize("kind", registry.names("plots"))
-def test_every_kind_draws_on_given_axes(explanation, others, kind, tmp_path):
-    """New axes or the user's; the explanation does not change; the figure can be saved."""
-    from matplotlib.figure import Figure
-
-    explanation = others.get(kind, explanation)
-    before = explanation.posterior.mean.copy()
-    fresh = explanation.plot(kind)
-    given = Figure().subplots()
-    drawn = explanation.plot(kind, ax=given)
-    fresh.figure.savefig(tmp_path / "p.png")
-
-    assert drawn is given
-    assert fresh is not given
-    assert len(given.get_children()) > 8
-    assert np.array_equal(explanation.posterior.mean, before)
-    assert (tmp_path / "p.png").stat().st_size > 2_000
-
-
 def test_compare_two_explanations(explanation):
     """One row per feature with two marks; different features are refused."""
     drawn = compare(explanation, explanation.refit("bayeslime"), top=6)

@@ -120,7 +120,7 @@ def changed(which=0, **fields):
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
         ({"method": {"class": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
         ({"method": {"class": "EBLIME", "settings": {"b": {"dataclass": "os"}}}}, "known class"),
-        ({"scene": {"domain": "smell", "fields": {}}}, "`domain` must be one of"),
+        ({"scene": {"domain": "smell", "fields": {}}}, "needs the domain 'smell'"),
     ],
 )
 def test_wrong_fields_are_refused_by_name(fields, words):

@@ -137,7 +137,7 @@ class Command:
     batch_example: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Domain:
     """One kind of input: how it is read, saved, drawn and given on the command line.
 
@@ -178,3 +178,7 @@ class Domain:
     view: Lazy | None = None
     picture: str = "intervals"
     command: Command | str | None = None
+
+    def __repr__(self) -> str:
+        """Its name."""
+        return f"Domain({self.name!r})"

@@ -71,7 +71,7 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     post = explanation.posterior
     order = post.ranking().order[:top]
     chance = post.rank_probability()[order][:, : len(order)]
-    drawn = axes(ax, (1.9 + 0.36 * len(order), 1.4 + 0.3 * len(order)))
+    drawn = axes(ax, (max(5.2, 1.9 + 0.36 * len(order)), 1.4 + 0.3 * len(order)))
     field = drawn.imshow(chance, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     drawn.set_xticks(range(len(order)), [str(r + 1) for r in range(len(order))])
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])

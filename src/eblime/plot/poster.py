@@ -23,7 +23,8 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
     superpixel in the list has its number on the map.
     """
     check_count("top", top)
-    picture = registry.find("domains", explanation.scene.domain).picture
+    domain = registry.get("domains", explanation.scene.domain)
+    picture = "intervals" if domain is None else domain.picture
     return _POSTERS.get(picture, _picture_poster)(explanation, picture, top)
 
 

@@ -36,7 +36,8 @@ def input_view(explanation: Explanation) -> Markup:
     """The view of the explanation's domain as HTML; empty for a domain without a view."""
     from markupsafe import Markup
 
-    view = registry.resolve(registry.find("domains", explanation.scene.domain).view)
+    domain = registry.get("domains", explanation.scene.domain)
+    view = None if domain is None else registry.resolve(domain.view)
     return Markup("" if view is None else view(explanation))
 
 

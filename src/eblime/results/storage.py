@@ -43,7 +43,10 @@ from eblime.results.file_archive import check_members, parse_array, read_member,
 from eblime.results.file_layouts import EXPLANATION, POSTERIOR, checked_answers
 from eblime.results.legacy import read_schema_1
 
-__all__ = ["MAX_BYTES", "SCHEMA", "NewerSchemaError", "load", "packed", "save", "unpacked"]
+__all__ = [
+    *("MAX_BYTES", "SCHEMA", "NewerSchemaError", "UnknownDomainError"),
+    *("load", "packed", "save", "unpacked"),
+]
 
 SCHEMA = 2
 MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
@@ -56,6 +59,10 @@ _NEAR = 1e-6  # of a standard deviation, by which a refit may differ
 
 class NewerSchemaError(ValueError):
     """A file was written by a later eblime."""
+
+
+class UnknownDomainError(ValueError):
+    """A file needs a domain of a package that is not installed."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +121,7 @@ def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> E
             check_members(archive, len(content), max_bytes)
             tree = json.loads(read_member(archive, _NAME, _MOST_JSON))
             schema = _checked_schema(tree, source)
+            _check_domain(tree, schema, source)
             members = [name for name in archive.namelist() if name.endswith(".npy")]
             arrays = {
                 name.removesuffix(".npy"): parse_array(read_member(archive, name))
@@ -123,7 +131,7 @@ def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> E
         check_object(found.posterior, POSTERIOR)
         check_object(found, EXPLANATION)
         return found
-    except NewerSchemaError:
+    except (NewerSchemaError, UnknownDomainError):
         raise
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
         reason = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
@@ -174,9 +182,10 @@ def _stored_draws(explanation: Explanation, method: object) -> NDArray[Any] | No
     post = explanation.posterior
     if not post.has_spread:
         return None
-    if isinstance(post.law, DrawsLaw) and explanation.generator is None:
+    ours = _is_ours(method)
+    if isinstance(post.law, DrawsLaw) and (explanation.generator is None or not ours):
         return post.law.draws.beta
-    return None if _is_ours(method) else post.sample(_DRAWS, rng=0).astype(np.float32)
+    return None if ours else post.sample(_DRAWS, rng=0).astype(np.float32)
 
 
 def _is_ours(method: Any) -> bool:
@@ -225,7 +234,7 @@ def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posteri
         generator.bit_generator.state = plain["generator"]
     whole = plain["exhaustive"] is True
     posterior = fit_each(method, generator, [answers], exhaustive=whole)[0]
-    if draws is not None and isinstance(posterior.law, DrawsLaw):
+    if draws is not None and plain["generator"] is None and isinstance(posterior.law, DrawsLaw):
         known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
         posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
     spread = summary.get("sd", np.abs(summary["mean"]).max())
@@ -269,6 +278,16 @@ def _checked_schema(tree: Any, source: object) -> int:
             "Update it: pip install -U eblime."
         )
     return schema
+
+
+def _check_domain(tree: Any, schema: int, source: object) -> None:
+    """Refuse a file of a domain that is not installed; schema 1 has built-in domains only."""
+    name = tree["scene"]["domain"] if schema > 1 else None
+    if isinstance(name, str) and name not in registry.names("domains"):
+        raise UnknownDomainError(
+            f"{source} needs the domain {printable(name)!r:.60}, which is not installed here. "
+            "Install the package that provides it."
+        )
 
 
 def _array_bytes(array: NDArray[Any]) -> bytes:
