@@ -17,13 +17,13 @@ from unittest import mock
 import numpy as np
 import torch
 import torchvision
-from eblime.batch.location import Location
 from skimage import data
 
 import eblime
 from eblime._threads import available_cores
 from eblime.batch import worker as worker_module
 from eblime.batch.inputs import as_inputs
+from eblime.batch.location import Location
 from eblime.models.torch import TorchModel
 
 N, SIDE = 1_000, 224
