@@ -160,12 +160,15 @@ def _csv_frames(location: Location, dtypes: dict[str, str] | None) -> Iterator[A
     with location.stream() as stream:
         try:
             separator = "\t" if location.suffix == ".tsv" else ","
+            # the same floats from every kind of file; the default since pandas 3
+            old = int(pd.__version__.split(".")[0]) < 3
+            exact: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
             reading = pd.read_csv(
                 stream,
                 sep=separator,
                 dtype=dtypes,
                 chunksize=_CHUNK,
-                float_precision="round_trip",  # the same floats from every kind of file
+                **exact,
             )
             with reading as frames:
                 yield from frames
