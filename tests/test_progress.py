@@ -45,7 +45,7 @@ def test_bar_appears_on_a_terminal_when_work_takes_long(
 
 
 def test_process_without_standard_error_shows_no_bar(monkeypatch):
-    """Such as a service on Windows."""
+    """Such as a service on Windows; reporting does nothing there."""
     monkeypatch.setattr("sys.stderr", None)
     with progress_reporter(None, 1, unit="mask") as report:
-        report(1)
+        assert report(1) is None

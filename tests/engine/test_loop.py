@@ -110,7 +110,7 @@ def test_rounds_share_model_calls():
 
 
 def test_the_loop_is_a_conversation():
-    """It yields questions and returns explanations, whoever answers them."""
+    """It yields questions and returns explanations; any caller can answer them."""
     explainer = eblime.TextExplainer(score, n_masks=30)
     subject = explainer.subject(TEXT)
     talk = converse(explainer.loop, subject, 1, 0)

@@ -85,8 +85,11 @@ def test_a_mutated_file_can_be_drawn():
 
 @pytest.mark.parametrize("which", range(len(samples())))
 def test_the_samples_themselves_load(which):
-    """What is mutated below is valid before it is."""
-    use(unpacked(zipped(*samples()[which]), "sample"))
+    """The samples are valid before they are mutated."""
+    explanation = unpacked(zipped(*samples()[which]), "sample")
+
+    use(explanation)
+    assert explanation.posterior.n_features == len(explanation.features)
 
 
 @pytest.mark.parametrize("schema", [float("nan"), -5, 0, 1.0, True, "1", None, [], 10**30])
