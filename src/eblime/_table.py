@@ -77,8 +77,16 @@ def decimals(columns: list[FloatArray]) -> int | None:
 
 
 def written(value: float, digits: int | None) -> str:
-    """Format one number."""
-    return f"{value:.3e}" if digits is None else f"{value:.{digits}f}"
+    """Format one number; a number that rounds to zero has no sign.
+
+    Examples
+    --------
+    >>> written(-0.00001, 4), written(-0.01, 2), written(-1e-9, None)
+    ('0.0000', '-0.01', '-1.000e-09')
+    """
+    if digits is None:
+        return f"{value:.3e}"
+    return f"{round(value, digits) + 0.0:.{digits}f}"
 
 
 def align(head: list[str], cells: list[list[str]]) -> list[str]:

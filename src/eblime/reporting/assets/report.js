@@ -47,7 +47,7 @@
       this.high = high + room;
       const power = Math.floor(Math.log10(Math.max(-low, high) || 1));
       const decimals = Math.max(0, 3 - power);
-      this.number = power < -4 || power > 6 ? (value) => value.toExponential(2) : (value) => value.toFixed(decimals).replace("-", "\u2212");
+      this.number = power < -4 || power > 6 ? (value) => value.toExponential(2) : (value) => value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212");
     }
 
     listen() {
