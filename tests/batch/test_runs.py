@@ -290,7 +290,7 @@ def test_shared_calls_have_a_maximum_size(tmp_path, settings, memory, most, monk
         sizes.append(len(rows))
         return rows[:, 0]
 
-    monkeypatch.setattr("eblime.domains.tabular.subject._BATCH_BYTES", memory)
+    monkeypatch.setattr("eblime.domains.tabular.neighbourhood._BATCH_BYTES", memory)
     explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, **settings)
     run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
 

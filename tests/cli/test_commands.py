@@ -84,7 +84,7 @@ def test_explaining_a_photo_writes_four_files_and_prints_a_table(folder, capsys)
     ]
     e = eblime.load(written / "a.eblime")
     assert json.loads((written / "a.json").read_text())["label"] == e.label == "green"
-    assert "a.png: why &#x27;green&#x27;?" in (written / "a.html").read_text(encoding="utf8")
+    assert "a.png: why &#39;green&#39;?" in (written / "a.html").read_text(encoding="utf8")
     assert (written / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
