@@ -6,6 +6,8 @@ parentheses are the paper's equations. Z masks, Y scores, w weights.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from eblime._types import FloatArray
@@ -189,3 +191,39 @@ def local_conditional(
 def log_local_prior(phi: float) -> float:
     """Log density of phi where tau = phi^-1/2 has density tau (1 + tau^2)^-3/2."""
     return float(-np.log(2) - 0.5 * np.log(phi) - 1.5 * np.log(1 + phi))
+
+
+# The held-out R^2 is not in print: each score predicted by a fit to the others, N fits in all.
+
+Predictor = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], float]  # (Z, Y, w, z)
+
+
+def held_out_r2(Z: FloatArray, Y: FloatArray, w: FloatArray, predict: Predictor) -> float:
+    """1 - sum w (y - yhat_(-i))^2 / sum w (y - ybar_(-i))^2."""
+    missed, total = 0.0, 0.0
+    for i in range(len(Y)):
+        kept = np.arange(len(Y)) != i
+        missed += w[i] * (Y[i] - predict(Z[kept], Y[kept], w[kept], Z[i])) ** 2
+        total += w[i] * (Y[i] - np.sum(w[kept] * Y[kept]) / np.sum(w[kept])) ** 2
+    return float(1 - missed / total)
+
+
+def predict_ridge(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, z: FloatArray, lam: float, intercept: str
+) -> float:
+    """The ridge estimate at z; `intercept` is "flat", "penalised" or "none"."""
+    if intercept == "none":
+        return float(z @ beta_hat(Z, Y, w, lam))
+    if intercept == "flat":
+        return float(np.array([1.0, *z]) @ flat_conditional(Z, Y, w, lam, 1.0, 1.0)[0])
+    return float(np.array([1.0, *z]) @ beta_hat(np.column_stack([np.ones(len(Y)), Z]), Y, w, lam))
+
+
+def predict_on_grid(
+    Z: FloatArray, Y: FloatArray, w: FloatArray, z: FloatArray, grid: FloatArray
+) -> float:
+    """The posterior mean at z in the published setting, over a grid of lambda."""
+    logs = np.array([log_posterior(Z, Y, w, lam, 1.0, 1.0) for lam in grid])
+    chance = np.exp(logs - logs.max())
+    fits = np.array([predict_ridge(Z, Y, w, z, lam, "none") for lam in grid])
+    return float(np.sum(chance * fits) / np.sum(chance))

@@ -68,8 +68,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "scipy"),
     },
     "reporting": {
-        *("_files", "_text", "_types", "_version", "plot", "protocols", "registry", "results"),
-        *("PIL", "jinja2", "markupsafe", "numpy"),
+        *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),
+        *("registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # many inputs, studies, the command line
     "batch": {

@@ -26,9 +26,6 @@ class Summarised(Protocol):
     def sd(self) -> FloatArray: ...
 
     @property
-    def r2(self) -> float: ...
-
-    @property
     def ess(self) -> float: ...
 
     @property
@@ -40,6 +37,8 @@ class Summarised(Protocol):
     def interval(self, prob: float = 0.95) -> FloatArray: ...
 
     def prob_positive(self) -> FloatArray: ...
+
+    def fit_label(self) -> str: ...
 
 
 def importance_table(post: Summarised, names: Sequence[str] | None, prob: float, top: int) -> str:
@@ -56,7 +55,7 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
     if post.has_spread:
         cells.append([f"{value:.3f}" for value in post.prob_positive()[order]])
     lines = [
-        f"{printable(post.method)}: {printable(post.n_masks)} masks, R2 {post.r2:.3f}, "
+        f"{printable(post.method)}: {printable(post.n_masks)} masks, {post.fit_label()}, "
         f"effective sample size {post.ess:.1f}",
         *align(head, cells),
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,18 @@ from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequen
 from eblime.core.spectrum import effective_size
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["Posterior"]
+__all__ = ["HeldOut", "Posterior", "score_range"]
+
+_BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
+
+
+class HeldOut(Protocol):
+    """The quality of a fit on answers that it has not seen; computed when it is read."""
+
+    @property
+    def r2(self) -> float:
+        """Weighted R^2 of predicting each answer from the others; NaN for constant scores."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -26,7 +38,7 @@ class Posterior:
     """P(beta | Y) of p feature importances, with the fit's R^2 beside it.
 
     The intervals say how well the masks that were asked determine the best weighted linear fit.
-    They do not say how good that fit is: read `r2` beside them.
+    They do not say how good that fit is: read `r2_held_out` beside them.
 
     A method of your own builds one from its law with `Posterior.from_law(law, answers, ...)`.
     """
@@ -35,9 +47,11 @@ class Posterior:
     estimand: str  # what the importances are, in a few words
     method: str  # name of the method
     n_masks: int
-    r2: float  # weighted R^2 of the surrogate at the posterior mean
+    r2: float  # in-sample weighted R^2 of the surrogate at the posterior mean
     ess: float  # effective sample size of the weights, (sum w)^2 / sum w^2
     extras: Mapping[str, ScalarLaw] = field(default_factory=dict)  # "lam", "sigma2", "intercept"
+    held_out: HeldOut | float | None = None  # the held-out R^2, or what computes it when read
+    score_range: tuple[float, float] | None = None  # lowest and highest score
 
     @classmethod
     def from_law(
@@ -51,7 +65,9 @@ class Posterior:
     ) -> Posterior:
         """A posterior from a law and the answers it was fitted to; computes `r2` and `ess`.
 
-        Without an intercept among the extras, the one that fits best is used for R^2.
+        Without an intercept among the extras, the one that fits best is used for R^2. The law does
+        not say how the method would predict an answer that it has not seen, so that `r2_held_out`
+        is None, and tables call their R^2 "in-sample".
         """
         known = dict(extras or {})
         fitted = answers.masks @ law.mean
@@ -69,6 +85,7 @@ class Posterior:
             r2=1 - float(weights @ missed**2) / total if total > 0 else 1.0,
             ess=effective_size(weights),
             extras=known,
+            score_range=score_range(answers),
         )
 
     @property
@@ -80,6 +97,27 @@ class Posterior:
     def has_spread(self) -> bool:
         """Whether the method states its uncertainty: False for a point estimate."""
         return self.law.has_spread
+
+    @property
+    def r2_held_out(self) -> float | None:
+        """Weighted R^2 of predicting each answer from the others, at most 1.
+
+        Unlike `r2`, it does not grow because there are many features: for scores that are noise it
+        is near zero or below. NaN for constant scores, None for a method that does not provide it.
+        With all possible masks asked there is nothing else to predict, and it is `r2`.
+        """
+        known = self.held_out
+        return known if known is None or isinstance(known, float) else known.r2
+
+    @property
+    def constant(self) -> bool:
+        """Whether all scores are the same: there is nothing to explain."""
+        return self.score_range is not None and self._moved() <= 4 * float(np.finfo(float).eps)
+
+    @property
+    def nearly_constant(self) -> bool:
+        """Whether the scores move, but by less than a hundred-thousandth of their size."""
+        return self.score_range is not None and not self.constant and self._moved() < _BARELY
 
     @property
     def mean(self) -> FloatArray:
@@ -202,16 +240,44 @@ class Posterior:
             )
         return importance_table(self, names, level, top)
 
+    def fit_label(self, digits: int = 3, r2: str = "R2") -> str:
+        """How well the linear fit predicts, in a few words, for tables and titles.
+
+        Parameters
+        ----------
+        digits
+            Decimals of R^2.
+        r2
+            How to write R^2.
+        """
+        if self.constant:
+            return "constant scores"
+        held_out = self.r2_held_out
+        if held_out is None or np.isnan(held_out):
+            words = f"in-sample {r2} {self.r2:.{digits}f}"
+        elif self.held_out == self.r2:  # all masks were asked: nothing was held out
+            words = f"{r2} {self.r2:.{digits}f}"
+        else:
+            words = f"held-out {r2} {held_out:.{digits}f}"
+        return f"{words} (scores barely move)" if self.nearly_constant else words
+
     def __repr__(self) -> str:
         """One line: what was fitted, to how much, how well."""
         return (
             f"Posterior(method={self.method!r}, n_features={self.n_features}, "
-            f"n_masks={self.n_masks}, r2={self.r2:.3f}, ess={self.ess:.1f})"
+            f"n_masks={self.n_masks}, r2={self.r2:.3f}, r2_held_out={_short(self.r2_held_out)}, "
+            f"ess={self.ess:.1f})"
         )
 
     def __str__(self) -> str:
         """The table of importances."""
         return self.table()
+
+    def _moved(self) -> float:
+        """Range of the scores, as a share of the largest."""
+        low, high = self.score_range or (0.0, 0.0)
+        largest = max(abs(low), abs(high))
+        return (high / largest - low / largest) if largest else 0.0
 
     def _extra(self, name: str, words: str) -> ScalarLaw:
         if name not in self.extras:
@@ -223,3 +289,14 @@ class Posterior:
         check_count("n_draws", n_draws)
         generator = np.random.default_rng(rng)
         return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
+
+
+def score_range(answers: Answers) -> tuple[float, float]:
+    """Lowest and highest score among the answers that have weight."""
+    scores = answers.scores[answers.weights > 0]
+    return float(scores.min()), float(scores.max())
+
+
+def _short(value: float | None) -> str:
+    """A number with three decimals, or None."""
+    return "None" if value is None else f"{value:.3f}"

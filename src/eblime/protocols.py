@@ -98,6 +98,11 @@ class Neighbourhood(Protocol):
         ...
 
     @property
+    def sampling_weights(self) -> FloatArray:
+        """Factors of the kernel's weights, (N,); they correct for inputs drawn more often."""
+        ...
+
+    @property
     def exact(self) -> bool:
         """Whether a mask determines the perturbed input; False where chance fills in the rest."""
         ...
@@ -209,10 +214,7 @@ class MaskScorer(Protocol):
         ...
 
     def launch(self, masks: FloatArray, way: int = 0) -> Any:
-        """Start scoring masks; on a GPU this returns at once, and another batch can be launched.
-
-        The result has a shape, (n, outputs), and its columns can be selected by a list.
-        """
+        """Scores, (n, outputs), on a GPU still being computed; a list selects some columns."""
         ...
 
     def fetch(self, launched: Any) -> Any:

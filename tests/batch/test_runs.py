@@ -8,10 +8,12 @@ import pytest
 from many import ROWS, make
 
 import eblime
+from eblime.batch.folder import read_table
 from eblime.batch.location import Location
 from eblime.batch.overview import overview
+from eblime.batch.seal import sealed
 
-pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 @pytest.mark.parametrize(
@@ -255,6 +257,42 @@ def test_a_summary_is_read_part_by_part(tmp_path):
 
     pd.testing.assert_frame_equal(one, many, rtol=1e-12)
     assert one["inputs"].tolist() == [60] * 5
+
+
+def test_runs_store_the_held_out_r2(tmp_path):
+    """The value of the explanation; the page is about it."""
+    run = eblime.explain_many(make(), ROWS[:4], tmp_path / "r")
+    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(2,)))
+    alone = make().explain(ROWS[2], rng=rng)
+    rows = run.frame()
+
+    assert set(rows[rows["input"] == 2]["r2_held_out"]) == {alone.posterior.r2_held_out}
+    assert "median of the held-out R²" in overview(run)
+
+
+def test_parts_without_the_held_out_r2_are_read(tmp_path):
+    """A run that an earlier version began is read and resumed, not deleted."""
+    run = eblime.explain_many(make(), ROWS[:6], tmp_path / "r", part_size=3)
+    part = Location.of(tmp_path / "r") / "part-000000.parquet"
+    table = read_table(part.parent, part.name).drop_columns(["r2_held_out"])
+    sink = pa.BufferOutputStream()
+    pytest.importorskip("pyarrow.parquet").write_table(table, sink)
+    part.write(sealed(sink.getvalue().to_pybytes()))
+    again = eblime.explain_many(make(), ROWS[:6], tmp_path / "r", part_size=3)
+
+    assert again.frame()["r2_held_out"].isna().sum() == 3 * 5
+    assert again.scan().to_table().num_rows == len(run.frame())
+    assert "in-sample where not held out" in overview(again)
+    assert part.read() == sealed(sink.getvalue().to_pybytes())
+
+
+def test_constant_scores_are_named_on_the_page_of_a_run(tmp_path):
+    """They have no R^2, and do not count in its median."""
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0] * 0 + 1.0, ROWS, n_masks=60)
+    page = overview(eblime.explain_many(explainer, ROWS[:2], tmp_path / "r"))
+
+    assert "constant scores" in page
+    assert "median" not in page
 
 
 def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):

@@ -13,6 +13,8 @@ METHODS = [
     eblime.EBLIME.paper(draws=None),
     eblime.EBLIME(local=True),
     eblime.EBLIME(local=False),
+    eblime.EBLIME(noise="unequal", local=False),
+    eblime.EBLIME(noise="unequal", local=True),
 ]
 
 
@@ -83,7 +85,7 @@ def test_table_lists_the_most_important_first(rng):
     names = ["age", "income", "job", "rooms", "sex", "zip"]
     lines = post.table(names, top=2).splitlines()
 
-    assert lines[0].startswith("EBLIME: 60 masks, R2 0.")
+    assert lines[0].startswith("EBLIME: 60 masks, held-out R2 0.")
     assert lines[2].split()[0] == names[np.argmax(np.abs(post.mean))]
     assert lines[-1] == "... and 4 more features"
     assert "feature 0" in str(post)

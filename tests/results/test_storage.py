@@ -25,7 +25,15 @@ def explained(method="eblime", image=IMAGE):
 
 
 @pytest.mark.parametrize(
-    "method", ["eblime", eblime.EBLIME(local=True), "eblime-paper", "bayeslime", "lime"]
+    "method",
+    [
+        "eblime",
+        eblime.EBLIME(local=True),
+        eblime.EBLIME(noise="unequal"),
+        "eblime-paper",
+        "bayeslime",
+        "lime",
+    ],
 )
 def test_a_saved_explanation_comes_back_whole(tmp_path, method):
     """Every number, the image, the masks and the provenance; saved again it is the same."""

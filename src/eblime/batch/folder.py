@@ -28,6 +28,7 @@ __all__ = [
     "map_parts",
     "missing_parts",
     "part_names",
+    "part_schema",
     "read_manifest",
     "read_part",
     "read_table",
@@ -71,6 +72,7 @@ COLUMNS = (
     ("high", "float64"),
     ("prob_positive", "float64"),
     ("r2", "float64"),
+    ("r2_held_out", "float64"),  # null for a method that does not provide it
     ("ess", "float64"),
     ("n_masks", "int64"),
     *DETAILS.items(),
@@ -128,6 +130,12 @@ def read_manifest(folder: Location) -> dict[str, Any]:
     return decoded(manifest.read(), str(manifest))
 
 
+def part_schema() -> Any:
+    """The columns of a part, as an Arrow schema."""
+    pa, _ = arrow()
+    return pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
+
+
 def read_part(folder: Location, name: str) -> tuple[Any, dict[str, str]]:
     """The rows of a part as a frame, and the settings of its explainer."""
     table = read_table(folder, name)
@@ -137,11 +145,20 @@ def read_part(folder: Location, name: str) -> tuple[Any, dict[str, str]]:
 def read_table(folder: Location, name: str) -> Any:
     """The rows of a part as an Arrow table; a damaged file is refused."""
     pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader(checked(folder / name)))
-    wanted = [(column, getattr(pa, kind)()) for column, kind in COLUMNS]
-    if [(field.name, field.type) for field in table.schema] != wanted:
+    table = _with_new_column(pq.read_table(pa.BufferReader(checked(folder / name))))
+    if not table.schema.equals(part_schema()):
         raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
     return table
+
+
+def _with_new_column(table: Any) -> Any:
+    """The table of a part that was written before `r2_held_out` existed, with nulls in it."""
+    pa, _ = arrow()
+    names = table.column_names
+    if "r2_held_out" in names or "r2" not in names:
+        return table
+    nothing = pa.nulls(len(table), pa.float64())
+    return table.add_column(names.index("r2") + 1, "r2_held_out", nothing)
 
 
 def map_parts(function: Callable[[str], Result], names: Sequence[str]) -> Iterator[Result]:
@@ -160,8 +177,7 @@ def write_part(
 ) -> None:
     """Write a part, with the settings of its explainer."""
     pa, pq = arrow()
-    columns = [(name, getattr(pa, kind)()) for name, kind in COLUMNS]
-    schema = pa.schema(columns, metadata={_ABOUT: json.dumps(dict(about))})
+    schema = part_schema().with_metadata({_ABOUT: json.dumps(dict(about))})
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table(dict(rows), schema=schema), sink)
     (folder / _name(part)).write(sealed(sink.getvalue().to_pybytes()))

@@ -60,6 +60,7 @@ def overview(
         classes=found.by_class() if found.regions else None,
         importances=[] if found.regions else list(run.summary(prob).itertuples()),
         prob=prob,
+        r2_name=found.r2_name,
         worst=found.worst,
         first=found.first,
         links=links,
@@ -80,6 +81,7 @@ class _Overall:
     first: list[Any] = field(default_factory=list)
     classes: dict[str, Any] = field(default_factory=dict)  # label -> sums
     inputs: int = 0
+    in_sample: bool = False  # some explanation has no held-out R^2
     regions: bool = True  # features are regions of their own input, such as superpixels
 
     def add(self, rows: Any) -> None:
@@ -90,16 +92,23 @@ class _Overall:
         rows = rows.assign(certain=(rows["low"] > 0) | (rows["high"] < 0))
         certain = rows.groupby(["input", "target"], sort=False)["certain"].mean()
         each = rows.drop_duplicates(["input", "target"])
-        each = each.assign(certain=certain.to_numpy(dtype=float))
+        each = each.assign(certain=certain.to_numpy(dtype=float), r2=_quality(each))
+        self.in_sample |= bool((each["r2_held_out"].isna() & each["r2"].notna()).any())
         self.inputs += each["input"].nunique()
-        self.r2.append(each["r2"].to_numpy(dtype=float))
+        self.r2.append(each["r2"].dropna().to_numpy(dtype=float))
         for label, group in each.groupby("label"):
             sums = group[["prediction", "r2", "certain"]].sum().to_numpy(dtype=float)
-            self.classes[label] = self.classes.get(label, 0) + np.append(sums, len(group))
+            counts = len(group), group["r2"].notna().sum()
+            self.classes[label] = self.classes.get(label, 0) + np.append(sums, counts)
         entries = list(each.sort_values(["input", "target"]).itertuples())
         if len(self.first) < _MOST:
             self.first += entries[: _MOST - len(self.first)]
-        self.worst = sorted([*self.worst, *entries], key=lambda entry: entry.r2)[:_WORST]
+        self.worst = sorted([*self.worst, *entries], key=_worst_first)[:_WORST]
+
+    @property
+    def r2_name(self) -> str:
+        """What the R^2 of the page is."""
+        return "R² (in-sample where not held out)" if self.in_sample else "held-out R²"
 
     def listed(self) -> list[Any]:
         """The entries of both lists, each once."""
@@ -110,10 +119,29 @@ class _Overall:
         """Means per class, the most frequent class first."""
         ordered = sorted(self.classes.items(), key=lambda pair: -pair[1][3])
         return [
-            {"label": label, "count": int(sums[3])}
-            | dict(zip(("prediction", "r2", "certain"), sums[:3] / sums[3], strict=True))
-            for label, sums in ordered
+            {
+                "label": label,
+                "count": int(count),
+                "prediction": prediction / count,
+                "r2": r2 / moving if moving else np.nan,
+                "certain": certain / count,
+            }
+            for label, (prediction, r2, certain, count, moving) in ordered
         ]
+
+
+def _quality(each: Any) -> Any:
+    """The held-out R^2 of every explanation, or the in-sample one; NaN for constant scores.
+
+    Constant scores are those without a held-out value and an in-sample value of exactly 0 or 1.
+    """
+    in_sample = each["r2"].where(~each["r2"].isin([0.0, 1.0]))
+    return each["r2_held_out"].where(each["r2_held_out"].notna(), in_sample)
+
+
+def _worst_first(entry: Any) -> float:
+    """Order by R^2; an explanation of constant scores, which has none, comes last."""
+    return float(np.inf if np.isnan(entry.r2) else entry.r2)
 
 
 def _summary(run: Run, found: _Overall, failed: int) -> str:
@@ -123,8 +151,8 @@ def _summary(run: Run, found: _Overall, failed: int) -> str:
     if not r2.size:
         return done
     return (
-        f"{done} The median of R² is {np.median(r2):.2f}; it is below one half for "
-        f"{int((r2 < 0.5).sum())} explanations, whose importances are rough sketches."
+        f"{done} The median of the {found.r2_name} is {np.median(r2):.2f}; it is below one half "
+        f"for {int((r2 < 0.5).sum())} explanations, whose importances are rough sketches."
     )
 
 

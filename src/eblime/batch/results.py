@@ -12,7 +12,14 @@ import numpy as np
 from scipy import special, stats
 
 from eblime._checks import check_level
-from eblime.batch.folder import map_parts, part_names, read_manifest, read_part, read_table
+from eblime.batch.folder import (
+    map_parts,
+    part_names,
+    part_schema,
+    read_manifest,
+    read_part,
+    read_table,
+)
 from eblime.batch.location import Location, arrow
 from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
@@ -64,7 +71,7 @@ class Run:
                 pass
         system, path = self.location.open()
         paths = [f"{path}/{name}" for name in names]
-        return dataset.dataset(paths, format="parquet", filesystem=system)
+        return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
     def _parts(self) -> list[str]:
         """The files of the finished parts, at least one."""

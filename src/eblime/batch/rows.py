@@ -62,6 +62,7 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
         "label": explanation.label,
         "prediction": explanation.prediction,
         "r2": post.r2,
+        "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "n_masks": post.n_masks,
         "error": None,

@@ -121,8 +121,8 @@ def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -
     head, cells = [*head, ""], [*cells, ["*" if apart[j] else "" for j in order]]
     correlation = np.corrcoef(posts[0].mean, posts[1].mean)[0, 1] if len(size) > 1 else np.nan
     lines = [
-        f"{printable(one.label)} (R2 {posts[0].r2:.3f}, {posts[0].n_masks} masks) and "
-        f"{printable(other.label)} (R2 {posts[1].r2:.3f}, {posts[1].n_masks} masks)",
+        f"{printable(one.label)} ({posts[0].fit_label()}, {posts[0].n_masks} masks) and "
+        f"{printable(other.label)} ({posts[1].fit_label()}, {posts[1].n_masks} masks)",
         *align(head, cells),
         f"Correlation of the means {correlation:.3f}; {int(apart.sum())} of {len(size)} intervals "
         "do not meet.",

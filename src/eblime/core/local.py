@@ -8,7 +8,7 @@ dependence of the fitted ridge regression: a Gaussian copula with its correlatio
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import special
@@ -21,7 +21,7 @@ from eblime.core.scales import release
 from eblime.core.spectrum import Response, Spectrum, project, rescale
 from eblime.core.student import StudentMixture
 
-__all__ = ["LocalMixture", "fit_local"]
+__all__ = ["LocalMixture", "fit_local", "fit_precisions"]
 
 _ROUNDS = 2
 _FEW = 5  # values of lambda in a round
@@ -87,11 +87,17 @@ class LocalMixture:
         """P(beta_j > 0 | Y), (p,); one half where the scores are constant."""
         return self.marginals().prob_positive()
 
-    def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
+    def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal.
+
+        `stretch`, (p,), multiplies the distance of each importance from its mean.
+        """
         if not self.base.unit:
             return np.full((self.n_features, self.n_features), 0.5)
-        return self._copula(self.marginals()).prob_greater()
+        copula = self._copula(self.marginals())
+        if stretch is not None:
+            copula = replace(copula, x=self.mean + stretch * (copula.x - self.mean))
+        return copula.prob_greater()
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw beta i.i.d. from the joint law, and (lambda, sigma^2) from theirs.
@@ -141,6 +147,16 @@ def fit_local(
         The masks and the scores of one target.
     ridge
         Fits the law of the coefficients with a common lambda.
+    """
+    fitted = fit_precisions(spectrum, response, ridge)
+    base = _at(fitted, spectrum, response, ridge)
+    return LocalMixture(base=base, fitted=fitted, mean=_marginals(base, fitted).mean)
+
+
+def fit_precisions(
+    spectrum: Spectrum, response: Response, ridge: Callable[[Spectrum, Response], Mixture]
+) -> FloatArray:
+    """Fitted log(phi_j), shape (p,): the first step of `fit_local`, with the same parameters.
 
     Notes
     -----
@@ -149,12 +165,21 @@ def fit_local(
     known, and the intervals would be too narrow.
     """
     fitted = np.zeros(len(spectrum.basis))
-    base = ridge(spectrum, response)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
+        base = _at(fitted, spectrum, response, ridge) if number else ridge(spectrum, response)
         fitted = np.clip((fitted + release(base, fitted, n_lambdas=_FEW).mean_log) / 2, -20.0, 20.0)
-        scaled = rescale(spectrum, np.exp(-fitted / 2))
-        base = ridge(scaled, project(scaled, response))
-    return LocalMixture(base=base, fitted=fitted, mean=_marginals(base, fitted).mean)
+    return fitted
+
+
+def _at(
+    fitted: FloatArray,
+    spectrum: Spectrum,
+    response: Response,
+    ridge: Callable[[Spectrum, Response], Mixture],
+) -> Mixture:
+    """The law of `beta_j exp(fitted_j / 2)` with the precisions at their fitted values."""
+    scaled = rescale(spectrum, np.exp(-fitted / 2))
+    return ridge(scaled, project(scaled, response))
 
 
 def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:

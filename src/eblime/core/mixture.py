@@ -113,15 +113,21 @@ class Mixture:
         """P(beta_j > 0 | Y), (p,); one half where nothing moves the scores."""
         return self.marginals().prob_positive()
 
-    def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3)."""
-        p, rows = self.n_features, self._rows
+    def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3).
+
+        `stretch`, (p,), multiplies the distance of each importance from its mean.
+        """
+        p, rows, square = self.n_features, self._rows, np.ones(self.n_features)
         loc, out = self.marginals().loc, np.full((p, p), 0.5)
+        if stretch is not None:
+            centre = self.coefficients[self.hidden :]
+            loc, rows, square = centre + stretch * (loc - centre), (rows.T * stretch).T, stretch**2
         first, second = np.triu_indices(p, 1)
         step = max(1, _BLOCK // max(len(loc), rows.shape[1]))
         for start in range(0, len(first), step):
             i, j = first[start : start + step], second[start : start + step]
-            law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], 2.0)
+            law = self._combination(loc[:, i] - loc[:, j], rows[i] - rows[j], square[i] + square[j])
             out[i, j] = law.prob_positive()
             out[j, i] = 1 - out[i, j]
         return out
@@ -209,7 +215,7 @@ class Mixture:
             spread += (np.eye(len(rows)) - rows @ rows.T) * float(q @ (1 / lambdas))
         return np.asarray(spread)
 
-    def _left(self, rows: FloatArray, norm: float) -> FloatArray:
+    def _left(self, rows: FloatArray, norm: float | FloatArray) -> FloatArray:
         """Squared length of the part of each combination that the data do not reach, (m,)."""
         if self.full_rank:
             return np.zeros(len(rows))
@@ -227,7 +233,7 @@ class Mixture:
         self,
         loc: FloatArray,
         rows: FloatArray,
-        norm: float,
+        norm: float | FloatArray,
         *,
         noise: float = 0.0,
         offset: float = 0.0,

@@ -39,6 +39,11 @@ class MaskedNeighbourhood:
         return self.masks
 
     @property
+    def sampling_weights(self) -> FloatArray:
+        """Ones: a design chooses the masks."""
+        return np.ones(len(self.masks))
+
+    @property
     def exact(self) -> bool:
         """Always True: a mask determines the perturbed input."""
         return True

@@ -69,7 +69,8 @@ class State:
         if not isinstance(wanted, (int, np.integer)):
             wanted = _checked_masks(wanted, scene.n_features)
         grown = self.neighbourhood.extend(self.rng, wanted)
-        weights = _weights(self.settings.kernel, grown.closeness[known:], warn=warn)
+        near = grown.closeness[known:]
+        weights = _weights(self.settings.kernel, near, grown.sampling_weights[known:], warn=warn)
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
@@ -191,10 +192,12 @@ def _checked_masks(masks: Any, p: int) -> FloatArray:
     return checked
 
 
-def _weights(kernel: str | Kernel | None, closeness: FloatArray, *, warn: bool) -> FloatArray:
-    """Weights of perturbed inputs; warns if too few of them carry weight."""
+def _weights(
+    kernel: str | Kernel | None, closeness: FloatArray, sampling: FloatArray, *, warn: bool
+) -> FloatArray:
+    """Weights of perturbed inputs: kernel times sampling weights; warns if too few carry weight."""
     n, p = closeness.shape
-    weights = check_weights(as_kernel(kernel)(closeness), n)
+    weights = check_weights(as_kernel(kernel)(closeness), n) * sampling
     counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
     if warn and counting < p:
         warnings.warn(

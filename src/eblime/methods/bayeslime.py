@@ -73,5 +73,5 @@ class BayesLIME:
                 unit=response.unit,
                 hidden=int(penalised),
             )
-            posteriors.append(bayesian_posterior(self.name, spectrum, response, mixture))
+            posteriors.append(bayesian_posterior(self.name, target, spectrum, response, mixture))
         return tuple(posteriors)

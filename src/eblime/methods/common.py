@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from eblime._types import FloatArray
+from eblime.answers import Answers
 from eblime.core.evidence import Evidence
-from eblime.core.lam import LambdaLaw
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.point import PointMass, PointValue
+from eblime.core.sandwich import StretchedLaw, noise_factors, pair_numbers
 from eblime.core.scalar import Intercept, NoiseVariance
-from eblime.core.spectrum import Response, Spectrum, effective_size
-from eblime.posterior import Posterior
+from eblime.core.spectrum import Response, Spectrum, effective_size, rescale
+from eblime.methods.held_out import LeaveOneOut
+from eblime.posterior import HeldOut, Posterior, score_range
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["bayesian_posterior", "evidence_of", "local_posterior", "point_posterior"]
+__all__ = [
+    "allow_unequal_noise",
+    "bayesian_posterior",
+    "evidence_of",
+    "local_posterior",
+    "point_posterior",
+]
 
 
 def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
@@ -29,7 +39,13 @@ def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -
 
 
 def bayesian_posterior(
-    name: str, spectrum: Spectrum, response: Response, mixture: Mixture, *, law: Law | None = None
+    name: str,
+    answers: Answers,
+    spectrum: Spectrum,
+    response: Response,
+    mixture: Mixture,
+    *,
+    law: Law | None = None,
 ) -> Posterior:
     """Assemble the posterior from its mixture; `law` replaces the exact law of beta, if given."""
     extras: dict[str, ScalarLaw] = {"lam": mixture.lam, "sigma2": NoiseVariance(mixture=mixture)}
@@ -49,11 +65,19 @@ def bayesian_posterior(
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
         extras=extras,
+        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
+        score_range=score_range(answers),
     )
 
 
 def local_posterior(
-    name: str, spectrum: Spectrum, response: Response, law: LocalMixture
+    name: str,
+    answers: Answers,
+    spectrum: Spectrum,
+    response: Response,
+    law: LocalMixture,
+    *,
+    held_out: HeldOut,
 ) -> Posterior:
     """Assemble the posterior of a law with a scale for each feature.
 
@@ -77,14 +101,37 @@ def local_posterior(
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
         extras=extras,
+        held_out=held_out,
+        score_range=score_range(answers),
     )
 
 
-def point_posterior(
-    name: str, spectrum: Spectrum, response: Response, coefficients: FloatArray, *, lam: LambdaLaw
+def allow_unequal_noise(
+    posterior: Posterior, spectrum: Spectrum, response: Response, answers: Answers
 ) -> Posterior:
-    """Assemble the result of a method that gives a point estimate, in the spectrum's units."""
-    beta = response.unit * coefficients
+    """Stretch the law of the importances to a variance that allows for unequal noise.
+
+    The extras (lambda, sigma^2, the intercept) keep their laws.
+    """
+    law, masks = posterior.law, answers.masks
+    assert isinstance(law, (Mixture, LocalMixture))
+    if not response.unit or len(spectrum.root) < 2:
+        return posterior
+    groups = pair_numbers(masks)
+    if isinstance(law, Mixture):
+        mixture = law
+    else:  # the base is the law of the importances divided by their fitted scales
+        scales = np.exp(-law.fitted / 2)
+        spectrum, masks, mixture = rescale(spectrum, scales), masks * scales, law.base
+    factors = noise_factors(spectrum, response, mixture, masks, answers.scores, groups)
+    return replace(posterior, law=StretchedLaw(law=law, factors=factors))
+
+
+def point_posterior(
+    name: str, answers: Answers, spectrum: Spectrum, response: Response, mixture: Mixture
+) -> Posterior:
+    """Assemble the result of a method that gives the mean of a mixture as a point estimate."""
+    beta = mixture.mean
     beta.flags.writeable = False
     intercept = response.mean - float(spectrum.centre @ beta)
     return Posterior(
@@ -92,9 +139,11 @@ def point_posterior(
         estimand=f"weighted linear fit, {'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
-        r2=_surrogate_r2(spectrum, response, coefficients),
+        r2=_surrogate_r2(spectrum, response, mixture.coefficients),
         ess=effective_size(spectrum.root**2),
-        extras={"lam": lam, "intercept": PointValue(value=intercept)},
+        extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
+        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
+        score_range=score_range(answers),
     )
 
 

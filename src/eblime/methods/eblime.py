@@ -19,7 +19,13 @@ from eblime.core.local import fit_local
 from eblime.core.mixture import Mixture
 from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
-from eblime.methods.common import bayesian_posterior, evidence_of, local_posterior
+from eblime.methods.common import (
+    allow_unequal_noise,
+    bayesian_posterior,
+    evidence_of,
+    local_posterior,
+)
+from eblime.methods.held_out import CrossFitted
 from eblime.posterior import Posterior
 
 __all__ = ["EBLIME", "PublishedGrid"]
@@ -71,6 +77,10 @@ class EBLIME:
     local
         Whether each feature has a scale of its own beside the common lambda, so that a few large
         importances are not shrunk because many are small. Needs `grid=None`.
+    noise
+        "equal": the lack of fit is of the same size for all masks, beyond their weights.
+        "unequal": intervals are widened where the residuals show that it is not, by a sandwich
+        variance that allows for pairs of complementary masks. Needs `grid=None`.
 
     Examples
     --------
@@ -89,6 +99,7 @@ class EBLIME:
     standardize: bool = True
     grid: PublishedGrid | None = None
     local: bool = False
+    noise: Literal["equal", "unequal"] = "equal"
 
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have."""
@@ -102,8 +113,11 @@ class EBLIME:
             raise TypeError(f"`grid` must be a PublishedGrid or None; got {self.grid!r}.")
         if not isinstance(self.local, bool):
             raise TypeError(f"`local` must be True or False; got {self.local!r}.")
-        if self.local and self.grid is not None:
-            raise ValueError("`local=True` needs `grid=None`; got a PublishedGrid.")
+        check_choice("noise", self.noise, ("equal", "unequal"))
+        if self.grid is not None and (self.local or self.noise == "unequal"):
+            raise ValueError(
+                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid."
+            )
 
     @classmethod
     def paper(
@@ -134,7 +148,8 @@ class EBLIME:
         """The method's name in tables and reports."""
         if self.grid is not None:
             return "EBLIME (published grid)"
-        return "EBLIME (local scales)" if self.local else "EBLIME"
+        extras = ["local scales"] * self.local + ["unequal noise"] * (self.noise == "unequal")
+        return f"EBLIME ({', '.join(extras)})" if extras else "EBLIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
@@ -151,19 +166,28 @@ class EBLIME:
             response = respond(spectrum, target.scores, standardize=self.standardize)
             # The same stream for every target: each gets the draws it would get alone.
             stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
-            posteriors.append(self._fit_one(stream, spectrum, response))
+            posterior = self._fit_one(stream, target, spectrum, response)
+            if self.noise == "unequal":
+                posterior = allow_unequal_noise(posterior, spectrum, response, target)
+            posteriors.append(posterior)
         return tuple(posteriors)
 
     def _fit_one(
-        self, rng: np.random.Generator, spectrum: Spectrum, response: Response
+        self, rng: np.random.Generator, answers: Answers, spectrum: Spectrum, response: Response
     ) -> Posterior:
         """Posterior of one target."""
         if self.local:
             law = fit_local(spectrum, response, self._ridge)
-            return local_posterior(self.name, spectrum, response, law)
+            held_out = CrossFitted(
+                answers=answers,
+                ridge=self._ridge,
+                flat=spectrum.flat,
+                standardize=self.standardize,
+            )
+            return local_posterior(self.name, answers, spectrum, response, law, held_out=held_out)
         mixture = self._ridge(spectrum, response)
         drawn = None if self.grid is None else _drawn(rng, self.grid, mixture)
-        return bayesian_posterior(self.name, spectrum, response, mixture, law=drawn)
+        return bayesian_posterior(self.name, answers, spectrum, response, mixture, law=drawn)
 
     def _ridge(self, spectrum: Spectrum, response: Response) -> Mixture:
         """Law of beta with one common lambda."""

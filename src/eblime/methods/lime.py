@@ -11,8 +11,9 @@ import numpy as np
 from eblime._checks import check_choice, check_number
 from eblime.answers import Answers
 from eblime.core.lam import FixedLambda
+from eblime.core.mixture import Mixture
 from eblime.core.spectrum import decompose, respond
-from eblime.methods.common import point_posterior
+from eblime.methods.common import evidence_of, point_posterior
 from eblime.posterior import Posterior
 
 __all__ = ["LIME"]
@@ -53,10 +54,14 @@ class LIME:
         """Fit several targets from one decomposition of the masks that they share."""
         masks, weights = answers[0].masks, answers[0].weights
         spectrum = decompose(masks, weights, flat=self.intercept == "flat")
-        pull = spectrum.basis * (np.sqrt(spectrum.d) / (spectrum.d + self.alpha))
-        lam = FixedLambda(value=float(self.alpha))
-        responses = [respond(spectrum, target.scores, standardize=True) for target in answers]
-        return tuple(
-            point_posterior(self.name, spectrum, response, pull @ response.k, lam=lam)
-            for response in responses
-        )
+        posteriors = []
+        for target in answers:
+            response = respond(spectrum, target.scores, standardize=True)
+            mixture = Mixture(
+                basis=spectrum.basis,
+                evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
+                lam=FixedLambda(value=float(self.alpha)),
+                unit=response.unit,
+            )
+            posteriors.append(point_posterior(self.name, target, spectrum, response, mixture))
+        return tuple(posteriors)

@@ -50,12 +50,29 @@ def fit_each(
     their weights: there is no sampling error and no lack of fit. Two rows leave no degree of
     freedom to see this, and the prior would decide. So both are repeated, as often as lime draws
     them, at one weight.
+
+    With all masks asked there is no other mask to predict: the held-out R^2 is `r2`.
     """
     if exhaustive and answers[0].n_features == 1:
         often = [_repeated(target) for target in answers]
         n, ess = answers[0].n_masks, effective_size(answers[0].weights)
-        fitted = fit_each(method, rng, often)
-        return tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
+        fitted = _fit_all(method, rng, often)
+        fitted = tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
+    else:
+        fitted = _fit_all(method, rng, answers)
+    return tuple(_complete(posterior) for posterior in fitted) if exhaustive else fitted
+
+
+def _complete(posterior: Posterior) -> Posterior:
+    """The posterior of a fit to all masks, which leave nothing to hold out."""
+    known = np.nan if posterior.constant else posterior.r2
+    return dataclasses.replace(posterior, held_out=known)
+
+
+def _fit_all(
+    method: Method, rng: np.random.Generator, answers: Sequence[Answers]
+) -> tuple[Posterior, ...]:
+    """Fit several targets, from one decomposition where the method can."""
     if isinstance(method, SharedMethod):
         return method.fit_targets(rng, answers)
     streams = [*(deepcopy(rng) for _ in answers[1:]), rng]

@@ -43,7 +43,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
             drawn.text(start, line + 0.5, safe, family="monospace", fontsize=9, color=INK)
     cut = f", first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}    R² {post.r2:.2f}; "
+        f"{caption(explanation.label)}: {explanation.prediction:.3g}    {post.fit_label(2, 'R²')}; "
         f"green raises, orange lowers, underlined where certain{cut}",
         fontsize="small",
         loc="left",

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eblime._text import printable
+from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.describe import describe_input, describe_kernel, describe_object
 from eblime.results.explanation import Explanation
@@ -24,7 +25,10 @@ TOP_K_NOTE = (
     "surrogate. It is about the fit: it is not the probability that the object or the defect is "
     "there."
 )
-_POOR, _FAIR = 0.5, 0.75  # R^2 below which the linear fit is poor, and below which it is only fair
+# held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
+_NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
+_GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
+_PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
 
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
@@ -39,19 +43,27 @@ def fit_sentence(explanation: Explanation) -> str:
     """How much of the model the linear fit explains."""
     if _is_constant(explanation):
         return "The score never changed, whatever was hidden: there is nothing to explain."
-    r2 = explanation.posterior.r2
-    share = f"{100 * max(r2, 0):.0f} %"
-    return f"The linear fit explains {share} of the changes of the score (R² {r2:.2f})."
+    r2, label = _r2(explanation.posterior), explanation.posterior.fit_label(2, "R²")
+    if r2 <= 0:
+        return f"The linear fit predicts the score no better than its mean does ({label})."
+    return f"The linear fit explains {100 * r2:.0f} % of the changes of the score ({label})."
 
 
 def is_poor_fit(explanation: Explanation) -> bool:
     """Whether the linear fit explains less than half of the changes of the score."""
-    return not _is_constant(explanation) and not explanation.posterior.r2 >= _POOR
+    return not _is_constant(explanation) and not _r2(explanation.posterior) >= _POOR
 
 
 def cautions(explanation: Explanation) -> list[str]:
     """What a reader should know before relying on the numbers; a poor fit comes first."""
-    found = [_fit_caution(explanation), _spread_caution(explanation), _rare_caution(explanation)]
+    free = _free_of_prior(explanation)
+    found = [
+        _score_caution(explanation),
+        _prior_caution(explanation, free),
+        _fit_caution(explanation.posterior if free is None else free),
+        _spread_caution(explanation),
+        _rare_caution(explanation),
+    ]
     if explanation.exhaustive:
         found.append(
             f"All {len(explanation.masks)} masks were asked: no sampling error is left, and the "
@@ -60,22 +72,65 @@ def cautions(explanation: Explanation) -> list[str]:
     return [caution for caution in found if caution]
 
 
-def _fit_caution(explanation: Explanation) -> str:
-    """A caution about R^2; empty if the fit is good."""
+def _score_caution(explanation: Explanation) -> str:
+    """A caution about scores that do not move, or barely; empty otherwise."""
+    post = explanation.posterior
     if _is_constant(explanation):
         return (
             "The model returned the same score for every mask: no feature has an effect here, and "
             "R² has no meaning. If this is unexpected, check the inputs that the model receives."
         )
-    if is_poor_fit(explanation):
+    if post.nearly_constant:
         return (
-            "The linear fit is poor: the importances are a rough sketch of the model here, however "
-            "narrow their intervals. Coarser or other features, or a narrower kernel, may describe "
-            "it better."
+            f"The scores barely move: they differ by {np.ptp(explanation.scores):.1g} at most. The "
+            "importances may be rounding errors of the model."
         )
-    if explanation.posterior.r2 < _FAIR:
-        return "The linear fit is only fair: the model does more here than add up its features."
     return ""
+
+
+def _prior_caution(explanation: Explanation, free: Posterior | None) -> str:
+    """A caution about a method whose prior spoils the fit; empty otherwise."""
+    if free is None:
+        return ""
+    post = explanation.posterior
+    intercepts = ("no intercept", "penalised intercept")
+    kind = next((f" ({words})" for words in intercepts if words in post.estimand), "")
+    model = ", not by the model" if _r2(free) >= _POOR else ""
+    return (
+        f"The low R² ({_r2(post):.2f}) is caused by the prior of {printable(post.method)}{kind}"
+        f"{model}: EBLIME() has {free.fit_label(2, 'R²')} on the same answers. Use "
+        '`refit("eblime")`.'
+    )
+
+
+def _fit_caution(post: Posterior) -> str:
+    """A caution about R^2; empty if the fit is good or the scores are constant."""
+    r2 = _r2(post)
+    if post.constant or r2 >= _FAIR:
+        return ""
+    if r2 < _NOTHING:
+        text = (
+            "The linear fit does not predict the model: for a mask that it has not seen, the mean "
+            "of the scores is about as good. Do not rely on these importances."
+        )
+    elif r2 < _POOR:
+        text = (
+            "The linear fit is poor: the importances are a rough sketch of the model here, however "
+            "narrow their intervals."
+        )
+    else:
+        text = "The linear fit is only fair."
+    if post.r2 - r2 > _GAP:
+        return (
+            f"{text} It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which "
+            f"are few for {post.n_features} features: more masks or fewer features will help."
+        )
+    if r2 < _POOR:
+        return (
+            f"{text} Coarser or other features, or a narrower kernel, may describe the model "
+            "better."
+        )
+    return f"{text[:-1]}: the model does more here than add up its features."
 
 
 def _spread_caution(explanation: Explanation) -> str:
@@ -108,7 +163,24 @@ def _rare_caution(explanation: Explanation) -> str:
 
 def _is_constant(explanation: Explanation) -> bool:
     """Whether the model gave every mask the same score."""
-    return bool(np.ptp(explanation.scores) == 0)
+    return explanation.posterior.constant
+
+
+def _r2(post: Posterior) -> float:
+    """The held-out R^2, or the in-sample one if that is all there is."""
+    held_out = post.r2_held_out
+    return post.r2 if held_out is None or np.isnan(held_out) else held_out
+
+
+def _free_of_prior(explanation: Explanation) -> Posterior | None:
+    """EBLIME's fit of the same answers, if it shows that the method's prior spoils its own fit."""
+    post = explanation.posterior
+    if post.constant or _r2(post) >= _FAIR:
+        return None
+    free = explanation.refit("eblime").posterior
+    # a fit with a free intercept is never worse than the mean on its own data
+    blamed = _r2(free) >= _POOR or post.r2 < 0
+    return free if blamed and _r2(free) - _r2(post) > _PRIOR else None
 
 
 def top_classes(explanation: Explanation) -> list[tuple[str, float]]:

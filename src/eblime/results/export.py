@@ -51,6 +51,7 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
         "n_masks": post.n_masks,
         "exhaustive": explanation.exhaustive,
         "r2": _number(post.r2),
+        "r2_held_out": None if post.r2_held_out is None else _number(post.r2_held_out),
         "ess": _number(post.ess),
         "intercept": _number(post.intercept),
         "estimand": post.estimand,

@@ -17,6 +17,7 @@ from eblime.core.draws import Draws, DrawsLaw
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME, PublishedGrid
 from eblime.methods.lime import LIME
+from eblime.methods.regression import fit_each
 from eblime.results.codec import Arrays
 from eblime.results.explanation import Explanation
 from eblime.results.file_layouts import checked_answers
@@ -39,7 +40,8 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     scene = domain.scene(**fields["scene"]["fields"])
     domain.check_scene(scene)
     method = _method(fields["provenance"]["method"])
-    posterior = method.fit(np.random.default_rng(0), answers)  # as it was when it was written
+    whole = fields["exhaustive"] is True
+    posterior = fit_each(method, np.random.default_rng(0), [answers], exhaustive=whole)[0]
     law = fields["posterior"]["fields"]["law"]
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
         drawn = _with_draws(posterior, law["fields"]["draws"]["fields"])

@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import registry
-from eblime._field_checks import check_object
+from eblime._field_checks import check_object, number
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
 from eblime.core.point import PointMass, PointValue
 from eblime.methods.regression import fit_each
-from eblime.posterior import Posterior
+from eblime.posterior import Posterior, score_range
 from eblime.protocols import Law
 from eblime.results.codec import (
     Arrays,
@@ -158,8 +158,8 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
         "answers": encode_fields(_compact(answers), arrays),
         "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
         "method": method,
-        "summary": encode(_summary(post), arrays),
-        "draws": encode(_stored_draws(explanation, method), arrays),
+        "summary": encode(_summary(post, ours=_is_ours(method)), arrays),
+        "draws": encode(_stored_draws(explanation, ours=_is_ours(method)), arrays),
     }
 
 
@@ -170,19 +170,20 @@ def _compact(answers: Answers) -> Answers:
     return dataclasses.replace(answers, masks=small) if same else answers  # type: ignore[arg-type]
 
 
-def _summary(post: Posterior) -> dict[str, Any]:
+def _summary(post: Posterior, *, ours: bool) -> dict[str, Any]:
     """The numbers that a refit is compared with, and that replace it if the method is unknown."""
     found: dict[str, Any] = {"name": post.method, "estimand": post.estimand, "mean": post.mean}
     found |= {"r2": post.r2, "ess": post.ess, "intercept": post.intercept}
+    if not ours:  # a reader who has the method computes it again
+        found["r2_held_out"] = post.r2_held_out
     return found | ({"sd": post.sd} if post.has_spread else {})
 
 
-def _stored_draws(explanation: Explanation, method: object) -> NDArray[Any] | None:
+def _stored_draws(explanation: Explanation, *, ours: bool) -> NDArray[Any] | None:
     """Draws that a reader needs: the method may be missing there, or its draws be lost."""
     post = explanation.posterior
     if not post.has_spread:
         return None
-    ours = _is_ours(method)
     if isinstance(post.law, DrawsLaw) and (explanation.generator is None or not ours):
         return post.law.draws.beta
     return None if ours else post.sample(_DRAWS, rng=0).astype(np.float32)
@@ -262,9 +263,18 @@ def _rebuilt(answers: Answers, summary: Any, draws: Any) -> Posterior:
         method=summary["name"],
         n_masks=answers.n_masks,
         r2=float(summary["r2"]),
+        held_out=_known_r2(summary.get("r2_held_out")),
+        score_range=score_range(answers),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
     )
+
+
+def _known_r2(value: Any) -> float | None:
+    """A held-out R^2 of a file, checked."""
+    if value is not None and not number(high=1.0, nan=True).holds(value):
+        raise ValueError(f"`r2_held_out` must be a number <= 1 or null; got {value!r:.40}")
+    return None if value is None else float(value)
 
 
 def _checked_schema(tree: Any, source: object) -> int:

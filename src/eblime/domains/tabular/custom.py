@@ -38,6 +38,11 @@ class UserNeighbourhood:
         return np.asarray(self.masks + (1 - self.origin))
 
     @property
+    def sampling_weights(self) -> FloatArray:
+        """Ones: the function decides how often a row is drawn."""
+        return np.ones(len(self.masks))
+
+    @property
     def exact(self) -> bool:
         """Always False: the function may draw at random."""
         return False

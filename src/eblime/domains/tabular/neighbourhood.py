@@ -4,6 +4,8 @@ Every perturbed row is assembled from rows of the background: for each feature a
 drawn, and the feature's values are taken from that row. Drawing a number per feature gives lime's
 bins; drawing one number for the whole row keeps the correlations.
 
+A feature that seldom varies is forced to vary in some rows; `sampling_weights` corrects for it.
+
 Rows are drawn in blocks. Each block has its own generator, so no batch size changes a number and
 100,000 perturbed rows are never in memory at once.
 """
@@ -22,6 +24,7 @@ from eblime.domains.tabular.background import Feature
 from eblime.domains.tabular.binning import within_bins
 from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.context import RowContext, standardise
+from eblime.domains.tabular.strata import Strata, find_strata
 from eblime.protocols import INPUT_ITSELF
 
 __all__ = ["PERTURB", "TableNeighbourhood"]
@@ -56,6 +59,11 @@ class TableNeighbourhood:
     def closeness(self) -> FloatArray:
         """How close each perturbed row is to the row; ones are the row itself."""
         return np.asarray(self.masks + (1 - self.origin))
+
+    @property
+    def sampling_weights(self) -> FloatArray:
+        """Weights that correct for the rows that were forced to vary, (N,); ones if none were."""
+        return np.ones(len(self.masks)) if self.by_design else self._strata().weights(self.masks)
 
     @property
     def exact(self) -> bool:
@@ -188,12 +196,41 @@ class TableNeighbourhood:
             taken = self._rows_in_other_bins(rng)
         else:
             taken = rng.integers(0, n, size=(_BLOCK, p))
+        if not self.by_design:
+            self._force(taken, block)
         made = self._new_numbers(rng, taken)
         new_levels = self._new_levels()
         if new_levels.size and not self.by_design:
             own = rng.integers(0, 2, size=(_BLOCK, new_levels.size)) == 1
             taken[:, new_levels] = np.where(own, self.context.itself, taken[:, new_levels])
         return taken, made
+
+    def _strata(self) -> Strata:
+        """The features that seldom vary, of those that are either in the row's bin or not."""
+        binary = np.ones(self.n_features, dtype=bool)
+        if self.context.continuous:
+            binary[[j for j, _ in self._normal_features()]] = False
+        return find_strata(self.context.same[:, :-1], np.flatnonzero(binary))
+
+    def _force(self, taken: IntArray, block: int) -> None:
+        """Replace sources of a block, in place, so that features that seldom vary do.
+
+        It has generators of its own: without such features the draws do not depend on it.
+        """
+        strata = self._strata()
+        if not strata.features.size:
+            return
+        start = np.random.default_rng([*self.entropy, 0, 2]).random()
+        chosen = strata.assign(start, block * _BLOCK + np.arange(_BLOCK))
+        rng = np.random.default_rng([*self.entropy, block, 1])
+        for k, (j, state) in enumerate(zip(strata.features, strata.states, strict=True)):
+            rows = np.flatnonzero(chosen == k)
+            rare = np.flatnonzero(self.context.same[j, :-1] == state)
+            drawn = rng.choice(rare, size=len(rows))
+            if self.perturb == "rows":
+                taken[rows] = drawn[:, None]
+            else:
+                taken[rows, j] = drawn
 
     def _new_numbers(self, rng: np.random.Generator, taken: IntArray) -> FloatArray:
         """Numbers from normal distributions, (_BLOCK, p); without columns if there are none."""

@@ -1,0 +1,156 @@
+"""Noise that is not equal for all masks: a sandwich variance, and a law stretched to it.
+
+The regression takes the noise of every mask, beyond its weight, as equal. A feature whose rare
+state has far noisier scores then gets intervals that are too narrow. The sandwich variance uses
+each mask's own residual instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+from eblime.core.draws import Draws, summarize
+from eblime.core.local import LocalMixture
+from eblime.core.mixture import Mixture
+from eblime.core.spectrum import Response, Spectrum
+
+__all__ = ["StretchedLaw", "noise_factors", "pair_numbers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StretchedLaw:
+    """A law of beta with each importance's distance from its mean multiplied by a factor."""
+
+    law: Mixture | LocalMixture
+    factors: FloatArray  # (p,)
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return self.law.n_features
+
+    @property
+    def mean(self) -> FloatArray:
+        """E(beta | Y), (p,)."""
+        return self.law.mean
+
+    @property
+    def sd(self) -> FloatArray:
+        """Posterior standard deviations, (p,)."""
+        return self.factors * self.law.sd
+
+    @property
+    def cov(self) -> FloatArray:
+        """Posterior covariance, (p, p)."""
+        return self.factors * self.factors[:, None] * self.law.cov
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
+        return summarize(self, prob)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Marginal quantiles, (K,) -> (K, p)."""
+        return self._stretched(self.law.quantile(q))
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Marginal highest-density intervals, (p, 2)."""
+        return self._stretched(self.law.hdi(prob).T).T
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Marginal densities."""
+        return self.law.pdf(self._before(x)) / self.factors
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Marginal distribution functions."""
+        return self.law.cdf(self._before(x))
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0 | Y), (p,)."""
+        return 1 - self.cdf(np.zeros(self.n_features))
+
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
+        return self.law.prob_greater(self.factors)
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw beta i.i.d., with the extras of the law that is stretched."""
+        draws = self.law.draw(rng, n)
+        return Draws(beta=self._stretched(draws.beta), extras=draws.extras)
+
+    def _stretched(self, values: FloatArray) -> FloatArray:
+        """Values of the original law as values of this one, (..., p)."""
+        return np.asarray(self.mean + self.factors * (values - self.mean))
+
+    def _before(self, values: FloatArray) -> FloatArray:
+        """Values of this law as values of the original one, (..., p)."""
+        return np.asarray(self.mean + (values - self.mean) / self.factors)
+
+
+def noise_factors(
+    spectrum: Spectrum,
+    response: Response,
+    mixture: Mixture,
+    masks: FloatArray,
+    scores: FloatArray,
+    groups: IntArray,
+) -> FloatArray:
+    """How much wider the law of each importance must be to allow for unequal noise, (p,), >= 1.
+
+    Parameters
+    ----------
+    spectrum, response, mixture
+        The masks, the scores and the law of beta, none of them constant.
+    masks, scores
+        Shapes (N, p) and (N,), in the units of the spectrum.
+    groups
+        Shape (N,): masks with the same number, such as a mask and its complement, may have
+        correlated residuals.
+
+    Notes
+    -----
+    At the median of lambda the posterior variance is the variance of the noise,
+    `sigma^2 M Z'WZ M`, plus what the prior leaves open, `sigma^2 lambda M^2`. The first becomes
+    `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their
+    leave-one-out residuals (HC3). The result is the root of the ratio of the two variances. It is
+    never below one: the noise also decides how much the mean is shrunk, and a variance that does
+    not count this error is too small.
+    """
+    rows, root, basis = spectrum.rows, spectrum.root, mixture.basis
+    lam = mixture.lam.median
+    shrink = 1 / (mixture.evidence.d + lam)
+    weighted = root[:, None] * (masks[rows] - spectrum.centre)
+    target = root * ((scores[rows] - response.mean) / response.unit)
+    turned = weighted @ basis  # (n, r)
+    leverage = turned**2 @ shrink + spectrum.flat * root**2 / (root @ root)
+    left_out = (target - weighted @ mixture.coefficients) / np.maximum(1 - leverage, 1e-6)
+    sums = np.zeros((len(masks), len(shrink)))
+    np.add.at(sums, groups[rows], turned * shrink * left_out[:, None])
+    noise = np.sum((sums @ basis.T) ** 2, axis=0)
+    sigma2 = float(mixture.evidence.q(np.array([lam]))[0]) / mixture.evidence.df
+    unreached = np.maximum(1 - np.sum(basis**2, axis=1), 0.0) / lam
+    model = sigma2 * (basis**2 @ shrink + unreached)
+    prior = sigma2 * (lam * (basis**2 @ shrink**2) + unreached)
+    return np.asarray(np.sqrt(np.maximum((noise + prior) / model, 1.0)))
+
+
+def pair_numbers(masks: FloatArray) -> IntArray:
+    """A number for each mask, (N,), which a mask shares with its complement next to it.
+
+    Examples
+    --------
+    >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
+    array([0, 0, 2, 3])
+    """
+    numbers = np.arange(len(masks))
+    even = numbers[: len(masks) // 2 * 2 : 2]
+    paired = (masks[even] + masks[even + 1] == 1).all(axis=1)
+    numbers[even[paired] + 1] -= 1
+    return numbers

@@ -1,0 +1,131 @@
+"""Unequal noise: the sandwich factors against dense formulas, and the stretched law."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from problems import problem
+
+import eblime
+from eblime.core.sandwich import pair_numbers
+from eblime.designs.masks import paired
+
+LOCAL = [False, True]
+
+
+def unequal(local=False):
+    """The method under test."""
+    return eblime.EBLIME(noise="unequal", local=local)
+
+
+def dense_factors(masks, scores, weights, post):
+    """The documented formula with an explicit inverse, every mask a group of its own."""
+    law = post.law.law
+    lam, sigma2 = law.lam.median, float(law.evidence.q(np.array([law.lam.median]))[0])
+    sigma2 *= law.unit**2 / law.evidence.df
+    centre, mean = (np.average(values, axis=0, weights=weights) for values in (masks, scores))
+    z, y, w = masks - centre, scores - mean, np.diag(weights)
+    inverse = np.linalg.inv(z.T @ w @ z + lam * np.eye(z.shape[1]))
+    leverage = weights * (np.einsum("ij,jk,ik->i", z, inverse, z) + 1 / weights.sum())
+    residual = weights * (y - z @ post.mean) / (1 - leverage)
+    noise = inverse @ (z.T * residual**2) @ z @ inverse
+    prior = lam * sigma2 * inverse @ inverse
+    return np.sqrt(np.maximum(np.diag(noise + prior) / np.diag(sigma2 * inverse), 1))
+
+
+def loud_where_shown(rng, n=300, loud=0.05):
+    """A feature that is seldom shown, and scores that are noisy where it is."""
+    masks = np.column_stack([rng.random(n) < loud, rng.random((n, 2)) < 0.5]).astype(float)
+    noise = rng.normal(size=n) * np.where(masks[:, 0] > 0, 3.0, 0.1)
+    return masks, masks @ [1.0, 0.5, 0.0] + noise
+
+
+def test_factors_equal_the_dense_formula(rng):
+    """The fast form is the sandwich in the docstring, with HC3 residuals."""
+    masks, scores, weights = problem(rng, 200, 20)
+    masks[20:, 0] = 0
+    scores += 3 * rng.normal(size=200) * masks[:, 0]
+    post = eblime.fit(masks, scores, weights, unequal())
+    found = post.law.factors
+
+    assert_array_equal(pair_numbers(masks), np.arange(200))  # no complements in this problem
+    assert found[0] > 1.05
+    assert_allclose(found, dense_factors(masks, scores, weights, post), rtol=1e-8)
+
+
+@pytest.mark.parametrize("local", LOCAL)
+def test_only_the_spread_changes(rng, local):
+    """Means stay; no interval becomes narrower; the noisy feature's becomes much wider."""
+    masks, scores = loud_where_shown(rng)
+    equal = eblime.fit(masks, scores, method=eblime.EBLIME(local=local))
+    post = eblime.fit(masks, scores, method=unequal(local))
+
+    assert_array_equal(post.mean, equal.mean)
+    assert (post.sd >= equal.sd * (1 - 1e-12)).all()
+    assert post.sd[0] > 2 * equal.sd[0]
+    assert post.r2 == equal.r2
+
+
+@pytest.mark.parametrize("local", LOCAL)
+def test_summaries_of_the_stretched_law_agree(rng, local):
+    """Quantiles invert the distribution function; draws and order probabilities follow them."""
+    masks, scores = loud_where_shown(rng)
+    post = eblime.fit(masks, scores, method=unequal(local))
+    q = np.array([0.05, 0.3, 0.9])
+    draws = post.sample(40_000, rng=1)
+    x = post.quantile(q)
+    grid = np.linspace(*post.interval(0.9999).T, 4001)
+    area = np.sum((post.pdf(grid)[1:] + post.pdf(grid)[:-1]) / 2 * np.diff(grid, axis=0), axis=0)
+
+    assert_allclose(post.cdf(x), np.repeat(q[:, None], 3, axis=1), atol=1e-6)
+    assert_allclose((draws[:, None] < x).mean(axis=0), post.cdf(x), atol=5 * 0.5 / 200)
+    assert_allclose(area, 0.9999, atol=1e-3)
+    greater = (draws[:, :, None] > draws[:, None]).mean(axis=0)
+    off = ~np.eye(3, dtype=bool)
+    assert_allclose(greater[off], post.prob_greater()[off], atol=5 * 0.5 / 200)
+
+
+def test_coverage_where_noise_is_unequal():
+    """The noisy feature is covered nearly as often as stated, and not if noise counts as equal."""
+    fits = 200
+    inside = {"equal": 0, "unequal": 0}
+    for seed in range(fits):
+        masks, scores = loud_where_shown(np.random.default_rng(seed), n=600)
+        for noise in inside:
+            post = eblime.fit(masks, scores, method=eblime.EBLIME(noise=noise, local=False))
+            low, high = post.interval(0.95)[0]
+            inside[noise] += low <= 1.0 <= high
+
+    error = np.sqrt(0.95 * 0.05 * fits)
+    assert inside["unequal"] > 0.93 * fits - 3 * error
+    assert inside["equal"] < 0.95 * fits - 5 * error
+
+
+def test_pairs_count_as_one(rng):
+    """Where a mask and its complement have opposite residuals, half of them are informative."""
+    masks = paired(rng, 400, 6)
+    signs = 2 * masks - 1
+    scores = masks[:, 0] + np.prod(signs[:, :3], axis=1)  # odd: opposite for complements
+    together = eblime.fit(masks, scores, method=unequal(), rng=0)
+    order = np.concatenate([np.arange(0, 400, 2), np.arange(1, 400, 2)])
+    apart = eblime.fit(masks[order], scores[order], method=unequal(), rng=0)
+
+    assert_allclose(together.sd / apart.sd, np.sqrt(2), rtol=0.1)
+
+
+def test_constant_scores_and_rank_deficient_masks(rng):
+    """No residuals, or more features than masks: still a law, never narrower."""
+    masks, scores, weights = problem(rng, 6, 9)
+    constant = eblime.fit(masks, np.ones(6), weights, unequal())
+    wide, equal = (eblime.fit(masks, scores, weights, m) for m in (unequal(), eblime.EBLIME()))
+
+    assert_array_equal(constant.mean, 0.0)
+    assert np.isfinite(wide.interval()).all()
+    assert (np.diff(wide.interval()) >= np.diff(equal.interval()) * (1 - 1e-9)).all()
+
+
+def test_unequal_noise_needs_the_half_line():
+    """The published setting is exactly as published."""
+    with pytest.raises(ValueError, match="need `grid=None`"):
+        eblime.EBLIME(noise="unequal", grid=eblime.PublishedGrid())
+    with pytest.raises(ValueError, match="`noise` must be"):
+        eblime.EBLIME(noise="loud")

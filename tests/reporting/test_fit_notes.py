@@ -1,0 +1,124 @@
+"""What an explanation says about its fit, by the held-out R^2."""
+
+import dataclasses
+import json
+import zlib
+
+import numpy as np
+import pytest
+
+import eblime
+from eblime.cli.terminal import print_explanation
+from eblime.reporting.diagnostics import cautions, fit_sentence, is_poor_fit
+
+WORDS = " ".join(f"w{number}" for number in range(400))
+
+
+def explain(score, *, text=WORDS, n_masks=300, method="eblime", **settings):
+    """An explanation of a model that scores a list of texts."""
+    explainer = eblime.TextExplainer(
+        score, n_masks=n_masks, method=method, progress=False, **settings
+    )
+    return explainer.explain(text, rng=0)
+
+
+def noise(texts):
+    """A model that answers noise, the same for the same text."""
+    seeds = [zlib.crc32(text.encode()) for text in texts]
+    return np.array([np.random.default_rng(seed).normal(0.5, 0.1) for seed in seeds])
+
+
+def linear(texts):
+    """A model that adds up two words and has a large constant part."""
+    return np.array([0.7 + 0.1 * ("w1 " in t) + 0.05 * ("w2 " in t) for t in texts])
+
+
+@pytest.mark.filterwarnings("ignore:There are more features")
+@pytest.mark.parametrize("method", ["eblime", eblime.EBLIME(local=True), "lime"], ids=str)
+def test_noise_gets_a_clear_note(method):
+    """400 words and 300 masks: the in-sample R^2 may be high, the note does not believe it."""
+    e = explain(noise, method=method)
+    notes = cautions(e)
+
+    assert "does not predict the model" in notes[0]
+    assert is_poor_fit(e)
+    assert "held-out R²" in fit_sentence(e)
+    assert "held-out R2" in str(e)
+
+
+@pytest.mark.filterwarnings("ignore:There are more features")
+def test_too_few_masks_are_named_as_the_cause():
+    """The fit follows its own masks only: more of them are the remedy, not other features."""
+    e = explain(noise, method="lime")
+
+    assert e.posterior.r2 > 0.5
+    assert "300 masks" in cautions(e)[0]
+    assert "are few for 400 features" in cautions(e)[0]
+
+
+def test_a_good_fit_has_no_note_about_it():
+    """Nothing about a poor or fair fit."""
+    e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10", n_masks=200)
+
+    assert not is_poor_fit(e)
+    assert not any("fit" in note for note in cautions(e))
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime", "bayeslime", "eblime-paper"])
+def test_constant_scores_are_said_everywhere(method, capsys):
+    """In the sentence, the notes, the table, the plot and on the command line."""
+    e = explain(lambda texts: np.full(len(texts), 0.25), text="a b c d e f g h", method=method)
+    print_explanation(e, prob=0.95, top=3)
+    printed = capsys.readouterr().out
+
+    assert "never changed" in fit_sentence(e)
+    assert "same score for every mask" in cautions(e)[0]
+    assert "constant scores" in printed
+    assert "R2" not in printed
+    assert "constant scores" in e.plot("means").get_title(loc="left")
+    assert json.loads(e.to_json())["r2_held_out"] is None
+
+
+def test_scores_that_barely_move_are_said():
+    """Differences of 1e-7 are drawn and printed like any others, so a note is needed."""
+
+    def rounding(texts):
+        return np.array([0.9 + 1e-7 * ("a" in t) for t in texts])
+
+    e = explain(rounding, text="a b c d e f g h i j k l", n_masks=100)
+
+    assert "barely move" in cautions(e)[0]
+    assert "1e-07" in cautions(e)[0]
+    assert "(scores barely move)" in str(e)
+
+
+@pytest.mark.parametrize(
+    ("method", "intercept"), [("eblime-paper", "no intercept"), ("bayeslime", "penalised")]
+)
+def test_a_prior_that_spoils_the_fit_is_blamed(method, intercept):
+    """A large constant part and few masks: the model is linear, the method's prior does not fit."""
+    e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12", n_masks=30, method=method)
+    notes = cautions(e)
+
+    assert e.posterior.r2_held_out < 0
+    assert "caused by the prior" in notes[0]
+    assert intercept in notes[0]
+    assert not any("Coarser or other features" in note for note in notes)
+
+
+def test_an_in_sample_value_is_called_so():
+    """A method that does not provide the held-out value."""
+    e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10", n_masks=200)
+    post = dataclasses.replace(e.posterior, held_out=None)
+    e = dataclasses.replace(e, posterior=post)
+
+    assert "in-sample R²" in fit_sentence(e)
+    assert "in-sample R²" in e.plot("intervals").get_title(loc="left")
+
+
+def test_all_masks_have_one_r2():
+    """With all masks asked the table prints R2 alone."""
+    e = explain(linear, text="w1 w2 w3 w4")
+
+    assert e.exhaustive
+    assert "masks, R2 " in str(e)
