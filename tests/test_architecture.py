@@ -74,8 +74,18 @@ ALLOWED = {
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version"),
-        *("domains", "engine", "explainers", "models", "protocols", "registry", "reporting"),
-        *("results", "fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("core", "domains", "engine", "explainers", "models", "protocols", "registry"),
+        *(
+            "reporting",
+            "results",
+            "fsspec",
+            "narwhals",
+            "numpy",
+            "pandas",
+            "pyarrow",
+            "ray",
+            "scipy",
+        ),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),

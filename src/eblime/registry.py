@@ -12,6 +12,7 @@ Another package adds its own by an entry point, for example in its pyproject.tom
 | `eblime.kernels` | a function from closeness (N, p) to weights (N,) |
 | `eblime.domains` | a `Domain` record |
 | `eblime.plots` | a function (explanation, *, ax=None, ...) -> Axes |
+| `eblime.run_plots` | a function (run, *, ax=None, ...) -> Axes |
 
 Objects are imported when they are first used.
 """
@@ -25,7 +26,7 @@ from typing import Any, Literal
 
 __all__ = ["Kind", "find", "get", "names", "refresh", "register", "resolve"]
 
-Kind = Literal["methods", "designs", "kernels", "domains", "plots"]
+Kind = Literal["methods", "designs", "kernels", "domains", "plots", "run_plots"]
 
 _BUILT_IN: Mapping[str, dict[str, str]] = {
     "methods": {
@@ -66,6 +67,10 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "values": "eblime.plot.bars:valued",
         "text": "eblime.plot.text:highlighted",
     },
+    "run_plots": {
+        "beeswarm": "eblime.plot.runs:beeswarm",
+        "dependence": "eblime.plot.runs:dependence",
+    },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
@@ -85,7 +90,7 @@ def find(kind: Kind, name: object) -> Any:
         if name in _installed(kind):
             return _installed(kind)[name].load()
     listed = ", ".join(repr(known) for known in names(kind))
-    setting = "kind" if kind == "plots" else kind.removesuffix("s")
+    setting = "kind" if kind in ("plots", "run_plots") else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 
 

@@ -71,6 +71,8 @@ COLUMNS = (
     ("low", "float64"),
     ("high", "float64"),
     ("prob_positive", "float64"),
+    ("estimate", "float64"),  # least squares, not shrunk; null with too few masks
+    ("se", "float64"),  # its standard error
     ("r2", "float64"),
     ("r2_held_out", "float64"),  # null for a method that does not provide it
     ("ess", "float64"),
@@ -78,6 +80,7 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
+_NEW = ("estimate", "se", "r2_held_out")  # columns that runs of older versions do not have
 
 
 def check_manifest(
@@ -145,20 +148,21 @@ def read_part(folder: Location, name: str) -> tuple[Any, dict[str, str]]:
 def read_table(folder: Location, name: str) -> Any:
     """The rows of a part as an Arrow table; a damaged file is refused."""
     pa, pq = arrow()
-    table = _with_new_column(pq.read_table(pa.BufferReader(checked(folder / name))))
+    table = _with_new_columns(pq.read_table(pa.BufferReader(checked(folder / name))))
     if not table.schema.equals(part_schema()):
         raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
     return table
 
 
-def _with_new_column(table: Any) -> Any:
-    """The table of a part that was written before `r2_held_out` existed, with nulls in it."""
+def _with_new_columns(table: Any) -> Any:
+    """The table of a part, with nulls in the columns that its version of eblime did not have."""
     pa, _ = arrow()
-    names = table.column_names
-    if "r2_held_out" in names or "r2" not in names:
-        return table
-    nothing = pa.nulls(len(table), pa.float64())
-    return table.add_column(names.index("r2") + 1, "r2_held_out", nothing)
+    for column in _NEW:
+        if column not in table.column_names:
+            table = table.append_column(column, pa.nulls(len(table), pa.float64()))
+    known = [column for column, _ in COLUMNS if column in table.column_names]
+    others = [column for column in table.column_names if column not in known]
+    return table.select([*known, *others])
 
 
 def map_parts(function: Callable[[str], Result], names: Sequence[str]) -> Iterator[Result]:

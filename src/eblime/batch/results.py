@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special, stats
 
+from eblime import registry
 from eblime._checks import check_level
 from eblime.batch.folder import (
     map_parts,
@@ -21,9 +22,13 @@ from eblime.batch.folder import (
     read_table,
 )
 from eblime.batch.location import Location, arrow
+from eblime.batch.overall import By, compared, overall_by_feature, summarised
 from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpacked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Run", "open_run"]
 
@@ -123,44 +128,127 @@ class Run:
             )
         return unpacked((folder / names[0]).read(), folder / names[0])
 
-    def summary(self, prob: float = 0.95) -> Any:
-        """Mean absolute importance of each feature over all inputs, with a credible interval.
+    def summary(self, prob: float = 0.95, *, by: By = None) -> Any:
+        """Importance of each feature over all inputs, with intervals, without sampling noise.
 
         Parameters
         ----------
+        prob
+            Probability of the intervals.
+        by
+            How to group the inputs: "label" for the explained class; the name of a column of the
+            table, for its bins; a list or array with the group of each input; or a dictionary from
+            an input's number or name to its group. Inputs without a group are left out.
+
+        Returns
+        -------
+        DataFrame
+            One row per feature, the most important first; with `by`, per `group` and feature.
+
+            - `mean_abs`, `low`, `high`: the mean of |importance| and its interval.
+            - `mean`, `mean_low`, `mean_high`: the mean importance.
+            - `positive`, `negative`: the share of inputs with an importance above and below zero,
+              each with `_low` and `_high`.
+            - `inputs`: how many inputs have the feature.
+
+        Notes
+        -----
+        The importances of single inputs have errors, and |importance| would count them: a column
+        that the model does not use would get an importance. So the distribution of the true
+        importances over the inputs is fitted to the least-squares estimates and their standard
+        errors (columns `estimate` and `se` of `frame`), and its mean size is given. The interval
+        begins at zero if the estimates are no larger than their errors.
+
+        The intervals are about these inputs, each explained with infinitely many masks. They do not
+        predict other inputs. Several outputs of one input count as one input; use `by="label"` to
+        keep classes apart. Of a run with more than 2,000 inputs, a sample is fitted, and corrected
+        by the mean |estimate| of all.
+
+        With fewer masks than features there are no least-squares estimates, and in runs of older
+        versions they are not stored. Posterior means and standard deviations serve instead; as they
+        are shrunk, `mean_abs` is then too small.
+        """
+        level = check_level("prob", prob)
+        return summarised(self._overall(by), level, grouped=by is not None)
+
+    def compare(
+        self,
+        other: Run | None = None,
+        *,
+        by: By = None,
+        groups: tuple[Any, Any] | None = None,
+        prob: float = 0.95,
+    ) -> Any:
+        """Difference in importance between two runs, or between two groups of this run's inputs.
+
+        Parameters
+        ----------
+        other
+            A run of another model. If both runs have the same inputs, those that failed in either
+            are left out of both.
+        by
+            Without `other`: how to group the inputs, as for `summary`.
+        groups
+            The two groups to compare; may be left out if there are only two.
         prob
             Probability of the intervals.
 
         Returns
         -------
         DataFrame
-            One row per feature, the most important first: `feature`, `mean_abs`, `inputs` (how
-            many inputs have the feature), `low` and `high`.
+            One row per feature that both have, the clearest difference first: `mean_abs` and
+            `other_mean_abs`; their `difference` with `low` and `high`; `mean_difference` with
+            `mean_low` and `mean_high`; `inputs` and `other_inputs`.
 
         Notes
         -----
-        An importance is approximated by a normal with its posterior mean and standard deviation,
-        so its absolute value is a folded normal. Inputs are independent. Several targets of one
-        input share its masks, so their average counts as one value. The interval covers the
-        uncertainty of the explanations of these inputs; it does not predict other inputs.
+        The intervals are about these inputs, as those of `summary`. The errors of the two are
+        treated as independent. Two runs with the same seed share their masks, so the errors of
+        similar models partly cancel, and the intervals are then too wide rather than too narrow.
         """
-        import pandas as pd
-
-        tail = stats.norm.ppf((1 + check_level("prob", prob)) / 2)
-        totals = pd.DataFrame({"size": [], "variance": [], "inputs": []})
-        for rows in self.pieces():
-            totals = totals.add(_totals(rows), fill_value=0.0)
-        found = pd.DataFrame(
-            {
-                "mean_abs": totals["size"] / totals["inputs"],
-                "inputs": totals["inputs"].astype("int64"),
-            }
+        level = check_level("prob", prob)
+        if (other is None) == (by is None):
+            raise ValueError("`compare` needs either `other`, a run, or `by`, groups of inputs.")
+        if other is None:
+            found = self._overall(by)
+            pair = _two_groups(found, groups)
+            first, second = ({f: v for (g, f), v in found.items() if g == name} for name in pair)
+            return compared(first, second, level)
+        one, two = self._paired(other)
+        return compared(
+            {feature: entry for (_, feature), entry in one.items()},
+            {feature: entry for (_, feature), entry in two.items()},
+            level,
         )
-        spread = np.sqrt(totals["variance"]) / totals["inputs"]
-        found["low"] = (found["mean_abs"] - tail * spread).clip(lower=0)
-        found["high"] = found["mean_abs"] + tail * spread
-        found.index.name = "feature"
-        return found.sort_values("mean_abs", ascending=False).reset_index()
+
+    def _overall(self, by: By, only: Any = None) -> Any:
+        """Importance over inputs by (group, feature)."""
+        return overall_by_feature(self.pieces(), int(self.settings["count"]), by, only)
+
+    def _paired(self, other: Run) -> tuple[Any, Any]:
+        """Importance over the inputs of both runs; over those in common if they are the same."""
+        if not isinstance(other, Run):
+            raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
+        if self.settings["inputs"] != other.settings["inputs"]:
+            return self._overall(None), other._overall(None)
+        common = np.intersect1d(self._explained(), other._explained())
+        if not len(common):
+            raise ValueError("The runs must have explained an input in common; got none.")
+        both = partial(np.isin, test_elements=common)
+        return self._overall(None, both), other._overall(None, both)
+
+    def _explained(self) -> Any:
+        """Numbers of the inputs that did not fail."""
+        return np.concatenate([rows["input"].unique() for rows in self.pieces()])
+
+    def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
+        """Draw the importances of all inputs; returns matplotlib Axes.
+
+        Kinds: "beeswarm" (one point per input and feature) and "dependence" (importance against the
+        value of one column, `feature="age"`). `settings` are passed to the function of
+        `eblime.plot.runs` that draws.
+        """
+        return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         """The folder, and how many of its inputs are done and failed."""
@@ -175,21 +263,11 @@ class Run:
         return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
 
 
-def _totals(rows: Any) -> Any:
-    """Sums over inputs by feature: absolute values, their variances, and the number of inputs."""
-    sd = rows["sd"].fillna(0.0).to_numpy(dtype=float)
-    size, variance = _folded(rows["mean"].to_numpy(dtype=float), sd)
-    rows = rows.assign(size=size, spread=np.sqrt(variance))
-    each = rows.groupby(["feature", "input"], sort=False)[["size", "spread"]].mean()
-    each["variance"] = each["spread"] ** 2
-    return each.groupby(level="feature", sort=False).agg(
-        size=("size", "sum"), variance=("variance", "sum"), inputs=("size", "size")
-    )
-
-
-def _folded(mean: Any, sd: Any) -> tuple[Any, Any]:
-    """Mean and variance of |x| for a normal x."""
-    ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
-    bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
-    size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))
-    return size, np.maximum(mean**2 + sd**2 - size**2, 0.0)
+def _two_groups(found: Any, groups: tuple[Any, Any] | None) -> tuple[Any, Any]:
+    """The groups to compare: those named, or the only two that there are."""
+    known = list(dict.fromkeys(group for group, _ in found))
+    wanted = known if groups is None else list(groups)
+    if len(wanted) != 2 or wanted[0] == wanted[1] or not set(wanted) <= set(known):
+        listed = ", ".join(repr(group) for group in known[:12])
+        raise ValueError(f"`groups` must be two of {listed}; got {groups!r:.80}.")
+    return wanted[0], wanted[1]

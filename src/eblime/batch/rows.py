@@ -7,6 +7,7 @@ from typing import Any
 
 from eblime._text import printable
 from eblime.batch.folder import COLUMNS, DETAILS
+from eblime.core.least_squares import least_squares
 from eblime.results.explanation import Explanation
 
 __all__ = ["Rows", "explained_rows", "failure_rows", "failures_in", "joined_rows"]
@@ -74,7 +75,23 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
     rows["mean"] = post.mean.tolist()
     for column in ("sd", "low", "high", "prob_positive"):
         rows[column] = spread[column].tolist() if spread else [None] * count
+    rows |= _unshrunk(explanation)
     return rows | _detail_rows(details, count)
+
+
+def _unshrunk(explanation: Explanation) -> Rows:
+    """Least-squares estimates and standard errors, for averages over inputs; null if unknown."""
+    answers, post = explanation.answers, explanation.posterior
+    found = least_squares(
+        answers.masks, answers.scores, answers.weights, intercept="intercept" in post.extras
+    )
+    if found is None:
+        return {"estimate": [None] * post.n_features, "se": [None] * post.n_features}
+    estimate, se = found
+    return {
+        "estimate": estimate.tolist(),
+        "se": [0.0] * len(se) if explanation.exhaustive else se.tolist(),
+    }
 
 
 def _detail_rows(details: Mapping[str, Sequence[Any]], count: int) -> Rows:

@@ -19,6 +19,7 @@ from eblime.results.explanation import Explanation
 __all__ = ["compare", "show"]
 
 File = Annotated[Path, typer.Argument(help="An .eblime file.")]
+Both = Annotated[Path, typer.Argument(help="An .eblime file, or the folder of a run.")]
 Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
 Top = Annotated[int, typer.Option(help="Features to print.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -65,22 +66,28 @@ def show(
 
 
 def compare(
-    first: File,
-    second: File,
+    first: Both,
+    second: Both,
     prob: Prob = 0.95,
     top: Top = 10,
     as_json: Json = False,
     png: Annotated[Path | None, typer.Option(help="Write a picture of both to this file.")] = None,
 ) -> None:
-    """Compare two explanations of the same features.
+    """Compare two explanations of the same features, or two runs.
 
-    A star marks features whose intervals do not overlap.
+    A star marks features whose intervals do not overlap; for runs, features whose mean |importance|
+    differs.
 
     Example: eblime compare dog.eblime dog-bayeslime.eblime --png both.png
+
+    Example: eblime compare run-forest/ run-boosting/
     """
     from eblime.results.storage import load
 
     check_level("--prob", prob)
+    if first.is_dir() and second.is_dir():
+        _compare_runs(first, second, prob, top, as_json=as_json, png=png)
+        return
     one, other = load(first), load(second)
     if list(one.features) != list(other.features):
         raise ValueError(
@@ -96,6 +103,31 @@ def compare(
 
         figure: Any = draw(one, other, names=(first.stem, second.stem), top=top).figure
         figure.savefig(png, dpi=110)
+
+
+def _compare_runs(
+    first: Path, second: Path, prob: float, top: int, *, as_json: bool, png: Path | None
+) -> None:
+    """Print the differences in importance between two runs."""
+    from eblime.batch.results import open_run
+
+    if png is not None:
+        raise ValueError("--png needs two .eblime files; got two runs.")
+    table = open_run(first).compare(open_run(second), prob=prob).head(top)
+    if as_json:
+        say(str(table.to_json(orient="records")))
+        return
+    names = ["mean_abs", "other_mean_abs", "difference", "low", "high"]
+    columns = [table[name].to_numpy() for name in names]
+    digits = decimals(columns)
+    cells = [[printable(name) for name in table["feature"]]]
+    cells += [[written(value, digits) for value in column] for column in columns]
+    cells.append(
+        ["*" if low > 0 or high < 0 else "" for low, high in zip(*columns[3:], strict=True)]
+    )
+    head = ["feature", "first", "second", "difference", f"{100 * prob:g}% low", "high", ""]
+    lines = ["Mean |importance| over the inputs of both runs", *align(head, cells)]
+    say("\n".join(line.rstrip() for line in lines))
 
 
 def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -> str:

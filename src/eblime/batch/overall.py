@@ -1,0 +1,205 @@
+"""Importance over the inputs of a run, and differences between runs or cohorts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from eblime._types import FloatArray
+from eblime.core.overall import Overall, overall, overall_interval
+
+__all__ = ["By", "compared", "overall_by_feature", "summarised"]
+
+By = str | Mapping[Any, Any] | Sequence[Any] | None
+Found = dict[tuple[Any, str], Overall]  # (group, feature) -> importance over its inputs
+MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
+_GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
+
+
+def overall_by_feature(
+    pieces: Iterable[Any], count: int, by: By = None, only: Callable[[Any], Any] | None = None
+) -> Found:
+    """Importance of each feature over the inputs of each group.
+
+    Parameters
+    ----------
+    pieces
+        Frames of rows; all rows of an input are in the same frame.
+    count
+        Number of inputs of the run.
+    by
+        How the inputs are grouped; see `Run.summary`.
+    only
+        From the numbers of inputs to a boolean array: which of them are used.
+    """
+    import pandas as pd
+
+    group_of = _grouping(by, count)
+    share = min(1.0, MOST / max(count, 1))
+    kept, totals = [], []
+    for rows in pieces:
+        table = _estimates(rows.assign(group=group_of(rows)))
+        table = table if only is None else table[only(table["input"].to_numpy())]
+        sums = table.assign(size=table["weight"] * table["estimate"].abs())
+        sums["signed"] = table["weight"] * table["estimate"]
+        sums["variance"] = table["weight"] * table["se"] ** 2
+        named = sums.groupby(["group", "feature"], sort=False)
+        totals.append(named[["weight", "size", "signed", "variance"]].sum())
+        kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
+    if not kept:
+        return {}
+    sums = pd.concat(totals).groupby(level=["group", "feature"], sort=False).sum()
+    sample = pd.concat(kept).groupby(["group", "feature"], sort=False)
+    return {key: _fitted(rows, sums.loc[key], share) for key, rows in sample}
+
+
+def _estimates(rows: Any) -> Any:
+    """Estimate, standard error and weight of every row; rows without an estimate are left out.
+
+    Where there were too few masks for least squares, the posterior mean and standard deviation
+    serve instead, and a point estimate counts as exact.
+    """
+    known = rows["estimate"].notna() & rows["se"].notna()
+    table = rows[["input", "feature", "group"]].assign(
+        estimate=rows["estimate"].where(known, rows["mean"]).astype(float),
+        se=rows["se"].where(known, rows["sd"].fillna(0.0)).astype(float),
+    )
+    table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
+    table = table[table["group"].notna()]
+    repeats = table.groupby(["group", "feature", "input"], sort=False)["se"].transform("size")
+    return table.assign(weight=1.0 / repeats)
+
+
+def _fitted(rows: Any, sums: Any, share: float) -> Overall:
+    """The fit to a sample of the inputs, moved by what the others' mean |estimate| adds."""
+    rng = np.random.default_rng(0)
+    estimate, se, weight = (rows[name].to_numpy() for name in ("estimate", "se", "weight"))
+    fit = overall(rng, estimate, se, weight)
+    if share == 1.0:
+        return fit
+    n = float(sums["weight"])
+    moved = float(sums["size"]) / n - float(weight @ np.abs(estimate)) / fit.n
+    noise = np.sqrt((1 - share) / fit.n) * np.minimum(se, np.abs(estimate)).std()
+    size = fit.size + moved + noise * rng.standard_normal(fit.size.shape)
+    return Overall(
+        size=np.maximum(size, 0.0),
+        positive=fit.positive,
+        negative=fit.negative,
+        mean=float(sums["signed"]) / n,
+        mean_se=float(np.sqrt(sums["variance"])) / n,
+        p_value=fit.p_value,
+        n=n,
+    )
+
+
+def _grouping(by: By, count: int) -> Callable[[Any], Any]:
+    """From rows to the group of each."""
+    if by is None:
+        return lambda rows: "all"
+    if isinstance(by, str):
+        return lambda rows: rows["label"] if by == "label" else _by_column(rows, by)
+    if isinstance(by, Mapping):
+        if not by:
+            raise ValueError("`by` must name the group of at least one input; got an empty one.")
+        return lambda rows: _by_mapping(rows, by)
+    listed = np.asarray(by, dtype=object)
+    if listed.shape != (count,):
+        raise ValueError(
+            f"`by` must have one group for each of the {count} inputs; got shape {listed.shape}."
+        )
+    return lambda rows: listed[rows["input"].to_numpy()]
+
+
+def _by_column(rows: Any, column: str) -> Any:
+    """The bin, or else the value, that the row of a table has in a column."""
+    own = rows[rows["feature"] == column].drop_duplicates("input").set_index("input")
+    groups = own["bin"].fillna(own["value"])
+    if len(rows) and not groups.notna().any():
+        raise ValueError(
+            f'`by` must be "label", a column of the table, or the group of each input; got '
+            f"{column!r:.60}."
+        )
+    return rows["input"].map(groups)
+
+
+def _by_mapping(rows: Any, groups: Mapping[Any, Any]) -> Any:
+    """The group of an input by its number or else its name; others are left out."""
+    return rows["input"].map(groups).fillna(rows["name"].map(groups))
+
+
+def summarised(found: Found, prob: float, *, grouped: bool) -> Any:
+    """One row per group and feature, the most important first in each group."""
+    import pandas as pd
+
+    tail = stats.norm.ppf((1 + prob) / 2)
+    table = pd.DataFrame([_row(key, entry, prob, tail) for key, entry in found.items()])
+    if table.empty:
+        table = pd.DataFrame(columns=["group", *_COLUMNS])
+    order, rising = (["group", "mean_abs"], [True, False]) if grouped else (["mean_abs"], [False])
+    table = table.sort_values(order, ascending=rising, ignore_index=True, key=_sortable)
+    return table if grouped else table.drop(columns="group")
+
+
+def _sortable(column: Any) -> Any:
+    """Groups are sorted as text, numbers as they are."""
+    return column.map(str) if column.name == "group" else column
+
+
+_COLUMNS = (
+    *("feature", "mean_abs", "inputs", "low", "high", "mean", "mean_low", "mean_high"),
+    *("positive", "positive_low", "positive_high"),
+    *("negative", "negative_low", "negative_high"),
+)
+
+
+def _row(key: tuple[Any, str], entry: Overall, prob: float, tail: float) -> dict[str, Any]:
+    """The columns of one group and feature."""
+    low, high = entry.size_interval(prob)
+    signs = [_with_interval(draws, prob) for draws in (entry.positive, entry.negative)]
+    reach = tail * entry.mean_se
+    size = float(np.median(entry.size))
+    values = (key[1], size, round(entry.n), low, high)
+    mean = (entry.mean, entry.mean - reach, entry.mean + reach)
+    listed = (*values, *mean, *signs[0], *signs[1])
+    return {"group": key[0], **dict(zip(_COLUMNS, listed, strict=True))}
+
+
+def _with_interval(draws: FloatArray, prob: float) -> tuple[float, float, float]:
+    """Median and interval of draws from both fits."""
+    return (float(np.median(draws)), *overall_interval(draws, prob))
+
+
+def compared(first: Mapping[str, Overall], second: Mapping[str, Overall], prob: float) -> Any:
+    """One row per feature that both have, the clearest difference first."""
+    import pandas as pd
+
+    tail = stats.norm.ppf((1 + prob) / 2)
+    rows = []
+    for feature in (name for name in first if name in second):
+        one, two = first[feature], second[feature]
+        apart = (one.size[:, None] - two.size[None]).reshape(-1, one.size.shape[1])
+        low, high = overall_interval(apart, prob)
+        reach = tail * float(np.hypot(one.mean_se, two.mean_se))
+        rows.append(
+            {
+                "feature": feature,
+                "mean_abs": float(np.median(one.size)),
+                "other_mean_abs": float(np.median(two.size)),
+                "difference": float(np.median(apart)),
+                "low": low,
+                "high": high,
+                "mean_difference": one.mean - two.mean,
+                "mean_low": one.mean - two.mean - reach,
+                "mean_high": one.mean - two.mean + reach,
+                "inputs": round(one.n),
+                "other_inputs": round(two.n),
+            }
+        )
+    if not rows:
+        raise ValueError("The two must have a feature in common; got none.")
+    table = pd.DataFrame(rows)
+    clear = np.maximum(table["low"], -table["high"])  # how far the interval is from zero
+    return table.loc[clear.sort_values(ascending=False).index].reset_index(drop=True)

@@ -1,0 +1,177 @@
+"""The size of an importance over many inputs, without the noise of each estimate.
+
+The average of |estimate| is too large, because noise has a size too. Here the distribution of the
+true importances over the inputs is fitted instead: a mixture whose components lie on a grid, with
+the estimates' own standard errors. Gibbs sampling gives draws of what is wanted.
+
+Estimates alone cannot tell importances of zero from importances far below their standard errors.
+So there are two fits: one in which some importances may be exactly zero, one in which none is. The
+interval covers both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from eblime._types import FloatArray
+
+__all__ = ["Overall", "folded", "overall", "overall_interval"]
+
+_BURN, _DRAWS = 100, 400
+_NARROW = 0.5  # distance of the components near zero, in standard errors
+_GROWTH = 0.15  # and away from zero, relative to their position
+_OVERLAP = 0.6  # standard deviation of a component, in distances
+_SPARSE, _DENSE = 1.0, 5.0  # prior number of inputs in all components together
+_TINY = 1e-6  # least standard error, relative to the largest estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """An importance over a set of inputs: draws from both fits, and its plain mean."""
+
+    size: FloatArray  # (2, D) mean of |importance|
+    positive: FloatArray  # (2, D) share of inputs whose importance is above zero
+    negative: FloatArray  # (2, D) below zero
+    mean: float  # mean importance
+    mean_se: float  # its standard error
+    p_value: float  # of the hypothesis that all importances are zero
+    n: float  # number of inputs
+
+    def size_interval(self, prob: float) -> tuple[float, float]:
+        """Interval of the mean |importance|; from zero if no importance need differ from it."""
+        low, high = overall_interval(self.size, prob)
+        return (0.0 if self.p_value > (1 - prob) / 2 else max(low, 0.0)), high
+
+
+def overall_interval(draws: FloatArray, prob: float) -> tuple[float, float]:
+    """The smallest interval that contains the equal-tailed intervals of all rows of draws."""
+    ends = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=1)
+    return float(ends[0].min()), float(ends[1].max())
+
+
+def overall(
+    rng: np.random.Generator, estimate: FloatArray, se: FloatArray, weight: FloatArray
+) -> Overall:
+    """Fit the distribution of an importance over inputs.
+
+    Parameters
+    ----------
+    rng
+        Generator of the draws.
+    estimate, se
+        Unbiased estimates of the importances and their standard errors, (n,).
+    weight
+        1 for an input with one estimate, 1/k for each of the k estimates of one input, (n,).
+        Estimates of the same input are treated as if they had the same error.
+    """
+    n = float(weight.sum())
+    largest = float((np.abs(estimate) + se).max())
+    spread = np.maximum(se, _TINY * largest if largest else 1.0)
+    parts = _components(estimate, spread)
+    prior = np.full(parts.likelihood.shape[1] - 1, 1 / (parts.likelihood.shape[1] - 1))
+    some_zero = _gibbs(rng, parts, np.append(1.0, _SPARSE * prior), weight)
+    none_zero = _gibbs(rng, parts.without_zero(), _DENSE * prior, weight)
+    if not largest:  # exact, and zero
+        some_zero, none_zero = np.zeros_like(some_zero), np.zeros_like(none_zero)
+    size, positive, negative = np.stack([some_zero, none_zero], axis=1)
+    return Overall(
+        size=size,
+        positive=positive,
+        negative=negative,
+        mean=float(weight @ estimate) / n,
+        mean_se=float(np.sqrt(weight @ se**2)) / n,
+        p_value=float(special.chdtrc(n, weight @ (estimate / spread) ** 2)),
+        n=n,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Parts:
+    """What each component says of each input, all (n, K); the first component is zero itself."""
+
+    likelihood: FloatArray
+    size: FloatArray  # E|beta|
+    variance: FloatArray  # of |beta|
+    positive: FloatArray  # P(beta > 0)
+    negative: FloatArray
+
+    def without_zero(self) -> _Parts:
+        """All components but the first."""
+        return _Parts(
+            likelihood=self.likelihood[:, 1:],
+            size=self.size[:, 1:],
+            variance=self.variance[:, 1:],
+            positive=self.positive[:, 1:],
+            negative=self.negative[:, 1:],
+        )
+
+
+def _components(estimate: FloatArray, se: FloatArray) -> _Parts:
+    """Zero itself, and normals on a grid."""
+    centre, width = _grid(
+        _NARROW * float(np.quantile(se, 0.1)), float((abs(estimate) + 2 * se).max())
+    )
+    centre, width = np.append(0.0, centre), np.append(0.0, width)
+    b, s = estimate[:, None], se[:, None]
+    total = s**2 + width**2
+    log_likelihood = -((b - centre) ** 2) / (2 * total) - np.log(total) / 2
+    shrunk = width**2 / total
+    mean, sd = centre + shrunk * (b - centre), np.sqrt(shrunk) * s
+    size, variance = folded(mean, sd)
+    positive = special.ndtr(np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0))
+    negative = 1 - positive
+    positive[:, 0] = negative[:, 0] = 0.0
+    return _Parts(
+        likelihood=np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)),
+        size=size,
+        variance=variance,
+        positive=positive,
+        negative=negative,
+    )
+
+
+def _grid(narrow: float, top: float) -> tuple[FloatArray, FloatArray]:
+    """Centres and widths of the components, symmetric about zero."""
+    centres, steps = [0.0], [narrow]
+    while centres[-1] < top:
+        steps.append(max(narrow, _GROWTH * centres[-1]))
+        centres.append(centres[-1] + steps[-1])
+    centre, width = np.array(centres), _OVERLAP * np.array(steps)
+    return np.concatenate([-centre[:0:-1], centre]), np.concatenate([width[:0:-1], width])
+
+
+def _gibbs(
+    rng: np.random.Generator, parts: _Parts, prior: FloatArray, weight: FloatArray
+) -> FloatArray:
+    """Draws of mean |beta| and of the shares of both signs over the inputs, (3, D)."""
+    n, inputs = len(weight), np.arange(len(weight))
+    total = weight.sum()
+    share = prior / prior.sum()
+    draws = np.empty((_DRAWS, 3))
+    for sweep in range(-_BURN, _DRAWS):
+        reach = np.cumsum(parts.likelihood * share, axis=1)
+        chosen = (reach < rng.random((n, 1)) * reach[:, -1:]).sum(axis=1)
+        counts = np.bincount(chosen, weights=weight, minlength=len(prior))
+        share = rng.dirichlet(prior + counts) + 1e-300
+        if sweep < 0:
+            continue
+        positive, negative = parts.positive[inputs, chosen], parts.negative[inputs, chosen]
+        means = (parts.size[inputs, chosen], positive, negative)
+        variances = (parts.variance[inputs, chosen], positive * (1 - positive))
+        noise = np.sqrt([weight @ variance for variance in variances]) * rng.standard_normal(2)
+        moved = np.array([noise[0], noise[1], -noise[1]])  # one sign's gain is the other's loss
+        draws[sweep] = (np.array([weight @ mean for mean in means]) + moved) / total
+    draws[:, 0] = np.maximum(draws[:, 0], 0.0)
+    draws[:, 1:] = np.clip(draws[:, 1:], 0.0, 1.0)
+    return draws.T
+
+
+def folded(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of |x| for a normal x."""
+    ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
+    bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
+    size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))
+    return size, np.maximum(mean**2 + sd**2 - size**2, 0.0)
