@@ -201,5 +201,5 @@ def compared(first: Mapping[str, Overall], second: Mapping[str, Overall], prob: 
     if not rows:
         raise ValueError("The two must have a feature in common; got none.")
     table = pd.DataFrame(rows)
-    clear = np.maximum(table["low"], -table["high"])  # how far the interval is from zero
-    return table.loc[clear.sort_values(ascending=False).index].reset_index(drop=True)
+    clear = np.maximum(table["low"].to_numpy(), -table["high"].to_numpy())
+    return table.iloc[np.argsort(-clear, kind="stable")].reset_index(drop=True)

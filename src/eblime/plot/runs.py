@@ -20,6 +20,7 @@ __all__ = ["RunLike", "beeswarm", "dependence"]
 
 _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
+_UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
 
 
@@ -29,8 +30,8 @@ class RunLike(Protocol):
     def frame(self) -> Any:
         """One row per input, target and feature."""
 
-    def summary(self, prob: float = 0.95) -> Any:
-        """Importance of each feature over all inputs."""
+    def summary(self, prob: float = 0.95, *, by: Any = None) -> Any:
+        """Importance of each feature over all inputs, or over those of each group."""
 
 
 def beeswarm(
@@ -39,7 +40,8 @@ def beeswarm(
     """One point per input and feature: importance across, the row's value as colour.
 
     Features are ordered by their importance over all inputs. Points whose sign is uncertain are
-    faint. Values that are not numbers are grey.
+    faint, and so are all points of a feature that may not be used: one whose interval in
+    `Run.summary` begins at zero. Values that are not numbers are grey.
 
     Parameters
     ----------
@@ -54,18 +56,21 @@ def beeswarm(
     """
     check_count("top", top)
     rows = _rows(run, label)
-    ranked = [name for name in run.summary()["feature"] if name in set(rows["feature"])]
-    order = ranked[:top][::-1]
+    ranked = _ranked(run, label).head(top)[::-1]
+    order = list(ranked["feature"])
     drawn = axes(ax, (7.2, 1.3 + 0.42 * len(order)))
     width = float(rows["mean"].abs().max()) or 1.0
-    for position, feature in enumerate(order):
+    for position, (feature, low) in enumerate(zip(order, ranked["low"], strict=True)):
         points = _thinned(rows[rows["feature"] == feature])
         height = position + _swarm(points["mean"].to_numpy(dtype=float) / width)
-        drawn.scatter(points["mean"], height, c=_colours(points), s=12, linewidths=0)
+        colours = _colours(points) * [1, 1, 1, 1.0 if low > 0 else _UNUSED]
+        drawn.scatter(points["mean"], height, c=colours, s=12, linewidths=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(name) for name in order])
+    for text, low in zip(drawn.get_yticklabels(), ranked["low"], strict=True):
+        text.set_color(INK if low > 0 else NEUTRAL)
     drawn.set_ylim(-0.7, len(order) - 0.3)
-    drawn.set_xlabel(f"importance for {_output(rows)} (faint: sign uncertain)")
+    drawn.set_xlabel(f"importance for {_output(rows)} (faint: uncertain)")
     _value_bar(drawn)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
@@ -130,6 +135,14 @@ def _rows(run: RunLike, label: str | None) -> Any:
     return rows[rows["label"] == label]
 
 
+def _ranked(run: RunLike, label: str | None) -> Any:
+    """The features with their importance over all inputs, the most important first."""
+    if label is None:
+        return run.summary()
+    table = run.summary(by="label")
+    return table[table["group"] == label]
+
+
 def _output(rows: Any) -> str:
     """The name of the explained output, if it is the same for all rows."""
     names = rows["label"].unique()
@@ -177,7 +190,8 @@ def _positions(rows: Any) -> Any:
     if values is not None:
         return values
     names = sorted(rows["value"].astype(str).unique())
-    jitter = 0.25 * np.sin(np.arange(len(rows)) * 2.4)  # so that points do not hide each other
+    # spread evenly, so that points do not hide each other
+    jitter = 0.5 * (np.arange(len(rows)) * 0.6180339887 % 1.0 - 0.5)
     return rows["value"].astype(str).map(names.index) + jitter
 
 
