@@ -65,7 +65,7 @@ ALLOWED = {
     # what people look at
     "plot": {
         *("_checks", "_lazy", "_text", "_types", "posterior", "protocols", "registry"),
-        *("results", "matplotlib", "numpy", "scipy"),
+        *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
         *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),

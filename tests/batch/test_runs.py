@@ -142,7 +142,12 @@ def test_targets_of_one_input_count_once(tmp_path):
     one = eblime.explain_many(explainer, ROWS[:6], tmp_path / "a", targets=[0]).summary()
     two = eblime.explain_many(explainer, ROWS[:6], tmp_path / "b", targets=2).summary()
 
-    np.testing.assert_allclose(one["high"], two["high"], rtol=1e-6)
+    assert two["inputs"].tolist() == [6] * 5
+    used = [table.set_index("feature").loc["column 0"] for table in (one, two)]
+    # the ends are quantiles of 400 draws, with errors of a tenth of the width
+    atol = 0.25 * (used[0]["high"] - used[0]["low"])
+    np.testing.assert_allclose(used[0]["low"], used[1]["low"], atol=atol)
+    np.testing.assert_allclose(used[0]["high"], used[1]["high"], atol=atol)
 
 
 def test_the_command_line_resumes_a_run(tmp_path, monkeypatch, capsys):
@@ -166,18 +171,6 @@ def test_the_command_line_resumes_a_run(tmp_path, monkeypatch, capsys):
         assert ended.value.code == code, line
     assert "No such option" in capsys.readouterr().err
     assert (tmp_path / "run" / "report.html").exists()
-
-
-def test_the_folded_normal_matches_draws(rng):
-    """Mean and variance of |x|."""
-    from eblime.batch.results import _folded
-
-    mean, sd = np.array([0.0, 0.5, -2.0, 1.0]), np.array([1.0, 1.0, 0.3, 0.0])
-    draws = np.abs(mean + sd * rng.standard_normal((200_000, 4)))
-    size, variance = _folded(mean, sd)
-
-    np.testing.assert_allclose(size, draws.mean(axis=0), atol=0.01)
-    np.testing.assert_allclose(variance, draws.var(axis=0), atol=0.01)
 
 
 def test_a_pipeline_changes_no_number(tmp_path, monkeypatch, rng):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from eblime._types import FloatArray
-from eblime.core.overall import Overall, overall, overall_interval
+from eblime.core.overall import Overall, overall, overall_interval, pooled
 
 __all__ = ["By", "compared", "overall_by_feature", "summarised"]
 
@@ -45,7 +46,7 @@ def overall_by_feature(
         table = table if only is None else table[only(table["input"].to_numpy())]
         sums = table.assign(size=table["weight"] * table["estimate"].abs())
         sums["signed"] = table["weight"] * table["estimate"]
-        sums["variance"] = table["weight"] * table["se"] ** 2
+        sums["variance"] = (table["weight"] * table["se"]) ** 2
         named = sums.groupby(["group", "feature"], sort=False)
         totals.append(named[["weight", "size", "signed", "variance"]].sum())
         kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
@@ -69,29 +70,44 @@ def _estimates(rows: Any) -> Any:
     )
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
-    repeats = table.groupby(["group", "feature", "input"], sort=False)["se"].transform("size")
-    return table.assign(weight=1.0 / repeats)
+    same = table.groupby(["group", "feature", "input"], sort=False)["se"]
+    return table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
 
 
 def _fitted(rows: Any, sums: Any, share: float) -> Overall:
-    """The fit to a sample of the inputs, moved by what the others' mean |estimate| adds."""
+    """The fit to a sample of the inputs, corrected by the means of all.
+
+    An input has several rows if several outputs were explained, or if a word occurs twice. Its
+    first rows are fitted together, then its second rows, and so on.
+    """
     rng = np.random.default_rng(0)
+    fits = [
+        overall(rng, *(turn[name].to_numpy() for name in ("estimate", "se", "weight")))
+        for _, turn in rows.groupby("turn")
+    ]
+    shares = rows.groupby("turn")["weight"].sum().to_numpy() / rows["weight"].sum()
+    fit = pooled(fits, shares)
+    return fit if share == 1.0 else _corrected(rng, fit, rows, sums)
+
+
+def _corrected(rng: np.random.Generator, fit: Overall, rows: Any, sums: Any) -> Overall:
+    """The fit to a sample, moved by the difference between the mean |estimate| of all and its own.
+
+    The draws also get the error that is left: noise adds about min(|estimate|, se) to |estimate|,
+    which differs from input to input.
+    """
     estimate, se, weight = (rows[name].to_numpy() for name in ("estimate", "se", "weight"))
-    fit = overall(rng, estimate, se, weight)
-    if share == 1.0:
-        return fit
     n = float(sums["weight"])
-    moved = float(sums["size"]) / n - float(weight @ np.abs(estimate)) / fit.n
-    noise = np.sqrt((1 - share) / fit.n) * np.minimum(se, np.abs(estimate)).std()
+    moved = float(sums["size"]) / n - float(np.average(np.abs(estimate), weights=weight))
+    noise = np.minimum(se, np.abs(estimate)).std() / np.sqrt(fit.n)
     size = fit.size + moved + noise * rng.standard_normal(fit.size.shape)
-    return Overall(
+    repeats = np.sqrt(len(rows) / fit.n)  # rows of the same input count as equal
+    return replace(
+        fit,
         size=np.maximum(size, 0.0),
-        positive=fit.positive,
-        negative=fit.negative,
         mean=float(sums["signed"]) / n,
-        mean_se=float(np.sqrt(sums["variance"])) / n,
-        p_value=fit.p_value,
-        n=n,
+        mean_se=float(np.sqrt(sums["variance"])) / n * repeats,
+        n=round(n),
     )
 
 
@@ -161,7 +177,7 @@ def _row(key: tuple[Any, str], entry: Overall, prob: float, tail: float) -> dict
     signs = [_with_interval(draws, prob) for draws in (entry.positive, entry.negative)]
     reach = tail * entry.mean_se
     size = float(np.median(entry.size))
-    values = (key[1], size, round(entry.n), low, high)
+    values = (key[1], size, entry.n, low, high)
     mean = (entry.mean, entry.mean - reach, entry.mean + reach)
     listed = (*values, *mean, *signs[0], *signs[1])
     return {"group": key[0], **dict(zip(_COLUMNS, listed, strict=True))}
@@ -194,8 +210,8 @@ def compared(first: Mapping[str, Overall], second: Mapping[str, Overall], prob: 
                 "mean_difference": one.mean - two.mean,
                 "mean_low": one.mean - two.mean - reach,
                 "mean_high": one.mean - two.mean + reach,
-                "inputs": round(one.n),
-                "other_inputs": round(two.n),
+                "inputs": one.n,
+                "other_inputs": two.n,
             }
         )
     if not rows:

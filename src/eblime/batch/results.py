@@ -160,9 +160,9 @@ class Run:
         begins at zero if the estimates are no larger than their errors.
 
         The intervals are about these inputs, each explained with infinitely many masks. They do not
-        predict other inputs. Several outputs of one input count as one input; use `by="label"` to
-        keep classes apart. Of a run with more than 2,000 inputs, a sample is fitted, and corrected
-        by the mean |estimate| of all.
+        predict other inputs. Several outputs of one input are averaged, as if their errors were the
+        same; use `by="label"` to keep classes apart. Of a run with more than 2,000 inputs, a sample
+        is fitted, and corrected by the mean |estimate| of all.
 
         With fewer masks than features there are no least-squares estimates, and in runs of older
         versions they are not stored. Posterior means and standard deviations serve instead; as they

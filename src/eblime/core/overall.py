@@ -11,6 +11,7 @@ interval covers both.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy import special
 
 from eblime._types import FloatArray
 
-__all__ = ["Overall", "folded", "overall", "overall_interval"]
+__all__ = ["Overall", "folded", "overall", "overall_interval", "pooled"]
 
 _BURN, _DRAWS = 100, 400
 _NARROW = 0.5  # distance of the components near zero, in standard errors
@@ -38,7 +39,7 @@ class Overall:
     mean: float  # mean importance
     mean_se: float  # its standard error
     p_value: float  # of the hypothesis that all importances are zero
-    n: float  # number of inputs
+    n: int  # number of inputs
 
     def size_interval(self, prob: float) -> tuple[float, float]:
         """Interval of the mean |importance|; from zero if no importance need differ from it."""
@@ -50,6 +51,29 @@ def overall_interval(draws: FloatArray, prob: float) -> tuple[float, float]:
     """The smallest interval that contains the equal-tailed intervals of all rows of draws."""
     ends = np.quantile(draws, [(1 - prob) / 2, (1 + prob) / 2], axis=1)
     return float(ends[0].min()), float(ends[1].max())
+
+
+def pooled(parts: Sequence[Overall], shares: FloatArray) -> Overall:
+    """The weighted mean of several importances of the same inputs, such as those for two classes.
+
+    Their errors may be the same, so the intervals are added as if they were, and the averages are
+    no more certain than their parts.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    size, positive, negative = (
+        np.tensordot(shares, np.sort([getattr(part, name) for part in parts], axis=2), axes=1)
+        for name in ("size", "positive", "negative")
+    )
+    return Overall(
+        size=size,
+        positive=positive,
+        negative=negative,
+        mean=float(shares @ [part.mean for part in parts]),
+        mean_se=float(shares @ [part.mean_se for part in parts]),
+        p_value=min(1.0, len(parts) * min(part.p_value for part in parts)),
+        n=max(part.n for part in parts),
+    )
 
 
 def overall(
@@ -64,10 +88,10 @@ def overall(
     estimate, se
         Unbiased estimates of the importances and their standard errors, (n,).
     weight
-        1 for an input with one estimate, 1/k for each of the k estimates of one input, (n,).
-        Estimates of the same input are treated as if they had the same error.
+        How much each input counts in the means, (n,).
     """
-    n = float(weight.sum())
+    weight = weight / weight.mean()
+    n = len(weight)
     largest = float((np.abs(estimate) + se).max())
     spread = np.maximum(se, _TINY * largest if largest else 1.0)
     parts = _components(estimate, spread)
@@ -82,8 +106,8 @@ def overall(
         positive=positive,
         negative=negative,
         mean=float(weight @ estimate) / n,
-        mean_se=float(np.sqrt(weight @ se**2)) / n,
-        p_value=float(special.chdtrc(n, weight @ (estimate / spread) ** 2)),
+        mean_se=float(np.linalg.norm(weight * se)) / n,
+        p_value=float(special.chdtrc(n, ((estimate / spread) ** 2).sum())),
         n=n,
     )
 
@@ -148,7 +172,6 @@ def _gibbs(
 ) -> FloatArray:
     """Draws of mean |beta| and of the shares of both signs over the inputs, (3, D)."""
     n, inputs = len(weight), np.arange(len(weight))
-    total = weight.sum()
     share = prior / prior.sum()
     draws = np.empty((_DRAWS, 3))
     for sweep in range(-_BURN, _DRAWS):
@@ -161,9 +184,9 @@ def _gibbs(
         positive, negative = parts.positive[inputs, chosen], parts.negative[inputs, chosen]
         means = (parts.size[inputs, chosen], positive, negative)
         variances = (parts.variance[inputs, chosen], positive * (1 - positive))
-        noise = np.sqrt([weight @ variance for variance in variances]) * rng.standard_normal(2)
+        noise = np.sqrt([weight**2 @ variance for variance in variances]) * rng.standard_normal(2)
         moved = np.array([noise[0], noise[1], -noise[1]])  # one sign's gain is the other's loss
-        draws[sweep] = (np.array([weight @ mean for mean in means]) + moved) / total
+        draws[sweep] = (np.array([weight @ mean for mean in means]) + moved) / n
     draws[:, 0] = np.maximum(draws[:, 0], 0.0)
     draws[:, 1:] = np.clip(draws[:, 1:], 0.0, 1.0)
     return draws.T

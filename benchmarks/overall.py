@@ -1,0 +1,88 @@
+"""Importance over many inputs: the average of |importance|, with and without sampling noise.
+
+A logistic function of nine columns uses five of them, two of these only in an interaction. Rows of
+the table are explained with few masks, again and again with other seeds, and with 30,000 masks for
+the truth. For every column this prints
+
+- the true mean |importance| over the rows,
+- the mean of folded normals, which counts noise as importance, with the coverage of its interval,
+- the estimate of `Run.summary`, the mean ends of its 95 % interval, and its coverage.
+
+    python benchmarks/overall.py            # some minutes
+    python benchmarks/overall.py --seeds 5
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import eblime
+from eblime.batch.results import Run
+from eblime.core.overall import folded
+
+MASKS, ROWS, TRUTH = 150, 60, 30_000
+
+
+def model(rows: pd.DataFrame) -> np.ndarray:
+    """A logistic function of a, b, c times d, and kind."""
+    a, b, c, d = (rows[name].to_numpy(float) for name in "abcd")
+    red = (rows["kind"] == "red").to_numpy()
+    return 1 / (1 + np.exp(-(2 * a - 1.5 * b + c * d + 0.5 * red)))
+
+
+def people() -> pd.DataFrame:
+    """The table."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(ROWS, 8)), columns=list("abcdefgh"))
+    return table.assign(kind=rng.choice(["red", "blue"], ROWS))
+
+
+def one_run(table: pd.DataFrame, masks: int, seed: int) -> Run:
+    """Explain all rows of the table."""
+    explainer = eblime.TabularExplainer(model, table, n_masks=masks)
+    folder = Path(tempfile.mkdtemp()) / "run"
+    return eblime.explain_many(explainer, table, folder, seed=seed, progress=False)
+
+
+def before(run: Run) -> pd.DataFrame:
+    """Means of folded normals, and their intervals."""
+    rows = run.frame()
+    size, variance = folded(rows["mean"].to_numpy(), rows["sd"].to_numpy())
+    each = rows.assign(size=size, variance=variance).groupby("feature")
+    mean, reach = each["size"].mean(), 1.96 * np.sqrt(each["variance"].sum()) / each.size()
+    return pd.DataFrame({"mean": mean, "low": mean - reach, "high": mean + reach})
+
+
+def main() -> None:
+    """Print one row per column."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--seeds", type=int, default=40)
+    seeds = parser.parse_args().seeds
+    table = people()
+    truth = one_run(table, TRUTH, 12345).summary().set_index("feature")["mean_abs"]
+    old, new = [], []
+    for seed in range(seeds):
+        run = one_run(table, MASKS, seed)
+        old.append(before(run).loc[truth.index])
+        new.append(run.summary().set_index("feature").loc[truth.index])
+    print(f"{ROWS} rows, {MASKS} masks, {seeds} seeds")
+    print("| column | truth | folded normals | covers | estimate | interval | covers |")
+    print("|---|---|---|---|---|---|---|")
+    for name, value in truth.items():
+        was = pd.DataFrame([entry.loc[name] for entry in old])
+        now = pd.DataFrame([entry.loc[name] for entry in new])
+        held = [((f["low"] <= value) & (value <= f["high"])).mean() for f in (was, now)]
+        print(
+            f"| {name} | {value:.3f} | {was['mean'].mean():.3f} | {held[0]:.2f} "
+            f"| {now['mean_abs'].mean():.3f} | {now['low'].mean():.3f} to {now['high'].mean():.3f} "
+            f"| {held[1]:.2f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""Importance over the inputs of a run: summaries, cohorts, comparisons and plots."""
+
+import io
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import eblime
+from eblime.batch import overall as overall_module
+from eblime.batch.overview import overview
+from eblime.batch.seal import checked, sealed
+from eblime.core.overall import folded
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+N = 40
+UNUSED = ["e", "f"]
+
+
+def table():
+    """Numbers, of which two columns are not used, and a category."""
+    rng = np.random.default_rng(0)
+    found = pd.DataFrame(rng.normal(size=(N, 5)), columns=["a", "b", "c", *UNUSED])
+    return found.assign(kind=np.where(np.arange(N) % 2, "red", "blue"))
+
+
+def model(rows):
+    """Uses a in red rows only, b with the opposite sign, and a little of c."""
+    a, b, c = (rows[name].to_numpy(float) for name in "abc")
+    red = (rows["kind"] == "red").to_numpy()
+    return 1 / (1 + np.exp(-(2 * a * red - 1.5 * b + 0.3 * c)))
+
+
+def without_b(rows):
+    """A model in which b has no effect."""
+    return model(rows.assign(b=0.0))
+
+
+def explain(folder, score=model, n_masks=150, **settings):
+    """A run over the table."""
+    explainer = eblime.TabularExplainer(score, table(), n_masks=n_masks)
+    return eblime.explain_many(explainer, table(), folder, progress=False, **settings)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run with few masks."""
+    return explain(tmp_path_factory.mktemp("few") / "r", part_size=9)
+
+
+@pytest.fixture(scope="module")
+def truth(tmp_path_factory):
+    """Mean |importance| with 20,000 masks, where least squares leaves errors of .001."""
+    rows = explain(tmp_path_factory.mktemp("many") / "r", n_masks=20_000).frame()
+    return rows.groupby("feature")["estimate"].agg(lambda values: values.abs().mean())
+
+
+def test_summaries_cover_the_truth(tmp_path, truth):
+    """95 % of the intervals do, less three standard errors of 8 seeds and 6 columns."""
+    held = []
+    for seed in range(8):
+        found = explain(tmp_path / str(seed), seed=seed).summary().set_index("feature")
+        right = truth.loc[found.index]
+        # the truth of an unused column is the noise that 20,000 masks leave
+        held.append((found["low"] <= right + 0.002) & (right - 0.002 <= found["high"]))
+
+    assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / np.size(held))
+
+
+def test_an_unused_column_is_not_important(run, truth):
+    """Its interval begins near zero; the mean of folded normals is above the whole interval."""
+    found = run.summary().set_index("feature")
+    rows = run.frame()
+    rows["size"] = folded(rows["mean"].to_numpy(), rows["sd"].to_numpy())[0]
+    before = rows.groupby("feature")["size"].mean()
+
+    for name in UNUSED:
+        assert found.loc[name, "low"] < 0.01
+        assert found.loc[name, "mean_abs"] < 0.6 * before[name]
+        assert before[name] > 5 * truth[name]
+    assert found.loc["b", "low"] > 0.1
+    assert list(found.columns[:4]) == ["mean_abs", "inputs", "low", "high"]
+
+
+def test_the_mean_importance_is_not_shrunk(run):
+    """`mean` is the mean of the least-squares estimates, with their standard errors."""
+    rows = run.frame().query("feature == 'b'")
+    found = run.summary().set_index("feature").loc["b"]
+    se = np.sqrt((rows["se"] ** 2).sum()) / N
+
+    assert found["mean"] == pytest.approx(rows["estimate"].mean())
+    assert found["mean_high"] - found["mean"] == pytest.approx(1.96 * se, rel=1e-3)
+
+
+def test_summaries_by_cohort(run):
+    """By column, list, dictionary of numbers or names, and label: the same groups."""
+    kinds = table()["kind"]
+    by_column = run.summary(by="kind")
+    by_list = run.summary(by=kinds)
+    by_number = run.summary(by=dict(enumerate(kinds)))
+    reds = run.summary(by={str(i): "red" for i in range(1, N, 2)})
+
+    assert set(by_column["group"]) == {"kind = red", "kind = blue"}
+    pd.testing.assert_frame_equal(by_list, by_number)
+    numbers = by_list.columns[2:]
+    np.testing.assert_array_equal(by_column[numbers], by_list[numbers])
+    assert reds["inputs"].tolist() == [N // 2] * 6
+    assert set(run.summary(by="label")["inputs"]) == {N}
+
+
+@pytest.mark.parametrize(
+    ("by", "message"),
+    [
+        ("height", "`by` must be \"label\", a column of the table, .* got 'height'"),
+        (["red"], "one group for each of the 40 inputs"),
+        ({}, "at least one input"),
+    ],
+)
+def test_cohorts_that_do_not_fit_are_refused(run, by, message):
+    """The message says what a grouping can be."""
+    with pytest.raises(ValueError, match=message):
+        run.summary(by=by)
+
+
+def test_cohorts_are_compared(run):
+    """Over 20 rows each; the intervals of unused columns contain zero, or nearly."""
+    found = run.compare(by="kind", groups=("kind = red", "kind = blue")).set_index("feature")
+
+    assert (found["low"] <= found["difference"]).all()
+    assert (found["difference"] <= found["high"]).all()
+    assert found["inputs"].tolist() == [20] * 6
+    for name in UNUSED:
+        assert found.loc[name, "low"] < 0.01
+        assert found.loc[name, "high"] > -0.01
+
+
+def test_runs_are_compared(run, tmp_path):
+    """Two models differ in the column that one of them ignores."""
+    other = explain(tmp_path / "r", without_b)
+    found = run.compare(other)
+
+    assert found["feature"][0] == "b"
+    assert found["low"][0] > 0.1
+    assert found["other_inputs"].tolist() == [N] * 6
+    same = run.compare(run).set_index("feature")
+    assert (same["low"] <= 0).all()
+    assert (same["high"] >= 0).all()
+
+
+def test_failed_inputs_are_left_out_of_both_runs(tmp_path):
+    """Runs over the same inputs are compared over those that both have explained."""
+    inputs = [[0.1, 0.2], [0.3, 0.4], [0.5], [0.6, 0.7]]
+    background = np.random.default_rng(0).random((30, 2))
+    first, second = (
+        eblime.explain_many(
+            eblime.TabularExplainer(lambda rows, j=j: rows[:, j], background, n_masks=40),
+            inputs,
+            tmp_path / str(j),
+            progress=False,
+        )
+        for j in (0, 1)
+    )
+
+    assert len(first.failures()) == 1
+    assert set(first.compare(second)["inputs"]) == {3}
+
+
+def test_comparisons_that_do_not_fit_are_refused(run):
+    """Either another run or two groups."""
+    with pytest.raises(ValueError, match="needs either `other`, a run, or `by`"):
+        run.compare()
+    with pytest.raises(ValueError, match=r"`groups` must be two of 'kind = "):
+        run.compare(by="kind", groups=("kind = red", "green"))
+    with pytest.raises(TypeError, match="`other` must be a run"):
+        run.compare("run")
+
+
+def test_runs_of_older_versions_can_be_read(run, tmp_path):
+    """They have no least-squares estimates; the posterior's means are used."""
+    import pyarrow.parquet as pq
+
+    old = tmp_path / "old"
+    shutil.copytree(run.folder, old)
+    for path in old.glob("*.parquet"):
+        read = pq.read_table(io.BytesIO(checked(eblime.open_run(old).location / path.name)))
+        sink = io.BytesIO()
+        pq.write_table(read.drop_columns(["estimate", "se"]), sink)
+        path.write_bytes(sealed(sink.getvalue()))
+    rows = eblime.open_run(old).frame()
+    found = eblime.open_run(old).summary().set_index("feature")
+
+    assert rows["estimate"].isna().all()
+    np.testing.assert_array_equal(rows["mean"], run.frame()["mean"])
+    assert found.loc["b", "mean"] == pytest.approx(rows.query("feature == 'b'")["mean"].mean())
+
+
+def test_large_runs_are_fitted_to_a_sample(run, monkeypatch):
+    """Half of the inputs gives about the same importances; the plain mean is exact."""
+    whole = run.summary().set_index("feature")
+    monkeypatch.setattr(overall_module, "MOST", N // 2)
+    part = run.summary().set_index("feature").loc[whole.index]
+
+    np.testing.assert_allclose(part["mean"], whole["mean"])
+    np.testing.assert_allclose(part["mean_high"], whole["mean_high"])
+    assert part["inputs"].tolist() == whole["inputs"].tolist()
+    assert (part["low"] < whole["high"]).all()
+    assert (part["high"] > whole["low"]).all()
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("beeswarm", {}),
+        ("beeswarm", {"top": 2, "label": "output"}),
+        ("dependence", {"feature": "b"}),
+        ("dependence", {"feature": "kind"}),
+    ],
+)
+def test_plots_of_runs(run, kind, settings):
+    """They return the given axes, with a point for each input."""
+    from matplotlib.figure import Figure
+
+    ax = Figure().subplots()
+    assert run.plot(kind, ax=ax, **settings) is ax
+    ax.figure.draw_without_rendering()
+
+    points = [len(drawn.get_offsets()) for drawn in ax.collections if hasattr(drawn, "get_sizes")]
+    swarms = settings.get("top", 6) if kind == "beeswarm" else 1
+    assert points.count(N) == swarms
+
+
+def test_uncertain_points_are_faint(run):
+    """Points of an unused column are fainter than those of the most important one."""
+    ax = run.plot("beeswarm")
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    swarms = [drawn for drawn in ax.collections if len(drawn.get_offsets()) == N]
+    shade = {
+        name: drawn.get_facecolors()[:, 3].mean() for name, drawn in zip(names, swarms, strict=True)
+    }
+
+    assert max(shade[name] for name in UNUSED) < 0.5 * shade["b"]
+
+
+def test_plots_that_do_not_fit_are_refused(run, tmp_path):
+    """Unknown kinds, columns and outputs, and runs without a table."""
+    with pytest.raises(ValueError, match="`kind` must be one of 'beeswarm', 'dependence'"):
+        run.plot("pie")
+    with pytest.raises(ValueError, match="`feature` must be one of 'a', 'b'"):
+        run.plot("dependence", feature="height")
+    with pytest.raises(ValueError, match="`label` must be one of 'output'"):
+        run.plot("beeswarm", label="cat")
+    texts = eblime.TextExplainer(lambda texts: [len(text) for text in texts], n_masks=20)
+    words = eblime.explain_many(texts, ["one two", "three four"], tmp_path / "t", progress=False)
+    with pytest.raises(TypeError, match="needs a run over a table"):
+        words.plot("beeswarm")
+
+
+def test_the_page_shows_intervals_from_zero(run):
+    """The page has the numbers of `summary`."""
+    page = overview(run)
+    found = run.summary()
+
+    assert "without sampling noise" in page
+    for row in found.itertuples():
+        assert f"{row.low:.3g} to {row.high:.3g}" in page
+
+
+def test_the_command_line_compares_runs(run, tmp_path, capsys):
+    """A table with a star at clear differences, or JSON."""
+    from eblime.cli.app import main
+
+    explain(tmp_path / "other", without_b)
+    for extra in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main(["compare", str(run.folder), str(tmp_path / "other"), "--top", "2", *extra])
+        assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+
+    assert lines[2].startswith("b ")
+    assert lines[2].endswith("*")
+    assert json.loads(lines[-1])[0]["feature"] == "b"
