@@ -71,7 +71,7 @@ def test_summaries_cover_the_truth(tmp_path, truth):
 
 
 def test_an_unused_column_is_not_important(run, truth):
-    """Its interval begins near zero; the mean of folded normals is above the whole interval."""
+    """Its interval begins near zero; the mean of folded normals is many times the truth."""
     found = run.summary().set_index("feature")
     rows = run.frame()
     rows["size"] = folded(rows["mean"].to_numpy(), rows["sd"].to_numpy())[0]
@@ -79,7 +79,7 @@ def test_an_unused_column_is_not_important(run, truth):
 
     for name in UNUSED:
         assert found.loc[name, "low"] < 0.01
-        assert found.loc[name, "mean_abs"] < 0.6 * before[name]
+        assert found.loc[name, "mean_abs"] < 0.8 * before[name]
         assert before[name] > 5 * truth[name]
     assert found.loc["b", "low"] > 0.1
     assert list(found.columns[:4]) == ["mean_abs", "inputs", "low", "high"]
