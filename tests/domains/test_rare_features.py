@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eblime
 from eblime.domains.tabular import strata
 from eblime.kernels import as_kernel
+from eblime.reporting.diagnostics import cautions
 
 
 def table(n=60, rare=2, seed=0):
@@ -144,6 +145,38 @@ def test_numbers_that_are_standardised_are_not_forced():
 
     assert abs((found.masks[:, 2] == 0).mean() - 0.1) < 0.02
     assert len(np.unique(found.masks[:, 0])) > 3000
+
+
+def notes(score, data, row, *, n, method="eblime"):
+    """The notes about few masks in an explanation."""
+    explainer = eblime.TabularExplainer(score, data, n_masks=n, method=method)
+    found = cautions(explainer.explain(data.iloc[row], target=0, rng=0))
+    return [note for note in found if "Few masks decide" in note]
+
+
+def test_a_note_names_features_that_rest_on_few_masks():
+    """Ten masks of a rare state are too few, a hundred are enough."""
+    data = table(n=200, rare=4)
+    few, many = (notes(model, data, 50, n=n) for n in (40, 1000))
+
+    assert "rare = no (about" in few[0]
+    assert 'EBLIME(noise="unequal")' in few[0]
+    assert not many
+
+
+def test_a_note_names_heavy_tails():
+    """A hundred masks of a rare state are few if two or three scores are far above the others."""
+    data = table(n=1000, rare=30)
+
+    def heavy(rows):
+        rare = (rows["rare"] == "yes").to_numpy()
+        return rows["a"].to_numpy() + rare * np.exp(3 * rows["b"].to_numpy())
+
+    unequal = eblime.EBLIME(noise="unequal")
+
+    assert "rare = no (about" in notes(heavy, data, 50, n=1000)[0]
+    assert "unequal" not in notes(heavy, data, 50, n=1000, method=unequal)[0]
+    assert not notes(heavy, data, 50, n=1000, method="lime")  # it has no intervals
 
 
 def _parts(explanation):

@@ -20,6 +20,7 @@ from test_storage import explained
 
 import eblime
 from eblime._text import printable
+from eblime.answers import Answers
 from eblime.domains.image.scene import ImageScene
 from eblime.domains.tabular.scene import TableScene
 from eblime.kernels import ExponentialKernel, uniform
@@ -142,10 +143,12 @@ def test_page_with_many_features_is_small(rng):
     """Under 400 KB without the photo, for 2,000 features with long names."""
     p = 2000
     masks = rng.integers(0, 2, (300, p)).astype(float)
-    post = eblime.fit(masks, masks @ rng.standard_normal(p))
+    scores = masks @ rng.standard_normal(p)
     names = [f"word {j} of many" for j in range(p)]
     scene = TableScene(features=names, columns=names, values=names)
-    e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene)
+    answers = Answers(masks=masks, scores=scores, weights=np.ones(300))
+    post = eblime.fit(masks, scores)
+    e = dataclasses.replace(EXPLAINED, posterior=post, scene=scene, answers=answers)
     page = e.to_html()
 
     assert len(page.encode()) < 400_000
@@ -255,8 +258,10 @@ def test_photos_are_embedded_at_the_size_of_a_screen(shape):
     photo = np.random.default_rng(0).integers(0, 255, shape, dtype=np.uint8)
     labels = np.repeat(np.arange(4), shape[1] // 4)[None].repeat(shape[0], axis=0)
     scene = ImageScene(shown=photo, hidden=photo * 0, labels=labels, channel_axis=None)
-    post = eblime.fit(np.eye(4), np.arange(4.0))
-    page = dataclasses.replace(EXPLAINED, posterior=post, scene=scene).to_html()
+    answers = Answers(masks=np.eye(4), scores=np.arange(4.0), weights=np.ones(4))
+    post = eblime.fit(answers.masks, answers.scores)
+    changes = {"posterior": post, "scene": scene, "answers": answers}
+    page = dataclasses.replace(EXPLAINED, **changes).to_html()
     data = re.search(r'href="data:image/\w+;base64,([^"]+)"', page)[1]
     with Image.open(io.BytesIO(base64.b64decode(data))) as embedded:
         assert max(embedded.size) == min(960, shape[1])

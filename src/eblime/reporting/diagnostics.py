@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from eblime._text import printable
+from eblime._types import FloatArray, IntArray
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.describe import describe_input, describe_kernel, describe_object
@@ -18,7 +19,8 @@ from eblime.results.explanation import Explanation
 
 __all__ = ["TOP_K_NOTE", "cautions", "fit_sentence", "is_poor_fit", "settings", "top_classes"]
 
-_FEW = 8  # a feature that changed in fewer masks is rarely changed
+_FEW = 8  # an importance that rests on fewer masks gets a note
+_NAMED = 3  # features that the note names
 _CLASSES = 10  # listed on a page
 TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
@@ -147,18 +149,58 @@ def _spread_caution(explanation: Explanation) -> str:
 
 
 def _rare_caution(explanation: Explanation) -> str:
-    """A caution about features that are nearly always shown, or nearly always hidden."""
-    masks = explanation.masks
-    if explanation.exhaustive or not explanation.posterior.has_spread or len(masks) < _FEW:
+    """A caution about features whose importances rest on few masks; empty if there are none."""
+    many = len(explanation.masks) >= _FEW
+    if explanation.exhaustive or not explanation.posterior.has_spread or not many:
         return ""
-    most = np.array([np.unique(column, return_counts=True)[1].max() for column in masks.T])
-    rare = int(np.sum(len(masks) - most < _FEW))
-    if not rare:
+    counts = _masks_per_feature(explanation)
+    few = np.flatnonzero(counts < _FEW)
+    if not few.size or _is_constant(explanation):
         return ""
+    order = few[np.argsort(counts[few], kind="stable")]
+    named = [
+        f"{printable(explanation.features[j])} (about {counts[j]:.0f})" for j in order[:_NAMED]
+    ]
+    if len(order) > _NAMED:
+        named.append(f"{len(order) - _NAMED} more")
+    listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+    advice = "More masks help"
+    if getattr(explanation.method, "noise", None) == "equal":
+        advice += '; so does EBLIME(noise="unequal") if a few masks have far larger residuals'
     return (
-        f"{rare} of the features changed in fewer than {_FEW} masks: their intervals are based on "
-        "few answers and may be too narrow. More masks help."
+        f"Few masks decide the importance of {listed}: the intervals may be too narrow. {advice}."
     )
+
+
+def _masks_per_feature(explanation: Explanation) -> FloatArray:
+    """How many masks decide each importance, (p,), as effective numbers.
+
+    The smaller of two: of the masks in which the feature does not have its most frequent value,
+    by their weights; and of all masks, by their shares in the variance of the importance (squares
+    of weight, distance from the mean and residual). The second is small if a few scores are far
+    from the linear fit.
+    """
+    masks, weights = explanation.masks, explanation.weights
+    centred = masks - np.average(masks, axis=0, weights=weights)
+    scores = explanation.scores - np.average(explanation.scores, weights=weights)
+    residuals = scores - centred @ explanation.posterior.mean
+    deciding = _effective_numbers((centred * (weights * residuals)[:, None]) ** 2)
+    usual = [values[np.argmax(n)] for values, n in _value_counts(masks)]
+    varying = _effective_numbers((masks != usual) * weights[:, None])
+    return np.minimum(varying, deciding)
+
+
+def _value_counts(masks: FloatArray) -> list[tuple[FloatArray, IntArray]]:
+    """The values of each column and how often each occurs."""
+    return [np.unique(column, return_counts=True) for column in masks.T]
+
+
+def _effective_numbers(shares: FloatArray) -> FloatArray:
+    """`(sum s)^2 / sum s^2` of each column; 0 for a column of zeros."""
+    top = shares.max(axis=0)
+    scaled = shares / np.where(top > 0, top, 1.0)
+    squares = np.sum(scaled**2, axis=0)
+    return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
 
 
 def _is_constant(explanation: Explanation) -> bool:
