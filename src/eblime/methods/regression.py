@@ -17,7 +17,7 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method, SharedMethod
 
-__all__ = ["as_method", "fit", "fit_each", "fit_targets"]
+__all__ = ["as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
 
 _REPEATS = 5_000  # of the two masks that one feature has
 
@@ -60,10 +60,10 @@ def fit_each(
         fitted = tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
     else:
         fitted = _fit_all(method, rng, answers)
-    return tuple(_complete(posterior) for posterior in fitted) if exhaustive else fitted
+    return tuple(with_all_masks(posterior) for posterior in fitted) if exhaustive else fitted
 
 
-def _complete(posterior: Posterior) -> Posterior:
+def with_all_masks(posterior: Posterior) -> Posterior:
     """The posterior of a fit to all masks, which leave nothing to hold out."""
     known = np.nan if posterior.constant else posterior.r2
     return dataclasses.replace(posterior, held_out=known)

@@ -17,7 +17,7 @@ from eblime.core.draws import Draws, DrawsLaw
 from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME, PublishedGrid
 from eblime.methods.lime import LIME
-from eblime.methods.regression import fit_each
+from eblime.methods.regression import fit_each, with_all_masks
 from eblime.results.codec import Arrays
 from eblime.results.explanation import Explanation
 from eblime.results.file_layouts import checked_answers
@@ -46,6 +46,7 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
         drawn = _with_draws(posterior, law["fields"]["draws"]["fields"])
         posterior = replace(drawn, r2=fields["posterior"]["fields"]["r2"])
+        posterior = with_all_masks(posterior) if whole else posterior
     return Explanation(
         posterior=posterior,
         answers=answers,
