@@ -99,12 +99,13 @@ def test_local_scales_are_not_flattered(rng):
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
 def test_noise_explains_nothing(rng, method):
-    """400 features and 300 masks meet any scores; the held-out value is not impressed."""
+    """400 features can follow any 300 scores; the held-out value is not flattered."""
     masks = rng.integers(0, 2, size=(300, 400)).astype(float)
     post = eblime.fit(masks, 0.5 + 0.1 * rng.normal(size=300), method=method)
 
     assert post.r2_held_out < 0.15
-    assert post.r2_held_out < post.r2
+    if "free intercept" in post.estimand:  # without it, the in-sample value may be as bad
+        assert post.r2_held_out < post.r2
 
 
 @pytest.mark.parametrize("method", METHODS, ids=repr)
@@ -178,7 +179,7 @@ def test_constant_scores_have_none(rng, method, value):
 
 
 def test_scores_that_barely_move_are_marked(rng):
-    """Rounding of a model in single precision is not taken for a signal without a word."""
+    """Differences as small as the rounding of single precision are pointed out."""
     masks = rng.integers(0, 2, size=(30, 4))
     post = eblime.fit(masks, 0.7 + 1e-7 * masks[:, 0])
 

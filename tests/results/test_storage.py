@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import zipfile
 
@@ -151,3 +152,37 @@ def test_missing_files_are_missing(tmp_path):
     """The usual error."""
     with pytest.raises(FileNotFoundError):
         eblime.load(tmp_path / "nothing.eblime")
+
+
+class OtherMethod:
+    """A method of another package, which the reader does not have."""
+
+    name = "other"
+
+    def fit(self, rng, answers):
+        """A posterior whose held-out R^2 is known."""
+        post = eblime.LIME().fit(rng, answers)
+        return dataclasses.replace(post, method=self.name, held_out=0.25)
+
+
+def test_a_missing_method_keeps_its_held_out_r2(tmp_path):
+    """It is stored, because it cannot be computed again; a value above 1 is refused."""
+    path = explained(OtherMethod()).save(tmp_path / "e.eblime")
+    change = '"r2_held_out", 0.25', '"r2_held_out", 1.25'
+    changed = rewritten(path, tmp_path / "f.eblime", change)
+
+    assert eblime.load(path).posterior.r2_held_out == 0.25
+    with pytest.raises(ValueError, match="`r2_held_out` must be a number"):
+        eblime.load(changed)
+
+
+def rewritten(path, target, change):
+    """A copy of a file with a change in its JSON."""
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name == "explanation.json":
+                assert change[0] in content.decode()
+                content = content.decode().replace(*change)
+            new.writestr(name, content)
+    return target

@@ -21,7 +21,7 @@ from eblime.core.mixture import Mixture
 
 __all__ = ["held_out_r2", "leave_one_out"]
 
-_LAMBDAS = 20  # values that replace the law of lambda
+_LAMBDAS = 30  # values that replace the law of lambda
 _ROUNDING = 1e-10  # share of a row that counts as met by the masks alone
 
 
