@@ -11,6 +11,7 @@ TRUTHS = {  # the true importances of n inputs; standard errors are about 1
     "none used": lambda rng, n: np.zeros(n),
     "below the noise": lambda rng, n: 0.3 * rng.standard_normal(n),
     "like the noise": lambda rng, n: rng.standard_normal(n),
+    "all small and equal": lambda rng, n: np.full(n, 0.5),
     "some used": lambda rng, n: np.where(rng.random(n) < 0.2, 2.0, 0.0),
     "both signs": lambda rng, n: rng.choice([-2.0, 2.0], n),
     "all equal": lambda rng, n: np.full(n, 3.0),
@@ -41,6 +42,17 @@ def test_noise_alone_is_not_importance(rng):
     # 4 standard errors: at three in 10,000 seeds noise alone would be rejected
     assert found.size_interval(1 - 3e-4)[0] == 0
     assert abs(found.mean) < 4 * found.mean_se
+
+
+def test_the_size_is_at_least_that_of_the_mean(rng):
+    """Small importances of the same sign are not zero, though each is below its error."""
+    n = 400
+    found = overall(rng, 0.3 + rng.standard_normal(n), np.ones(n), np.ones(n))
+    low, high = found.size_interval(0.95)
+
+    assert found.mean - 1.96 * found.mean_se > 0.05  # four standard errors below 0.3
+    assert low == pytest.approx(found.mean - 1.96 * found.mean_se, abs=0.1)
+    assert found.mean - 1.96 * found.mean_se - 1e-4 <= low < high
 
 
 def test_shares_of_signs(rng):

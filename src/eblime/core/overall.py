@@ -42,9 +42,16 @@ class Overall:
     n: int  # number of inputs
 
     def size_interval(self, prob: float) -> tuple[float, float]:
-        """Interval of the mean |importance|; from zero if no importance need differ from it."""
+        """Interval of the mean |importance|; from zero if no importance need differ from it.
+
+        The mean |importance| is at least |mean importance|, so its interval does not begin below
+        that of the mean.
+        """
         low, high = overall_interval(self.size, prob)
-        return (0.0 if self.p_value > (1 - prob) / 2 else max(low, 0.0)), high
+        if self.p_value > (1 - prob) / 2:
+            return 0.0, high
+        least = abs(self.mean) - float(special.ndtri((1 + prob) / 2)) * self.mean_se
+        return max(low, least, 0.0), max(high, least)
 
 
 def overall_interval(draws: FloatArray, prob: float) -> tuple[float, float]:
@@ -107,9 +114,20 @@ def overall(
         negative=negative,
         mean=float(weight @ estimate) / n,
         mean_se=float(np.linalg.norm(weight * se)) / n,
-        p_value=float(special.chdtrc(n, ((estimate / spread) ** 2).sum())),
+        p_value=_p_value(estimate, spread, weight),
         n=n,
     )
+
+
+def _p_value(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> float:
+    """Of the hypothesis that all importances are zero.
+
+    Two tests are combined by Bonferroni's inequality: the sum of squares, which sees large
+    importances of both signs, and the mean, which sees small ones of the same sign.
+    """
+    squares = float(special.chdtrc(len(se), ((estimate / se) ** 2).sum()))
+    mean = 2 * float(special.ndtr(-abs(weight @ estimate) / np.linalg.norm(weight * se)))
+    return min(1.0, 2 * min(squares, mean))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
