@@ -232,6 +232,59 @@ def test_plots_of_runs(run, kind, settings):
     assert points.count(N) == swarms
 
 
+@pytest.fixture(scope="module")
+def gaps(tmp_path_factory):
+    """A run over a column of numbers, three of them missing, and a column of counts."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"size": rng.normal(size=N), "count": np.minimum(np.arange(N) % 9, 2)})
+    data.loc[:2, "size"] = np.nan
+
+    def score(rows):
+        return rows["count"].to_numpy(float) + np.nan_to_num(rows["size"].to_numpy(float))
+
+    explainer = eblime.TabularExplainer(score, data, n_masks=100)
+    folder = tmp_path_factory.mktemp("gaps") / "r"
+    return eblime.explain_many(explainer, data, folder, progress=False)
+
+
+def test_missing_numbers_are_drawn_apart(gaps):
+    """To the right of all others, with a label and a mean of their own."""
+    ax = gaps.plot("dependence", feature="size")
+    points = next(drawn for drawn in ax.collections if hasattr(drawn, "get_sizes"))
+    x = np.asarray(points.get_offsets())[:, 0]
+
+    assert [text.get_text() for text in ax.texts] == ["missing"]
+    assert x[:3].min() > x[3:].max()
+    assert len(ax.lines) - 1 == gaps.frame().query("feature == 'size'")["bin"].nunique()
+
+
+def test_few_numbers_are_spread_sideways(gaps):
+    """Points and lines of a single number have a width; ticks are at the numbers."""
+    ax = gaps.plot("dependence", feature="count")
+    widths = [np.ptp(line.get_xdata()) for line in ax.lines[:-1]]
+    points = next(drawn for drawn in ax.collections if hasattr(drawn, "get_sizes"))
+
+    assert list(ax.get_xticks()) == [0, 1, 2]
+    assert min(widths) > 0.1
+    assert len(np.unique(np.asarray(points.get_offsets())[:, 0])) == N
+
+
+def test_colours_of_a_swarm(gaps):
+    """The lowest value is darkest, however many rows have it; missing values are grey."""
+    from matplotlib import colormaps
+
+    ax = gaps.plot("beeswarm")
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    swarms = dict(zip(names, ax.collections, strict=False))
+    values = gaps.frame().query("feature == 'count'")["value"].astype(float).to_numpy()
+    counts = swarms["count"].get_facecolors()[:, :3]
+    grey = swarms["size"].get_facecolors()[:3, :3]
+
+    np.testing.assert_allclose(counts[values == 0], [colormaps["viridis"](0.0)[:3]] * 5)
+    assert (counts[values == 2][:, 1] > counts[values == 0][0, 1]).all()
+    np.testing.assert_allclose(grey, grey[:, :1].repeat(3, axis=1))
+
+
 def test_uncertain_points_are_faint(run):
     """Points of an unused column are fainter than those of the most important one."""
     ax = run.plot("beeswarm")
@@ -282,3 +335,16 @@ def test_the_command_line_compares_runs(run, tmp_path, capsys):
     assert lines[2].startswith("b ")
     assert lines[2].endswith("*")
     assert json.loads(lines[-1])[0]["feature"] == "b"
+
+
+@pytest.mark.parametrize("other", ["one.eblime", "nothing"])
+def test_the_command_line_compares_like_with_like(run, tmp_path, capsys, other):
+    """A run is compared with a run only; the message names the path that is none."""
+    from eblime.cli.app import main
+
+    (tmp_path / "one.eblime").write_bytes(b"")
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", str(run.folder), str(tmp_path / other)])
+
+    assert ended.value.code != 0
+    assert f"{other} is not an eblime run folder" in capsys.readouterr().err

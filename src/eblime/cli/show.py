@@ -85,7 +85,7 @@ def compare(
     from eblime.results.storage import load
 
     check_level("--prob", prob)
-    if first.is_dir() and second.is_dir():
+    if first.is_dir() or second.is_dir():
         _compare_runs(first, second, prob, top, as_json=as_json, png=png)
         return
     one, other = load(first), load(second)

@@ -5,6 +5,7 @@ Points whose sign is uncertain are faint, so that noise is not read as signal.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -22,6 +23,8 @@ _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
+_FEW = 12  # a column with at most so many numbers is drawn with one group of points for each
+_GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
 
 class RunLike(Protocol):
@@ -41,7 +44,7 @@ def beeswarm(
 
     Features are ordered by their importance over all inputs. Points whose sign is uncertain are
     faint, and so are all points of a feature that may not be used: one whose interval in
-    `Run.summary` begins at zero. Values that are not numbers are grey.
+    `Run.summary` begins at zero; its name is grey. Values that are not numbers are grey.
 
     Parameters
     ----------
@@ -70,7 +73,8 @@ def beeswarm(
     for text, low in zip(drawn.get_yticklabels(), ranked["low"], strict=True):
         text.set_color(INK if low > 0 else NEUTRAL)
     drawn.set_ylim(-0.7, len(order) - 0.3)
-    drawn.set_xlabel(f"importance for {_output(rows)} (faint: uncertain)")
+    note = "faint: uncertain" + "; grey name: may not be used" * bool((ranked["low"] <= 0).any())
+    drawn.set_xlabel(f"importance for {_output(rows)}\n({note})")
     _value_bar(drawn)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
@@ -82,7 +86,9 @@ def dependence(
     """Importance of a column against its value in each row, with the intervals of single rows.
 
     The black lines are means over the rows of a bin or category, with their 95 % intervals as
-    bands; they are not shrunk.
+    bands. They are least-squares estimates. The points are posterior means, which are shrunk
+    towards zero, so a line can lie beyond most of its points. Points of a category, or of a column
+    with few numbers, are spread sideways.
 
     Parameters
     ----------
@@ -101,25 +107,28 @@ def dependence(
         listed = ", ".join(repr(name) for name in known[:12])
         raise ValueError(f"`feature` must be one of {listed}; got {feature!r:.60}.")
     rows = rows[rows["feature"] == feature]
-    rows = rows.assign(x=_positions(rows))
+    across = _positions(rows)
+    rows = rows.assign(x=across.x)
     drawn = axes(ax, (6.4, 4.0))
-    points = _thinned(rows)
-    shade = _certainty(points)
-    sides = np.where(points["mean"] > 0, 0, 1)
-    colours = np.column_stack([np.array([rgb(FAVOUR), rgb(AGAINST)])[sides], shade])
-    faint = colours * [1, 1, 1, 0.3]
-    if points["low"].notna().all():
-        drawn.vlines(points["x"], points["low"], points["high"], colors=faint, linewidth=0.8)
-    drawn.scatter(points["x"], points["mean"], c=colours, s=14, linewidths=0, zorder=3)
+    _points(drawn, _thinned(rows))
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
     drawn.set_ylabel(f"importance for {_output(rows)}")
-    if _numbers(rows) is None:
-        names = sorted(rows["value"].astype(str).unique())
-        drawn.set_xticks(range(len(names)), [caption(name, 16) for name in names])
+    across.label(drawn)
+    drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
+
+
+def _points(drawn: Any, rows: Any) -> None:
+    """One point per row at its posterior mean, with its interval."""
+    sides = np.where(rows["mean"] > 0, 0, 1)
+    colours = np.column_stack([np.array([rgb(FAVOUR), rgb(AGAINST)])[sides], _certainty(rows)])
+    if rows["low"].notna().all():
+        faint = colours * [1, 1, 1, 0.3]
+        drawn.vlines(rows["x"], rows["low"], rows["high"], colors=faint, linewidth=0.8)
+    drawn.scatter(rows["x"], rows["mean"], c=colours, s=14, linewidths=0, zorder=3)
 
 
 def _rows(run: RunLike, label: str | None) -> Any:
@@ -166,33 +175,63 @@ def _colours(rows: Any) -> FloatArray:
     """Colour by the rank of the row's value, opacity by certainty, (n, 4)."""
     from matplotlib import colormaps
 
+    colours = np.tile([*rgb(NEUTRAL), 1.0], (len(rows), 1))
     values = _numbers(rows)
-    if values is None:
-        colours = np.tile([*rgb(NEUTRAL), 1.0], (len(rows), 1))
-    else:
-        ranks = values.rank(method="average", pct=True).to_numpy(dtype=float)
-        colours = colormaps["viridis"](0.95 * ranks)
+    if values is not None:
+        known = values.notna().to_numpy()
+        ranks = values[known].rank(method="average").to_numpy(dtype=float)
+        ranks = ranks - ranks.min()
+        colours[known] = colormaps["viridis"](0.95 * ranks / max(ranks.max(), 1.0))
     colours[:, 3] = _certainty(rows)
     return np.asarray(colours)
 
 
 def _numbers(rows: Any) -> Any:
-    """The rows' values as numbers; None if they are categories."""
+    """The rows' values as numbers, NaN where missing; None if they are categories."""
     import pandas as pd
 
     values = pd.to_numeric(rows["value"], errors="coerce")
     return values if values.notna().mean() > 0.5 else None
 
 
-def _positions(rows: Any) -> Any:
-    """Where the row's value is drawn: the number itself, or the number of its category."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Positions:
+    """Where the rows' values are drawn."""
+
+    x: FloatArray  # (n,)
+    ticks: dict[float, str]  # empty for those of matplotlib
+    missing: float | None  # where rows without a number are; None if there are none
+
+    def label(self, drawn: Any) -> None:
+        """Write the values below the axis, and where those are that are missing."""
+        if self.ticks:
+            drawn.set_xticks(list(self.ticks), list(self.ticks.values()))
+        if self.missing is not None:
+            place = {"transform": drawn.get_xaxis_transform(), "ha": "center", "va": "bottom"}
+            drawn.text(self.missing, 0.01, "missing", color=NEUTRAL, rotation=90, **place)
+
+
+def _positions(rows: Any) -> _Positions:
+    """The number itself, or the number of its category; missing numbers are to the right."""
+    import pandas as pd
+
+    spread = np.arange(len(rows)) * _GOLDEN % 1.0 - 0.5  # so that points do not hide each other
     values = _numbers(rows)
-    if values is not None:
-        return values
-    names = sorted(rows["value"].astype(str).unique())
-    # spread evenly, so that points do not hide each other
-    jitter = 0.5 * (np.arange(len(rows)) * 0.6180339887 % 1.0 - 0.5)
-    return rows["value"].astype(str).map(names.index) + jitter
+    if values is None:
+        named = pd.Categorical(rows["value"].astype(str))
+        ticks = {float(j): caption(name, 16) for j, name in enumerate(named.categories)}
+        return _Positions(x=named.codes + 0.5 * spread, ticks=ticks, missing=None)
+    x = values.to_numpy(dtype=float)
+    known, unknown = np.unique(x[~np.isnan(x)]), np.isnan(x)
+    span = float(np.ptp(known)) or 1.0
+    gap = float(np.diff(known).min()) if len(known) > 1 else span
+    ticks = {}
+    if len(known) <= _FEW and gap > span / 40:
+        ticks = {float(value): f"{value:g}" for value in known}
+        x = x + 0.5 * gap * spread
+    right = float(known[-1]) + max(0.08 * span, gap if ticks else 0.0)
+    x = np.where(unknown, right + 0.04 * span * spread, x)
+    return _Positions(x=x, ticks=ticks, missing=right if unknown.any() else None)
 
 
 def _swarm(x: FloatArray) -> FloatArray:
@@ -211,16 +250,18 @@ def _swarm(x: FloatArray) -> FloatArray:
 def _bin_means(drawn: Any, rows: Any) -> None:
     """Means over the rows of each bin, with 95 % bands; of least-squares estimates if stored."""
     stored = rows["estimate"].notna().all() and rows["se"].notna().all()
-    names = ("estimate", "se") if stored else ("mean", "sd")
+    names, kind = (("estimate", "se"), ", not shrunk") if stored else (("mean", "sd"), "")
+    label = f"mean of a bin or category{kind} (95 %)"
+    least = 0.01 * float(np.ptp(rows["x"]))  # width of the line of a single row
     for _, group in rows.groupby(rows["bin"].fillna(rows["value"]).fillna("missing"), sort=False):
-        x = group["x"].dropna()
-        if x.empty:
-            continue
         mean = float(group[names[0]].mean())
         reach = 1.96 * float(np.sqrt((group[names[1]].fillna(0.0) ** 2).sum())) / len(group)
-        ends = [float(x.min()), float(x.max())]
+        low, high = float(group["x"].min()), float(group["x"].max())
+        more = max(least - (high - low), 0.0) / 2
+        ends = [low - more, high + more]
         drawn.fill_between(ends, mean - reach, mean + reach, color=INK, alpha=0.25, linewidth=0)
-        drawn.plot(ends, [mean, mean], color=INK, linewidth=1.6, zorder=4)
+        drawn.plot(ends, [mean, mean], color=INK, linewidth=1.6, zorder=4, label=label)
+        label = ""  # one entry in the legend
 
 
 def _value_bar(drawn: Any) -> None:
