@@ -75,17 +75,8 @@ ALLOWED = {
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version"),
         *("core", "domains", "engine", "explainers", "models", "protocols", "registry"),
-        *(
-            "reporting",
-            "results",
-            "fsspec",
-            "narwhals",
-            "numpy",
-            "pandas",
-            "pyarrow",
-            "ray",
-            "scipy",
-        ),
+        *("reporting", "results", "fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray"),
+        "scipy",
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
