@@ -50,13 +50,13 @@ ALLOWED = {
         *("torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_text", "_types", "answers", "core"),
+        *("_checks", "_field_checks", "_files", "_text", "_types", "_warn", "answers", "core"),
         *("methods", "posterior", "protocols", "registry", "arviz", "numpy", "pandas", "shap"),
     },
     "engine": {
-        *("_checks", "_progress", "_threads", "_types", "_version", "answers", "core"),
-        *("designs", "kernels", "methods", "models", "posterior", "protocols", "results"),
-        *("numpy", "scipy"),
+        *("_checks", "_progress", "_repr", "_threads", "_types", "_version", "_warn"),
+        *("answers", "core", "designs", "kernels", "methods", "models", "posterior"),
+        *("protocols", "results", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),

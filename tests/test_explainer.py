@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
+from eblime.reporting.diagnostics import settings as described_settings
 
 GRID = ("grid", {"rows": 3, "columns": 4})
 IMAGE = np.random.default_rng(0).integers(1, 256, size=(24, 32, 3), dtype=np.uint8)
@@ -167,10 +168,31 @@ def test_the_frame_and_the_printed_table():
 
 def test_more_superpixels_than_masks_give_a_warning():
     """With both numbers; the result is still finite."""
-    with pytest.warns(UserWarning, match=r"more features \(12\) than masks that count \(5\)"):
+    message = r"more features \(12\) than masks that count \(5\)"
+    with pytest.warns(UserWarning, match=message) as caught:
         e = explain(n_masks=5)
 
     assert np.isfinite(e.posterior.mean).all()
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("setting", ["kernel", "design"])
+def test_functions_are_named_without_their_address(setting):
+    """So that the same settings give the same provenance in every process."""
+
+    def by_count(masks):
+        return masks.mean(axis=1)
+
+    def by_coin(rng, n_masks, p):
+        return rng.integers(0, 2, (n_masks, p)).astype(float)
+
+    function = by_count if setting == "kernel" else by_coin
+    e = explain(**{setting: function})
+
+    assert e.provenance[setting] == f"<function {function.__qualname__}>"
+    described = dict(described_settings(e))["Weights" if setting == "kernel" else "Masks"]
+    assert function.__qualname__ in described
+    assert "<function" not in described
 
 
 def count(model):

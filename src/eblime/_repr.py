@@ -1,13 +1,25 @@
-"""Short representations of objects with many settings."""
+"""Representations of objects: short ones, and ones that are the same in every process."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import MISSING, fields
 from typing import Any
 
-__all__ = ["settings_repr"]
+__all__ = ["settings_repr", "stable_repr"]
 
 _LONGEST = 60  # characters of one setting
+
+
+def stable_repr(value: object) -> str:
+    """The representation without memory addresses, on one line.
+
+    Examples
+    --------
+    >>> stable_repr(settings_repr)
+    '<function settings_repr>'
+    """
+    return " ".join(re.sub(r" at 0x[0-9A-Fa-f]+", "", repr(value)).split())
 
 
 def settings_repr(explainer: Any) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eblime._checks import check_count
+from eblime._repr import stable_repr
 from eblime._types import FloatArray, IntArray
 from eblime.designs.rounds import check_design
 from eblime.engine.query import Reply
@@ -62,5 +63,5 @@ class Question:
 
 def brief(setting: Any) -> str:
     """A setting on one short line."""
-    words = " ".join((setting if isinstance(setting, str) else repr(setting)).split())
+    words = " ".join(setting.split()) if isinstance(setting, str) else stable_repr(setting)
     return words if len(words) <= 120 else f"{words[:119]}…"

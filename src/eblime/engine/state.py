@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +10,11 @@ import numpy as np
 import scipy
 
 from eblime._checks import check_masks, check_weights
+from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
+from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
@@ -151,10 +152,10 @@ class State:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings = self.settings
         found: dict[str, Any] = {
-            "method": repr(as_method(settings.method)),
+            "method": stable_repr(as_method(settings.method)),
             "input": dict(settings.about),
             "design": brief(settings.design) if settings.design is not None else None,
-            "kernel": repr(as_kernel(settings.kernel)),
+            "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,
             "model_calls": sum(reply.calls for reply in self.replies),
             "batch_size": int(self.replies[-1].batch_size),
@@ -200,10 +201,9 @@ def _weights(
     weights = check_weights(as_kernel(kernel)(closeness), n) * sampling
     counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
     if warn and counting < p:
-        warnings.warn(
+        warn_user(
             f"There are more features ({p}) than masks that count ({counting}): expect wide "
             "intervals. Ask for more masks, cut the input into fewer features, or use a wider "
-            "kernel.",
-            stacklevel=8,
+            "kernel."
         )
     return weights

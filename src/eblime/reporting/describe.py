@@ -160,7 +160,7 @@ def _parsed(text: str) -> ast.expr | None:
 
 def _function(stored: str) -> str:
     """The name of a function, from its representation; empty for other text."""
-    found = re.match(r"<(?:bound method|function) (\S+)", stored)
+    found = re.match(r"<(?:bound method|function) (\S+?)(?: .*)?>$", stored)
     return "" if found is None else found[1]
 
 

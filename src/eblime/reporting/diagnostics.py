@@ -244,7 +244,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     kernel = describe_kernel(made.get("kernel", "unknown"), post.n_features)
     pairs: list[tuple[str, str | None]] = [
         ("Features", f"{post.n_features}{_reading(made)}"),
-        ("Masks", f"{post.n_masks}: {_DESIGNS.get(design, design)}"),
+        ("Masks", f"{post.n_masks}: {_DESIGNS.get(design) or describe_object(design)}"),
         ("Weights", f"{kernel}; effective sample size {post.ess:.1f}"),
         ("Method", f"{post.method}: {describe_object(made.get('method', 'unknown'))}"),
         ("Ridge parameter", _ridge(post.extras.get("lam"))),

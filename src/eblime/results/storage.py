@@ -12,7 +12,6 @@ import dataclasses
 import io
 import json
 import os
-import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from eblime import registry
 from eblime._field_checks import check_object, number
 from eblime._files import write_whole
 from eblime._text import printable
+from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
 from eblime.core.point import PointMass, PointValue
@@ -242,11 +242,10 @@ def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posteri
     spread = summary.get("sd", np.abs(summary["mean"]).max())
     gap = np.abs(posterior.mean - summary["mean"])
     if not (gap <= _NEAR * (spread + np.abs(summary["mean"]).max()) + 1e-300).all():
-        warnings.warn(
+        warn_user(
             "Fitting the stored answers again gives other importances than when the file was "
             f"written (largest difference {gap.max():.3g}): this version of eblime computes "
-            f"{posterior.method} differently.",
-            stacklevel=5,
+            f"{posterior.method} differently."
         )
     return posterior
 
