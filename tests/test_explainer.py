@@ -176,6 +176,15 @@ def test_more_superpixels_than_masks_give_a_warning():
     assert caught[0].filename == __file__
 
 
+def test_warnings_about_several_targets_point_at_the_caller():
+    """Not at a line of the library."""
+    explainer = eblime.ImageExplainer(linear, segmentation=GRID, hide=0, n_masks=5)
+    with pytest.warns(UserWarning, match="than masks that count") as caught:
+        explainer.explain_targets(IMAGE, targets=2, rng=0)
+
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("setting", ["kernel", "design"])
 def test_functions_are_named_without_their_address(setting):
     """So that the same settings give the same provenance in every process."""
