@@ -73,10 +73,10 @@ ALLOWED = {
     },
     # many inputs, studies, the command line
     "batch": {
-        *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version"),
-        *("core", "domains", "engine", "explainers", "models", "protocols", "registry"),
-        *("reporting", "results", "fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray"),
-        "scipy",
+        *("_checks", "_files", "_progress", "_table", "_text", "_threads", "_types"),
+        *("_version", "core", "domains", "engine", "explainers", "models", "protocols"),
+        *("registry", "reporting", "results", "fsspec", "narwhals", "numpy", "pandas"),
+        *("pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),

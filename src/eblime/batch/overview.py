@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from eblime._progress import Progress, progress_reporter
+from eblime._table import decimals, written
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
@@ -52,13 +54,16 @@ def overview(
         found.add(rows)
     failures = list(run.failures().itertuples())
     links = {} if path is None else _pages(run, Location.of(path), found.listed()[:pages], progress)
+    importances = [] if found.regions else list(run.summary(prob).itertuples())
+    digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
         scripted=False,
         heading=f"Run “{run.location.name}”",
         summary=_summary(run, found, len(failures)),
         classes=found.by_class() if found.regions else None,
-        importances=[] if found.regions else list(run.summary(prob).itertuples()),
+        importances=importances,
+        number=partial(written, digits=digits),
         prob=prob,
         r2_name=found.r2_name,
         worst=found.worst,
