@@ -6,6 +6,7 @@ of it. The parameters of the prior are integrated: the result is a mixture of no
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,16 +96,21 @@ class Function:
             df=max(1.0, n - used / len(table.parts)),
         )
 
-    def law(self, index: Index) -> NormalMixture:
-        """The posterior of an index: a mixture of normal laws over the draws."""
+    def laws(self, indices: Sequence[Index]) -> list[NormalMixture]:
+        """The posteriors of several indices: mixtures of normal laws over the same draws."""
         found = [
-            self._given(index, parameters, levels)
+            self._given(indices, parameters, levels)
             for parameters, levels in zip(self.draws, self.quantiles, strict=True)
         ]
-        means, covs = (np.stack(arrays) for arrays in zip(*found, strict=True))
-        unit = self.table.unit
-        weights = np.full(len(means), 1 / len(means))
-        return NormalMixture(weights=weights, means=unit * means, covs=unit**2 * covs)
+        weights, unit = np.full(len(found), 1 / len(found)), self.table.unit
+        return [
+            NormalMixture(
+                weights=weights,
+                means=unit * np.stack([mean for mean, _ in column]),
+                covs=unit**2 * np.stack([cov for _, cov in column]),
+            )
+            for column in zip(*found, strict=True)
+        ]
 
     def held_out_r2(self) -> float:
         """R^2 of predicting the score of each mask from the others, at the best parameters."""
@@ -117,20 +123,26 @@ class Function:
         return 1 - missed / total
 
     def _given(
-        self, index: Index, parameters: Parameters, levels: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Mean and covariance of an index given the parameters, at quantiles of the amplitudes."""
-        walsh = parameters.walsh
-        mean, cov = 0.0, 0.0
-        for number, part in enumerate(self.table.parts):
-            solved = solve_part(part, parameters, number)
-            cross = walsh.cross(part, index, part.signs)
-            pull = cross @ solved.inverse
-            mean = mean + pull @ part.scores
-            amplitude = solved.fit / (2 * special.gammaincinv(self.df / 2, levels[number]))
-            left = walsh.own(part, index) - pull @ cross.T
-            cov = cov + amplitude * solved.stretch * left
-        return np.asarray(mean), np.asarray(cov)
+        self, indices: Sequence[Index], parameters: Parameters, levels: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Means and covariances given the parameters, at quantiles of the parts' amplitudes."""
+        walsh, parts = parameters.walsh, self.table.parts
+        solved = [solve_part(part, parameters, number) for number, part in enumerate(parts)]
+        scale = [
+            part.fit * part.stretch / (2 * special.gammaincinv(self.df / 2, level))
+            for part, level in zip(solved, levels, strict=True)
+        ]
+        found = []
+        for index in indices:
+            size = len(index.subsets(self.table.n_features))
+            mean, cov = np.zeros(size), np.zeros((size, size))
+            for part, known, amplitude in zip(parts, solved, scale, strict=True):
+                cross = walsh.cross(part, index, part.signs)
+                pull = cross @ known.inverse
+                mean += pull @ part.scores
+                cov += amplitude * (walsh.own(part, index) - pull @ cross.T)
+            found.append((mean, cov))
+        return found
 
 
 def solve_part(part: Part, parameters: Parameters, number: int) -> Solved:

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.indices import Index
@@ -40,7 +42,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Walsh:
-    """The prior of section "core.walsh" at given parameters, with an amplitude of one."""
+    """The prior at given parameters, with an amplitude of one."""
 
     rho: FloatArray  # (p,) in (0, 1)
     linear: float  # extra variance of the linear coefficients
@@ -94,7 +96,7 @@ class Walsh:
             found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
         return found
 
-    def _others(self, subsets: IntArray, t: FloatArray) -> FloatArray:
+    def _others(self, subsets: IntArray, t: NDArray[Any]) -> NDArray[Any]:
         """The product over features outside each subset of `1 + rho_i t_i`, (n, P)."""
         factors = 1 + self.rho * t
         inside = np.prod(factors[:, subsets], axis=2)
@@ -107,7 +109,7 @@ class Walsh:
         second: complex,
         before: Sequence[complex],
         after: Sequence[complex],
-    ) -> FloatArray:
+    ) -> NDArray[Any]:
         """The index applied to both arguments of the product kernel, at nodes first and second.
 
         A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
@@ -131,12 +133,12 @@ class Walsh:
 
     def _levels(
         self,
-        rest: FloatArray,
-        size: FloatArray,
+        rest: NDArray[Any],
+        size: NDArray[Any],
         nodes: tuple[complex, complex],
         before: Sequence[complex],
         after: Sequence[complex],
-    ) -> FloatArray:
+    ) -> NDArray[Any]:
         """The terms of `_double` with a level in one argument or both, over `rest.prod()`."""
         plain = 1 / rest
         left = before[0] * after[1] * nodes[1] * np.outer(size, plain)

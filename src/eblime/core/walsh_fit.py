@@ -13,7 +13,7 @@ import numpy as np
 from scipy import optimize, special
 from scipy.linalg import lapack, solve_triangular
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.core.walsh import CONSTANT, Part, Walsh, hyperbolic
 
 __all__ = ["Parameters", "Prior", "Solved", "evidence", "fit_parameters", "information", "solve"]
@@ -150,7 +150,7 @@ def _add_gradient(
 
 def _quadratic(s: FloatArray, matrix: FloatArray) -> FloatArray:
     """`s_j' matrix s_j` for each column of s, (p,)."""
-    return np.einsum("ij,ij->j", s, matrix @ s)
+    return np.asarray(np.einsum("ij,ij->j", s, matrix @ s))
 
 
 def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
@@ -227,7 +227,7 @@ def _derivatives(
     return places, matrices
 
 
-def _take(part: Part, rows: FloatArray) -> Part:
+def _take(part: Part, rows: IntArray) -> Part:
     """Some answers of a part."""
     return Part(
         signs=part.signs[rows],

@@ -21,7 +21,7 @@ from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, brief
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
-from eblime.methods.regression import as_method, fit_each
+from eblime.methods.regression import fit_each
 from eblime.models.adapt import has_ranked_outputs
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Neighbourhood, Subject
@@ -110,7 +110,7 @@ class State:
         masks = self.first.masks
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
             return fit_each(
-                as_method(self.settings.method),
+                self.settings.fitted_by,
                 self.rng,
                 self.answers,
                 exhaustive=self.exhaustive,
@@ -133,7 +133,7 @@ class State:
             column: Explanation(
                 posterior=posterior,
                 answers=answers,
-                method=as_method(self.settings.method),
+                method=self.settings.fitted_by,
                 scene=self.subject.scene,
                 target=column,
                 label=output_label(column, len(original), labels),
@@ -151,7 +151,7 @@ class State:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings = self.settings
         found: dict[str, Any] = {
-            "method": repr(as_method(settings.method)),
+            "method": repr(settings.fitted_by),
             "input": dict(settings.about),
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": repr(as_kernel(settings.kernel)),
