@@ -45,6 +45,7 @@ class Table:
     parts: tuple[Part, ...]
     unit: float  # what one unit of the parts' scores is worth; 0 for constant scores
     n_masks: int  # distinct masks
+    chance: float = 0.0  # variance of one answer in these units, where masks were repeated
 
     @property
     def split(self) -> bool:
@@ -55,6 +56,11 @@ class Table:
     def n_features(self) -> int:
         """Number of features, p."""
         return int(self.parts[0].signs.shape[1])
+
+    def prior(self) -> Prior:
+        """The prior of the parameters; answers that were repeated say how noisy the model is."""
+        chance = self.chance / len(self.parts) if self.chance else None
+        return Prior.of(self.n_features, split=self.split, chance=chance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +84,7 @@ class Function:
         draws around the best parameters understate what is unknown. Draws come in pairs of
         opposite sign, so that their mean is the best vector.
         """
-        prior = Prior.of(table.n_features, split=table.split)
+        prior = table.prior()
         best = fit_parameters(table.parts, prior)
         precision, known = np.linalg.inv(prior.cov), information(table.parts, best)
         root = root_of_inverse(precision + known / _TEMPER)
@@ -163,8 +169,9 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
     distinct = masks[first]
     mean = np.bincount(place.ravel(), scores) / count
     spread = float(mean.std())
+    chance = _chance(scores - mean[place.ravel()], len(known))
     unit = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
-    y = (mean - mean.mean()) / (unit or 1.0)
+    y, scale = (mean - mean.mean()) / (unit or 1.0), unit**2 or 1.0
     signs, noise = 2.0 * distinct - 1.0, 1 / count
     noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
     partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
@@ -185,9 +192,9 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
             if np.ptp(half) > 0
         )
         if len(parts) == 2:
-            return Table(parts=parts, unit=unit, n_masks=len(known))
+            return Table(parts=parts, unit=unit, n_masks=len(known), chance=chance / scale)
     whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)
-    return Table(parts=(whole,), unit=unit, n_masks=len(known))
+    return Table(parts=(whole,), unit=unit, n_masks=len(known), chance=chance / scale)
 
 
 def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatArray:
@@ -205,6 +212,12 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
             total += float((others @ ((difference * change + level / 2) * table)).real)
         found.append(total)
     return np.array(found)
+
+
+def _chance(missed: FloatArray, distinct: int) -> float:
+    """The variance among answers to the same mask; 0 where too few were repeated."""
+    repeated = len(missed) - distinct
+    return float(missed @ missed) / repeated if repeated >= 5 else 0.0
 
 
 def mask_keys(masks: FloatArray) -> Any:

@@ -61,14 +61,23 @@ class Prior:
     cov: FloatArray  # (p + 3, p + 3)
 
     @classmethod
-    def of(cls, p: int, *, split: bool, spread: float | None = None) -> Prior:
-        """The prior for p features; a wider `spread` of relevance where there are more of them."""
+    def of(
+        cls, p: int, *, split: bool, spread: float | None = None, chance: float | None = None
+    ) -> Prior:
+        """The prior for p features; a wider `spread` of relevance where there are more of them.
+
+        `chance` is the noise of an answer, where it is known: the nugget is then near it.
+        """
         if spread is None:
             spread = 0.65 * float(np.clip(np.sqrt(p / 16), 1.0, 1.5))
         mean = np.r_[0.0, -7.0, -7.0 if split else 0.0, np.full(p, -2.0)]
         cov = np.zeros((p + _LEAD, p + _LEAD))
         cov[range(_LEAD), range(_LEAD)] = 1.5**2, 2.0**2, 2.0**2 if split else 1.0
         cov[_LEAD:, _LEAD:] = 1.0 + spread**2 * np.eye(p)
+        if chance:
+            nuggets = [1, 2] if split else [1]
+            mean[nuggets] = np.log(chance)
+            cov[nuggets, nuggets] = 1.0
         return cls(mean=mean, cov=cov)
 
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index
-from eblime.core.quadrature import Table, mask_keys, read_table, solve_part
+from eblime.core.quadrature import Table, mask_keys, read_table
 from eblime.core.walsh import Part
-from eblime.core.walsh_fit import Parameters, Prior, fit_parameters
+from eblime.core.walsh_fit import Parameters, fit_parameters
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.methods.quadrature import Quadrature, index_of
 from eblime.protocols import Method
@@ -21,6 +22,7 @@ __all__ = ["Adaptive"]
 
 _POOL = 600  # pairs that compete in a round
 _FIRST = 64  # pairs of the first round, at most, unless there are many features
+_ROUNDING = 1e-9  # of a variance: smaller ones cannot be told from zero
 _TRIES = 20  # times to look for masks that were not asked yet
 
 
@@ -123,8 +125,7 @@ def _choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
     """The n masks of the pool that reduce the variance of the index most, chosen greedily."""
     if not table.split or not table.unit or n >= len(pool):
         return pool[:n]
-    prior = Prior.of(table.n_features, split=True)
-    parameters = fit_parameters(table.parts, prior)
+    parameters = fit_parameters(table.parts, table.prior())
     left = [
         _Left.of(part, parameters, number, index, 2 * pool - 1)
         for number, part in enumerate(table.parts)
@@ -148,30 +149,47 @@ class _Left:
     within: FloatArray  # (n, n) posterior covariance of the pool
     nugget: float
     amplitude: float
+    learnt: FloatArray  # (k, n) root of what the k masks chosen so far tell about the pool
 
     @classmethod
     def of(
         cls, part: Part, parameters: Parameters, number: int, index: Index, pool: FloatArray
     ) -> _Left:
-        """Condition the prior on the answers."""
-        walsh, solved = parameters.walsh, solve_part(part, parameters, number)
-        to_pool = walsh.covariance(part, part.signs, pool)
-        pull = solved.inverse @ to_pool
+        """Condition the prior on the answers, by a Cholesky root: an inverse is less exact."""
+        walsh, nugget = parameters.walsh, parameters.nugget(number)
+        known = walsh.covariance(part, part.signs, part.signs)
+        known[np.diag_indices_from(known)] += nugget * part.noise
+        root = np.linalg.cholesky(known)
+        to_pool = _solved(root, walsh.covariance(part, part.signs, pool))
+        to_index = _solved(root, walsh.cross(part, index, part.signs).T)
+        before = walsh.covariance(part, pool, pool)
         return cls(
-            with_index=walsh.cross(part, index, pool) - walsh.cross(part, index, part.signs) @ pull,
-            within=walsh.covariance(part, pool, pool) - to_pool.T @ pull,
-            nugget=parameters.nugget(number),
-            amplitude=solved.fit / len(part.scores),
+            with_index=walsh.cross(part, index, pool) - to_index.T @ to_pool,
+            within=before - to_pool.T @ to_pool,
+            nugget=nugget + _ROUNDING * float(np.diag(before).max()),
+            amplitude=float(np.mean(_solved(root, part.scores) ** 2)),
+            learnt=np.empty((0, len(pool))),
         )
 
     def gain(self) -> FloatArray:
         """By how much each mask of the pool would reduce the trace of the covariance, (n,)."""
-        spread = np.maximum(np.diag(self.within), 0.0) + self.nugget
+        known = np.sum(self.learnt**2, axis=0)
+        spread = np.maximum(np.diag(self.within) - known, 0.0) + self.nugget
         return np.asarray(self.amplitude * (self.with_index**2).sum(axis=0) / spread)
 
     def observe(self, row: int) -> None:
-        """Condition on one mask of the pool: a rank-one update; its answer is not needed."""
-        column = self.within[:, row].copy()
+        """Condition on one mask of the pool; its answer is not needed.
+
+        The columns of a Cholesky root are kept instead of an updated covariance: rounding errors
+        of rank-one updates grow from one choice to the next.
+        """
+        column = self.within[:, row] - self.learnt[:, row] @ self.learnt
         spread = max(float(column[row]), 0.0) + self.nugget
-        self.with_index -= np.outer(self.with_index[:, row], column / spread)
-        self.within -= np.outer(column, column / spread)
+        root = column / np.sqrt(spread)
+        self.with_index -= np.outer(self.with_index[:, row] / np.sqrt(spread), root)
+        self.learnt = np.vstack([self.learnt, root])
+
+
+def _solved(root: FloatArray, right: FloatArray) -> FloatArray:
+    """The solution of `root x = right`, root a lower triangle."""
+    return np.asarray(solve_triangular(root, right, lower=True))

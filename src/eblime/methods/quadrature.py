@@ -151,7 +151,7 @@ def fit_indices(
     if not table.unit:
         laws = [_point(np.zeros(len(index.subsets(p)))) for index in indices]
         held_out = float("nan")
-    elif p <= MOST_EXACT and table.n_masks == 2**p:
+    elif p <= MOST_EXACT and table.n_masks == 2**p and not table.chance:
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
         function = Function.fit(_small(table), rng)
