@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from eblime.methods.eblime import EBLIME as EBLIME
     from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
+    from eblime.methods.quadrature import Quadrature as Quadrature
     from eblime.methods.regression import fit as fit
     from eblime.methods.regression import fit_targets as fit_targets
     from eblime.models.adapt import as_model as as_model
@@ -54,6 +55,7 @@ _HOMES = {
     "NoSpreadError": "eblime.core.point",
     "Posterior": "eblime.posterior",
     "PublishedGrid": "eblime.methods.eblime",
+    "Quadrature": "eblime.methods.quadrature",
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",

@@ -17,7 +17,15 @@ from eblime._checks import check_choice, check_number
 from eblime._types import FloatArray
 from eblime.protocols import Kernel
 
-__all__ = ["COSINE", "EUCLIDEAN", "HAMMING", "ExponentialKernel", "as_kernel", "uniform"]
+__all__ = [
+    "COSINE",
+    "EUCLIDEAN",
+    "HAMMING",
+    "ExponentialKernel",
+    "as_kernel",
+    "size_weights",
+    "uniform",
+]
 
 DISTANCES = ("euclidean", "cosine", "hamming")
 
@@ -108,3 +116,30 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
             f"function from masks (N, p) to weights (N,); got {kernel!r}."
         )
     return kernel
+
+
+def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:
+    """The weights of masks that show 0 .. p features, (p + 1,).
+
+    Refuses a kernel whose weights depend on more than the number of features shown.
+
+    Examples
+    --------
+    >>> size_weights(None, 2).round(3)
+    array([0.411, 0.641, 1.   ])
+    """
+    sizes = np.arange(p + 1)
+    first = (np.arange(p) < sizes[:, None]).astype(np.float64)
+    found = np.asarray(as_kernel(kernel)(first), dtype=np.float64)
+    if found.shape != (p + 1,) or not (np.isfinite(found).all() and (found >= 0).all()):
+        raise ValueError(
+            f"`kernel` must return {p + 1} weights that are not negative for {p + 1} masks; got "
+            f"shape {found.shape}."
+        )
+    for order in (np.arange(p)[::-1], np.random.default_rng(0).permutation(p)):
+        if not np.allclose(as_kernel(kernel)(first[:, order]), found, rtol=1e-9, atol=0.0):
+            raise ValueError(
+                "`kernel` must depend on the number of features shown only, for a posterior over "
+                f"functions of the mask; {kernel!r} depends on which ones. Use EBLIME()."
+            )
+    return found

@@ -34,12 +34,14 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
         "lime": "eblime.methods.lime:LIME",
+        "quadrature": "eblime.methods.quadrature:Quadrature",
     },
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "paired": "eblime.designs.masks:paired",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
+        "adaptive": "eblime.designs.adaptive:Adaptive",
     },
     "kernels": {
         "euclidean": "eblime.kernels:EUCLIDEAN",

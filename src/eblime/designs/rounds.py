@@ -11,7 +11,7 @@ from eblime import registry
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
-from eblime.protocols import Design, MaskDesign
+from eblime.protocols import Design, MaskDesign, Method, MethodDesign
 
 __all__ = ["OneShot", "OwnLaw", "as_design", "check_design", "one_shot"]
 
@@ -54,10 +54,11 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
     return OneShot(masks=masks, n_masks=n_masks)
 
 
-def check_design(design: Any) -> None:
-    """Refuse an object that is not a design, before any input is read."""
+def check_design(design: Any, method: Method | None = None) -> None:
+    """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):
-        registry.find("designs", design)
+        found = registry.find("designs", design)
+        _for_method(found(n_masks=1) if isinstance(found, type) else found, method)
     elif not (callable(design) or hasattr(design, "next")):
         raise TypeError(
             "`design` must be a name, a function of (rng, n_masks, p) that returns masks, or an "
@@ -65,8 +66,12 @@ def check_design(design: Any) -> None:
         )
 
 
-def as_design(design: Any, n_masks: int, p: int, *, exact: bool = True) -> Design:
+def as_design(
+    design: Any, n_masks: int, p: int, *, exact: bool = True, method: Method | None = None
+) -> Design:
     """The design of that name, a function as a one-shot design, or the object itself.
+
+    A design that chooses masks for a method is given the method.
 
     None is the domain's own law. A named one-shot design becomes exhaustive where `2^p <= n_masks`
     and masks determine the perturbed inputs (`exact`): all masks are then cheaper than a sample.
@@ -76,10 +81,17 @@ def as_design(design: Any, n_masks: int, p: int, *, exact: bool = True) -> Desig
     check_design(design)
     found = registry.find("designs", design) if isinstance(design, str) else design
     if isinstance(found, type):
-        made: Design = found(n_masks=n_masks)
-        return made
+        found = found(n_masks=n_masks)
     if hasattr(found, "next"):
-        return found  # type: ignore[no-any-return]
+        made: Design = _for_method(found, method)
+        return made
     if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
         found = exhaustive
     return one_shot(found, n_masks)
+
+
+def _for_method(design: Any, method: Method | None) -> Any:
+    """The design, made for the method where it is one that chooses masks for a method."""
+    if method is not None and isinstance(design, MethodDesign):
+        return design.for_method(method)
+    return design

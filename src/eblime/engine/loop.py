@@ -96,6 +96,7 @@ def converse(
         settings.n_masks,
         subject.scene.n_features,
         exact=state.neighbourhood.exact,
+        method=settings.fitted_by,
     )
     while (wanted := design.next(state.rng, state.first)) is not None:
         state = state.extended(wanted, warn=isinstance(design, (OneShot, OwnLaw)))

@@ -14,7 +14,7 @@ from eblime.engine.query import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
-from eblime.protocols import Kernel, Method, Neighbourhood
+from eblime.protocols import Kernel, Method, Neighbourhood, WeightedMethod
 
 __all__ = ["LoopSettings", "Question", "brief"]
 
@@ -33,6 +33,12 @@ class LoopSettings:
     about: Mapping[str, str]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
 
+    @property
+    def fitted_by(self) -> Method:
+        """The method; one that needs no weights takes the kernel of these settings."""
+        method = as_method(self.method)
+        return method.with_kernel(self.kernel) if isinstance(method, WeightedMethod) else method
+
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
         check_count("n_masks", self.n_masks)
@@ -42,7 +48,7 @@ class LoopSettings:
         as_method(self.method)
         as_kernel(self.kernel)
         if self.design is not None:
-            check_design(self.design)
+            check_design(self.design, self.fitted_by)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, brief
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
-from eblime.methods.regression import as_method, fit_each
+from eblime.methods.regression import fit_each
 from eblime.models.adapt import has_ranked_outputs
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Neighbourhood, Subject
@@ -111,7 +111,7 @@ class State:
         masks = self.first.masks
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
             return fit_each(
-                as_method(self.settings.method),
+                self.settings.fitted_by,
                 self.rng,
                 self.answers,
                 exhaustive=self.exhaustive,
@@ -134,7 +134,7 @@ class State:
             column: Explanation(
                 posterior=posterior,
                 answers=answers,
-                method=as_method(self.settings.method),
+                method=self.settings.fitted_by,
                 scene=self.subject.scene,
                 target=column,
                 label=output_label(column, len(original), labels),
@@ -152,7 +152,7 @@ class State:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings = self.settings
         found: dict[str, Any] = {
-            "method": stable_repr(as_method(settings.method)),
+            "method": stable_repr(settings.fitted_by),
             "input": dict(settings.about),
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),

@@ -15,7 +15,7 @@ from eblime._types import RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
-from eblime.protocols import Method, SharedMethod
+from eblime.protocols import Method, SharedMethod, WeightedMethod
 
 __all__ = ["as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
 
@@ -107,9 +107,11 @@ def fit(
     scores
         Shape (N,): the model's score for each mask, one target.
     weights
-        Shape (N,): how near each mask is to the input explained; all ones if None.
+        Shape (N,): how near each mask is to the input explained; all ones if None. "quadrature"
+        needs none: its kernel says which fit the importances are of.
     method
-        "eblime", "eblime-paper", "bayeslime", "lime", or an object such as `EBLIME(scale=2.0)`.
+        "eblime", "eblime-paper", "bayeslime", "lime", "quadrature", or an object such as
+        `EBLIME(scale=2.0)`.
     rng
         Seed or generator for the methods that draw; the exact ones ignore it.
 
@@ -134,7 +136,8 @@ def fit(
     one = check_scores(scores, len(checked), ndim=1)
     near = check_weights(weights, len(checked))
     answers = Answers(masks=checked, scores=one, weights=near)
-    return as_method(method).fit(np.random.default_rng(rng), answers)
+    chosen = _taking(as_method(method), answers, given=weights is not None)
+    return chosen.fit(np.random.default_rng(rng), answers)
 
 
 def fit_targets(
@@ -153,4 +156,12 @@ def fit_targets(
     many = check_scores(scores, len(checked), ndim=2)
     near = check_weights(weights, len(checked))
     answers = [Answers(masks=checked, scores=column, weights=near) for column in many.T]
-    return fit_each(as_method(method), np.random.default_rng(rng), answers)
+    chosen = _taking(as_method(method), answers[0], given=weights is not None)
+    return fit_each(chosen, np.random.default_rng(rng), answers)
+
+
+def _taking(method: Method, answers: Answers, *, given: bool) -> Method:
+    """The method, after it has refused weights that were given and contradict its own."""
+    if given and isinstance(method, WeightedMethod):
+        method.check_weights(answers.masks, answers.weights)
+    return method

@@ -1,0 +1,226 @@
+"""Posterior of importances under a prior over functions of the mask, given the answers so far.
+
+The answers determine a Gaussian posterior of the function, and importances are linear functionals
+of it. The parameters of the prior are integrated: the result is a mixture of normal laws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from eblime._types import FloatArray
+from eblime.core.indices import Index
+from eblime.core.normal import NormalMixture
+from eblime.core.walsh import Part
+from eblime.core.walsh_fit import (
+    Parameters,
+    Prior,
+    Solved,
+    fit_parameters,
+    information,
+    root_of_inverse,
+    solve,
+)
+
+__all__ = ["Function", "Table", "exact_values", "mask_keys", "read_table"]
+
+_DRAWS = 16  # components of the mixture
+_TEMPER = 4.0  # the information about the parameters counts for a quarter; see `Function.fit`
+_EXACT = 1e-8  # noise of the answers for the input itself and for everything hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """The distinct masks that were asked, as the parts that the posterior is computed from.
+
+    If every mask comes with its complement, odd and even part of the function are two parts of half
+    the size; otherwise there is one part, which is both.
+    """
+
+    parts: tuple[Part, ...]
+    unit: float  # what one unit of the parts' scores is worth; 0 for constant scores
+    n_masks: int  # distinct masks
+    chance: float = 0.0  # variance of one answer in these units, where masks were repeated
+
+    @property
+    def split(self) -> bool:
+        """Whether odd and even part are apart."""
+        return len(self.parts) > 1
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.parts[0].signs.shape[1])
+
+    def prior(self) -> Prior:
+        """The prior of the parameters; answers that were repeated say how noisy the model is."""
+        chance = self.chance / len(self.parts) if self.chance else None
+        return Prior.of(self.n_features, split=self.split, chance=chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Function:
+    """What the answers say about the function: the table, and draws of the prior's parameters."""
+
+    table: Table
+    best: Parameters
+    draws: tuple[Parameters, ...]
+    quantiles: FloatArray  # (L, parts) of the amplitudes, one for each draw
+    df: float  # degrees of freedom of an amplitude
+
+    @classmethod
+    def fit(cls, table: Table, rng: np.random.Generator, n_draws: int = _DRAWS) -> Function:
+        """Fit the prior's parameters, and draw from a normal law around them.
+
+        Notes
+        -----
+        The law has the prior's precision plus a quarter of the information in the answers. With all
+        of it, intervals cover too seldom: real models are not draws from the prior, and a few
+        draws around the best parameters understate what is unknown. Draws come in pairs of
+        opposite sign, so that their mean is the best vector.
+        """
+        prior = table.prior()
+        best = fit_parameters(table.parts, prior)
+        precision, known = np.linalg.inv(prior.cov), information(table.parts, best)
+        root = root_of_inverse(precision + known / _TEMPER)
+        half = rng.standard_normal((n_draws // 2, len(best.vector))) @ root.T
+        draws = best.vector + np.concatenate([half, -half])
+        # parameters that the answers fix use up degrees of freedom
+        used = len(known) - float(np.trace(precision @ np.linalg.inv(precision + known)))
+        n = len(table.parts[0].scores)
+        levels = (np.arange(len(draws)) + 0.5) / len(draws)
+        return cls(
+            table=table,
+            best=best,
+            draws=tuple(Parameters(vector=row, split=table.split) for row in draws),
+            quantiles=np.stack([rng.permutation(levels) for _ in table.parts], axis=1),
+            df=max(1.0, n - used / len(table.parts)),
+        )
+
+    def laws(self, indices: Sequence[Index]) -> list[NormalMixture]:
+        """The posteriors of several indices: mixtures of normal laws over the same draws."""
+        found = [
+            self._given(indices, parameters, levels)
+            for parameters, levels in zip(self.draws, self.quantiles, strict=True)
+        ]
+        weights, unit = np.full(len(found), 1 / len(found)), self.table.unit
+        return [
+            NormalMixture(
+                weights=weights,
+                means=unit * np.stack([mean for mean, _ in column]),
+                covs=unit**2 * np.stack([cov for _, cov in column]),
+            )
+            for column in zip(*found, strict=True)
+        ]
+
+    def held_out_r2(self) -> float:
+        """R^2 of predicting the score of each mask from the others, at the best parameters."""
+        missed = total = 0.0
+        for number, part in enumerate(self.table.parts):
+            solved = solve_part(part, self.best, number)
+            missed += float(((solved.alpha / np.diag(solved.inverse)) ** 2).sum())
+            centre = part.scores.mean() if part.even else 0.0
+            total += float(((part.scores - centre) ** 2).sum())
+        return 1 - missed / total
+
+    def _given(
+        self, indices: Sequence[Index], parameters: Parameters, levels: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Means and covariances given the parameters, at quantiles of the parts' amplitudes."""
+        walsh, parts = parameters.walsh, self.table.parts
+        solved = [solve_part(part, parameters, number) for number, part in enumerate(parts)]
+        scale = [
+            part.fit * part.stretch / (2 * special.gammaincinv(self.df / 2, level))
+            for part, level in zip(solved, levels, strict=True)
+        ]
+        found = []
+        for index in indices:
+            size = len(index.subsets(self.table.n_features))
+            mean, cov = np.zeros(size), np.zeros((size, size))
+            for part, known, amplitude in zip(parts, solved, scale, strict=True):
+                cross = walsh.cross(part, index, part.signs)
+                pull = cross @ known.inverse
+                mean += pull @ part.scores
+                cov += amplitude * (walsh.own(part, index) - pull @ cross.T)
+            found.append((mean, cov))
+        return found
+
+
+def solve_part(part: Part, parameters: Parameters, number: int) -> Solved:
+    """The inverted covariance of a part's answers."""
+    covariance = parameters.walsh.covariance(part, part.signs, part.signs)
+    return solve(part, covariance, parameters.nugget(number))
+
+
+def read_table(masks: FloatArray, scores: FloatArray) -> Table:
+    """Group answers by mask, and split them into odd and even part if all come in pairs.
+
+    A mask that was asked several times counts once, with the mean of its scores.
+    """
+    keys = mask_keys(masks)
+    known, first, place, count = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    distinct = masks[first]
+    mean = np.bincount(place.ravel(), scores) / count
+    spread = float(mean.std())
+    chance = _chance(scores - mean[place.ravel()], len(known))
+    unit = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
+    y, scale = (mean - mean.mean()) / (unit or 1.0), unit**2 or 1.0
+    signs, noise = 2.0 * distinct - 1.0, 1 / count
+    noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
+    partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
+    paired = known[partner] == mask_keys(1 - distinct)
+    if paired.all():
+        lead = np.flatnonzero(np.arange(len(known)) < partner)
+        other = partner[lead]
+        halves = [(y[lead] - y[other]) / 2, (y[lead] + y[other]) / 2]
+        parts = tuple(
+            Part(
+                signs=signs[lead],
+                scores=half,
+                noise=(noise[lead] + noise[other]) / 2,
+                odd=odd,
+                even=not odd,
+            )
+            for half, odd in zip(halves, (True, False), strict=True)
+            if np.ptp(half) > 0
+        )
+        if len(parts) == 2:
+            return Table(parts=parts, unit=unit, n_masks=len(known), chance=chance / scale)
+    whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)
+    return Table(parts=(whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+
+
+def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatArray:
+    """An index from the scores of all 2^p masks, each asked at least once, (P,)."""
+    p = masks.shape[1]
+    numbers = (masks @ 2.0 ** np.arange(p)).astype(np.intp)
+    table = np.bincount(numbers, scores, 2**p) / np.bincount(numbers, minlength=2**p)
+    signs = 2.0 * ((np.arange(2**p)[:, None] >> np.arange(p)) & 1) - 1
+    laws = [(np.prod((1 + m * signs) / 2, axis=1), m, *rest) for m, *rest in index.terms()]
+    found = []
+    for subset in index.subsets(p):
+        change, total = np.prod(signs[:, subset], axis=1), 0.0
+        for law, node, difference, level in laws:
+            others = law / np.prod((1 + node * signs[:, subset]) / 2, axis=1)
+            total += float((others @ ((difference * change + level / 2) * table)).real)
+        found.append(total)
+    return np.array(found)
+
+
+def _chance(missed: FloatArray, distinct: int) -> float:
+    """The variance among answers to the same mask; 0 where too few were repeated."""
+    repeated = len(missed) - distinct
+    return float(missed @ missed) / repeated if repeated >= 5 else 0.0
+
+
+def mask_keys(masks: FloatArray) -> Any:
+    """A sortable key of fixed width for each mask, (N,)."""
+    packed = np.packbits(np.asarray(masks, dtype=bool), axis=1)
+    return np.ascontiguousarray(packed).view(f"V{packed.shape[1]}").ravel()

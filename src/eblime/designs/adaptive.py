@@ -1,0 +1,195 @@
+"""Masks chosen in rounds: those that reduce the posterior variance of the importances most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from eblime._types import FloatArray
+from eblime.answers import Answers
+from eblime.core.indices import Index
+from eblime.core.quadrature import Table, mask_keys, read_table
+from eblime.core.walsh import Part
+from eblime.core.walsh_fit import Parameters, fit_parameters
+from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
+from eblime.methods.quadrature import Quadrature, index_of
+from eblime.protocols import Method
+
+__all__ = ["Adaptive"]
+
+_POOL = 600  # pairs that compete in a round
+_FIRST = 64  # pairs of the first round, at most, unless there are many features
+_ROUNDING = 1e-9  # of a variance: smaller ones cannot be told from zero
+_TRIES = 20  # times to look for masks that were not asked yet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """Complementary pairs of masks, chosen round by round for `Quadrature`.
+
+    The first round asks pairs at random, the input itself and everything hidden among them. Each
+    further round fits `Quadrature` to the answers so far and chooses, among 600 pairs at random,
+    those that reduce the posterior variance of the importances most. Within a round no answer is
+    needed to choose, so that batches stay full. The prior is on the function, so that choosing by
+    the answers does not bias the posterior; a regression would need corrected weights.
+
+    Parameters
+    ----------
+    n_masks
+        How many masks to ask in all, rounded down to pairs. All masks are asked if 2^p is no more.
+    method
+        The `Quadrature` whose index the masks are chosen for.
+    """
+
+    n_masks: int
+    method: Quadrature = field(default_factory=Quadrature)
+
+    def for_method(self, method: Method) -> Adaptive:
+        """The design for an explainer's method, which must be `Quadrature`."""
+        if not isinstance(method, Quadrature):
+            raise ValueError(
+                "design='adaptive' must be used with method='quadrature', whose posterior is not "
+                f"biased by masks chosen for their answers; got {method.name}."
+            )
+        return replace(self, method=method)
+
+    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
+        """The masks of the next round, (n, p), pairs one below the other."""
+        p, asked = answers.n_features, answers.n_masks // 2
+        if not asked and p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks:
+            return exhaustive(rng, self.n_masks, p)
+        total = max(1, self.n_masks // 2)
+        index = index_of(self.method, p)
+        if not asked:
+            first = min(total, max(2 * p, min(total // 3, _FIRST)))
+            return _pairs(_first_round(rng, p, first, by_size=self.method.index == "shapley"))
+        wanted = min(total - asked, max(4, asked // 4))
+        if wanted <= 0:
+            return None
+        pool = _pool(rng, answers.masks)
+        chosen = _choose(read_table(answers.masks, answers.scores), index, pool, wanted)
+        return _pairs(chosen) if len(chosen) else None
+
+
+def _pairs(half: FloatArray) -> FloatArray:
+    """Masks and their complements in turn."""
+    return np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
+
+
+def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> FloatArray:
+    """The input itself and n - 1 other masks, no two complementary."""
+    whole = np.ones((1, p))
+    others = _unasked(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
+    return np.concatenate([whole, others])
+
+
+def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:
+    """Masks that compete: half of them coin tosses, half with sizes that are uniform."""
+    p = asked.shape[1]
+    known = mask_keys(_leading(asked)).tolist()
+    tossed = _unasked(rng, known, _POOL // 2, p, by_size=False)
+    known += mask_keys(tossed).tolist() if len(tossed) else []
+    return np.concatenate([tossed, _unasked(rng, known, _POOL // 2, p, by_size=True)])
+
+
+def _unasked(
+    rng: np.random.Generator, known: list[Any], n: int, p: int, *, by_size: bool
+) -> FloatArray:
+    """Up to n distinct masks whose pair is not known; fewer where few are left."""
+    seen, found = set(known), np.empty((0, p))
+    for _ in range(_TRIES):
+        if len(found) >= n:
+            break
+        keys = rng.random((2 * n + 8, p))
+        shown = rng.integers(0, p + 1, size=(len(keys), 1))
+        drawn = keys.argsort(axis=1).argsort(axis=1) < shown if by_size else keys < 0.5
+        masks = _leading(drawn.astype(np.float64))
+        fresh = []
+        for row, key in enumerate(mask_keys(masks).tolist()):
+            if key not in seen:
+                seen.add(key)
+                fresh.append(row)
+        found = np.concatenate([found, masks[fresh]])
+    return found[:n]
+
+
+def _leading(masks: FloatArray) -> FloatArray:
+    """Of each pair the mask that shows the first feature."""
+    return np.where(masks[:, :1] > 0, masks, 1 - masks)
+
+
+def _choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
+    """The n masks of the pool that reduce the variance of the index most, chosen greedily."""
+    if not table.split or not table.unit or n >= len(pool):
+        return pool[:n]
+    parameters = fit_parameters(table.parts, table.prior())
+    left = [
+        _Left.of(part, parameters, number, index, 2 * pool - 1)
+        for number, part in enumerate(table.parts)
+    ]
+    chosen: list[int] = []
+    for _ in range(n):
+        gain = np.sum([part.gain() for part in left], axis=0)
+        gain[chosen] = -1.0
+        best = int(np.argmax(gain))
+        chosen.append(best)
+        for part in left:
+            part.observe(best)
+    return pool[chosen]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Left:
+    """What is left to learn of one part; changed in place as masks are chosen."""
+
+    with_index: FloatArray  # (P, n) posterior covariance of the index with the pool
+    within: FloatArray  # (n, n) posterior covariance of the pool
+    nugget: float
+    amplitude: float
+    learnt: FloatArray  # (k, n) root of what the k masks chosen so far tell about the pool
+
+    @classmethod
+    def of(
+        cls, part: Part, parameters: Parameters, number: int, index: Index, pool: FloatArray
+    ) -> _Left:
+        """Condition the prior on the answers, by a Cholesky root: an inverse is less exact."""
+        walsh, nugget = parameters.walsh, parameters.nugget(number)
+        known = walsh.covariance(part, part.signs, part.signs)
+        known[np.diag_indices_from(known)] += nugget * part.noise
+        root = np.linalg.cholesky(known)
+        to_pool = _solved(root, walsh.covariance(part, part.signs, pool))
+        to_index = _solved(root, walsh.cross(part, index, part.signs).T)
+        before = walsh.covariance(part, pool, pool)
+        return cls(
+            with_index=walsh.cross(part, index, pool) - to_index.T @ to_pool,
+            within=before - to_pool.T @ to_pool,
+            nugget=nugget + _ROUNDING * float(np.diag(before).max()),
+            amplitude=float(np.mean(_solved(root, part.scores) ** 2)),
+            learnt=np.empty((0, len(pool))),
+        )
+
+    def gain(self) -> FloatArray:
+        """By how much each mask of the pool would reduce the trace of the covariance, (n,)."""
+        known = np.sum(self.learnt**2, axis=0)
+        spread = np.maximum(np.diag(self.within) - known, 0.0) + self.nugget
+        return np.asarray(self.amplitude * (self.with_index**2).sum(axis=0) / spread)
+
+    def observe(self, row: int) -> None:
+        """Condition on one mask of the pool; its answer is not needed.
+
+        The columns of a Cholesky root are kept instead of an updated covariance: rounding errors
+        of rank-one updates grow from one choice to the next.
+        """
+        column = self.within[:, row] - self.learnt[:, row] @ self.learnt
+        spread = max(float(column[row]), 0.0) + self.nugget
+        root = column / np.sqrt(spread)
+        self.with_index -= np.outer(self.with_index[:, row] / np.sqrt(spread), root)
+        self.learnt = np.vstack([self.learnt, root])
+
+
+def _solved(root: FloatArray, right: FloatArray) -> FloatArray:
+    """The solution of `root x = right`, root a lower triangle."""
+    return np.asarray(solve_triangular(root, right, lower=True))

@@ -1,0 +1,220 @@
+"""Quadrature: exact cases, degenerate inputs, and coverage over functions from the prior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eblime
+from eblime.core.indices import banzhaf, shapley
+from eblime.core.quadrature import exact_values, read_table, solve_part
+from eblime.core.walsh_fit import Parameters, Prior
+from eblime.designs.masks import exhaustive, paired
+from eblime.kernels import ExponentialKernel
+from eblime.methods.quadrature import Quadrature, index_of
+
+RNG = np.random.default_rng
+
+
+def all_masks(p: int) -> np.ndarray:
+    """All masks."""
+    return exhaustive(RNG(0), 0, p)
+
+
+def game(masks: np.ndarray) -> np.ndarray:
+    """A function with interactions of two and three features."""
+    z = np.asarray(masks, dtype=float)
+    return z[:, 0] - 0.5 * z[:, 1] + z[:, 2] * z[:, 3] - 0.7 * z[:, 0] * z[:, 1] * z[:, -1]
+
+
+def pairs_of(p: int, n: int, seed: int = 0) -> np.ndarray:
+    """N masks in complementary pairs, none twice."""
+    rows = RNG(seed).choice(2 ** (p - 1), size=n // 2, replace=False)
+    half = all_masks(p)[rows]
+    return np.concatenate([half, 1 - half])
+
+
+@pytest.mark.parametrize("index", ["lime", "banzhaf", "shapley"])
+def test_intervals_close_on_the_exact_values_when_every_mask_was_asked(index) -> None:
+    """Intervals close on the exact values when every mask was asked."""
+    masks = all_masks(6)
+    method = Quadrature(index=index)
+    post = eblime.fit(masks, game(masks), method=method)
+    np.testing.assert_allclose(post.mean, exact_values(masks, game(masks), index_of(method, 6)))
+    np.testing.assert_allclose(post.interval(), np.column_stack([post.mean, post.mean]))
+
+
+@pytest.mark.parametrize("index", ["lime", "banzhaf", "shapley"])
+def test_the_truth_is_near_with_some_of_the_masks(index) -> None:
+    """The truth is near with some of the masks."""
+    masks = pairs_of(8, 90)
+    method = Quadrature(index=index)
+    post = eblime.fit(masks, game(masks), method=method)
+    whole = all_masks(8)
+    truth = exact_values(whole, game(whole), index_of(method, 8))
+    assert np.abs(post.mean - truth).max() < 5 * post.sd.max()
+    assert np.abs(post.mean - truth).max() < 0.05
+
+
+def test_the_error_is_smaller_than_that_of_the_regression() -> None:
+    """The error is smaller than that of the regression."""
+    whole, errors = all_masks(9), []
+    truth = exact_values(whole, game(whole), index_of(Quadrature(), 9))
+    for seed in range(10):
+        masks = pairs_of(9, 100, seed)
+        weights = ExponentialKernel()(masks)
+        ours = eblime.fit(masks, game(masks), method="quadrature").mean
+        theirs = eblime.fit(masks, game(masks), weights).mean
+        errors.append([np.mean((mean - truth) ** 2) for mean in (ours, theirs)])
+    ours, theirs = np.sqrt(np.mean(errors, axis=0))
+    assert ours < 0.5 * theirs
+
+
+def test_shapley_values_sum_to_the_difference_of_the_ends() -> None:
+    """Shapley values sum to the difference of the ends."""
+    p = 7
+    half = np.concatenate([np.ones((1, p)), pairs_of(p, 40)[:20]])
+    masks = np.concatenate([half, 1 - half])
+    post = eblime.fit(masks, game(masks), method=Quadrature(index="shapley"))
+    ends = game(np.ones((1, p))) - game(np.zeros((1, p)))
+    assert post.mean.sum() == pytest.approx(float(ends[0]), abs=1e-6)
+    np.testing.assert_allclose(post.sample(50).sum(axis=1), ends[0], atol=1e-4)
+
+
+def test_the_posterior_given_parameters_is_that_of_a_gaussian_process() -> None:
+    """The literal formulas on all masks: condition on some, apply the index to the rest."""
+    p, whole = 6, all_masks(6)
+    masks = whole[RNG(3).choice(64, size=30, replace=False)]
+    table = read_table(masks, game(masks))
+    parameters = Parameters(vector=Prior.of(p, split=False).mean, split=False)
+    part = table.parts[0]
+    solved = solve_part(part, parameters, 0)
+    signs = 2 * whole - 1
+    between = parameters.walsh.covariance(part, signs, part.signs)
+    everywhere = parameters.walsh.covariance(part, signs, signs)
+    by_hand = np.stack([exact_values(whole, one, shapley(p)) for one in np.eye(64)], axis=1)
+    mean = by_hand @ between @ solved.alpha
+    cov = by_hand @ (everywhere - between @ solved.inverse @ between.T) @ by_hand.T
+    cross = parameters.walsh.cross(part, shapley(p), part.signs)
+    np.testing.assert_allclose(cross @ solved.alpha, mean, atol=1e-9)
+    left = parameters.walsh.own(part, shapley(p)) - cross @ solved.inverse @ cross.T
+    np.testing.assert_allclose(left, cov, atol=1e-9)
+
+
+def test_intervals_cover_functions_of_the_prior() -> None:
+    """95 % intervals of functions drawn from the prior, 40 pairs of 8 features each."""
+    p, inside = 8, []
+    whole = all_masks(p)
+    signs = 2 * whole - 1
+    for seed in range(40):
+        rng = RNG(seed)
+        rho = 0.95 / (1 + np.exp(2.0 - 0.6 * rng.normal(size=p)))
+        covariance = np.prod(1 + rho * signs[:, None] * signs, axis=2)
+        values = np.linalg.cholesky(covariance + 1e-9 * np.eye(2**p)) @ rng.normal(size=2**p)
+        masks = pairs_of(p, 80, seed)
+        scores = values[(masks @ 2.0 ** np.arange(p)).astype(int)]
+        post = eblime.fit(masks, scores, method=Quadrature(index="banzhaf"))
+        low, high = post.interval().T
+        truth = exact_values(whole, values, banzhaf())
+        inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert 0.92 <= np.mean(inside) <= 1.0
+
+
+def test_constant_scores_have_no_importances() -> None:
+    """Constant scores have no importances."""
+    post = eblime.fit(pairs_of(5, 20), np.full(20, 0.3), method="quadrature")
+    assert post.constant
+    np.testing.assert_array_equal(post.interval(), np.zeros((5, 2)))
+
+
+def test_one_feature_is_answered_exactly() -> None:
+    """One feature is answered exactly."""
+    post = eblime.fit([[1], [0]], [0.9, 0.2], method="quadrature")
+    np.testing.assert_allclose(post.interval(), [[0.7, 0.7]])
+
+
+def test_fewer_masks_than_features_give_wide_intervals() -> None:
+    """Fewer masks than features give wide intervals."""
+    masks = paired(RNG(0), 10, 30)
+    post = eblime.fit(masks, masks[:, 0], method="quadrature")
+    low, high = post.interval().T
+    assert np.isfinite(post.sd).all()
+    assert (high - low).min() > 0.2
+
+
+def test_a_model_with_chance_in_it_is_covered() -> None:
+    """A model with chance in it is covered."""
+    inside = []
+    truth = np.array([1.0, -0.5, 0.0, 0.0, 0.3, 0.0])
+    for seed in range(40):
+        rng = RNG(seed)
+        masks = rng.integers(0, 2, size=(120, 6)).astype(float)
+        scores = masks @ truth + 0.3 * rng.normal(size=120)
+        low, high = eblime.fit(masks, scores, method=Quadrature(index="banzhaf")).interval().T
+        inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert np.mean(inside) > 0.85
+
+
+def test_answers_that_are_a_line_are_met_exactly() -> None:
+    """Answers that are a line are met exactly."""
+    masks = pairs_of(8, 40)
+    post = eblime.fit(masks, masks[:, 0] - 2 * masks[:, 5], method="quadrature")
+    np.testing.assert_allclose(post.mean[[0, 5]], [1, -2], atol=0.01)
+
+
+def test_any_index_with_a_kernel_that_is_no_product() -> None:
+    """Any index with a kernel that is no product."""
+    whole = all_masks(7)
+    method = Quadrature(kernel="cosine")
+    truth = exact_values(whole, game(whole), index_of(method, 7))
+    post = eblime.fit(pairs_of(7, 80), game(pairs_of(7, 80)), method=method)
+    assert np.abs(post.mean - truth).max() < 0.1
+
+
+def test_weights_that_contradict_the_kernel_are_refused() -> None:
+    """Weights that contradict the kernel are refused."""
+    masks = pairs_of(6, 30)
+    scores, weights = game(masks), ExponentialKernel()(masks)
+    free = eblime.fit(masks, scores, method="quadrature")
+    given = eblime.fit(masks, scores, 3 * weights, method="quadrature")
+    np.testing.assert_array_equal(free.mean, given.mean)
+    with pytest.raises(ValueError, match="`weights` must be those of Quadrature's own kernel"):
+        eblime.fit(masks, scores, weights**2, method="quadrature")
+
+
+def test_masks_that_are_not_binary_are_refused() -> None:
+    """Masks that are not binary are refused."""
+    with pytest.raises(ValueError, match="zeros and ones for Quadrature"):
+        eblime.fit([[0.5, 1.0], [1.0, 0.0]], [1.0, 2.0], method="quadrature")
+
+
+def test_a_kernel_of_more_than_the_size_is_refused() -> None:
+    """A kernel of more than the size is refused."""
+
+    def first_only(masks: np.ndarray) -> np.ndarray:
+        return 0.5 + 0.5 * masks[:, 0]
+
+    with pytest.raises(ValueError, match="depend on the number of features shown only"):
+        eblime.fit(pairs_of(5, 12), np.arange(12.0), method=Quadrature(kernel=first_only))
+
+
+def test_too_many_masks_are_refused_with_what_to_do_instead() -> None:
+    """Too many masks are refused with what to do instead."""
+    masks = RNG(0).integers(0, 2, size=(3_100, 30)).astype(float)
+    with pytest.raises(ValueError, match=r"at most 3,000 distinct masks; got 3,100.*EBLIME"):
+        eblime.fit(masks, masks[:, 0], method="quadrature")
+
+
+def test_unknown_settings_are_refused() -> None:
+    """Unknown settings are refused."""
+    with pytest.raises(ValueError, match="index"):
+        Quadrature(index="owen")
+    with pytest.raises(TypeError, match="kernel"):
+        Quadrature(kernel=3)
+
+
+def test_the_same_seed_gives_the_same_posterior() -> None:
+    """The same seed gives the same posterior."""
+    masks = pairs_of(6, 40)
+    first, second = (eblime.fit(masks, game(masks), method="quadrature", rng=1) for _ in range(2))
+    np.testing.assert_array_equal(first.interval(), second.interval())
