@@ -176,9 +176,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("case", EDGES)
-@pytest.mark.parametrize(
-    "method", ["eblime", "eblime-ridge", "eblime-paper", "bayeslime", "lime"]
-)
+@pytest.mark.parametrize("method", ["eblime", "eblime-ridge", "eblime-paper", "bayeslime", "lime"])
 def test_small_problems_work(rng, case, method):
     """Nothing breaks and no number is NaN, however little there is to learn from."""
     post = eblime.fit(*problem(rng, *EDGES[case]), method=method)
