@@ -15,6 +15,7 @@ import eblime
 import eblime.methods.held_out
 from eblime import EBLIME, LIME, BayesLIME
 from eblime.answers import Answers
+from eblime.core.held_out import leave_one_out
 from eblime.laws import normal_law
 from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
@@ -243,3 +244,13 @@ def test_travels_between_processes(rng, method):
     post = eblime.fit(*problem(rng, 30, 5), method=method)
 
     assert pickle.loads(pickle.dumps(post)).r2_held_out == post.r2_held_out
+
+
+def test_some_rows_are_predicted_as_among_all(rng):
+    """Asking for a few rows gives their values among all rows."""
+    masks, scores, weights = problem(rng, 40, 5)
+    law = eblime.fit(masks, scores, weights, EBLIME(local=False)).law
+    only = rng.random(40) < 0.3
+    some = leave_one_out(masks, scores, weights, law, flat=True, only=only)
+
+    assert_allclose(some, leave_one_out(masks, scores, weights, law, flat=True)[only], rtol=1e-12)
