@@ -121,7 +121,8 @@ class EBLIME:
         check_choice("noise", self.noise, ("equal", "unequal"))
         if self.grid is not None and (self.local or self.noise == "unequal"):
             raise ValueError(
-                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid."
+                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid. Set "
+                "`local=False` and `noise='equal'`, or leave them out."
             )
 
     @classmethod

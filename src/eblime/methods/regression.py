@@ -109,7 +109,8 @@ def fit(
     weights
         Shape (N,): how near each mask is to the input explained; all ones if None.
     method
-        "eblime", "eblime-paper", "bayeslime", "lime", or an object such as `EBLIME(scale=2.0)`.
+        "eblime", "eblime-ridge", "eblime-paper", "bayeslime", "lime", or an object such as
+        `EBLIME(scale=2.0)`.
     rng
         Seed or generator for the methods that draw; the exact ones ignore it.
 
