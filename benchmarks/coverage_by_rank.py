@@ -28,7 +28,7 @@ import pandas as pd
 
 import eblime
 from eblime.datasets.tabular import german
-from eblime.evaluation.scores import interval_score
+from eblime.evaluation.scores import judged
 from eblime.kernels import ExponentialKernel
 
 Population = tuple[np.ndarray, np.ndarray, np.ndarray]  # masks, scores, weights
@@ -36,7 +36,7 @@ SIZES = (100, 200, 500, 1000)
 BASELINE = "EBLIME(local=False)"
 METHODS = {
     BASELINE: eblime.EBLIME(local=False),
-    "EBLIME(local=True)": eblime.EBLIME(local=True),
+    "EBLIME()": eblime.EBLIME(),
     "BayesLIME()": eblime.BayesLIME(),
     "EBLIME.paper()": eblime.EBLIME.paper(),
 }
@@ -130,19 +130,17 @@ def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.n
 
 def judge(population: Population, truth: np.ndarray, n: int, seed: list[int]) -> Iterator[dict]:
     """One draw of n masks, fitted by every method."""
-    order = np.argsort(-np.abs(truth))
     rng = np.random.default_rng(seed)
     rows = rng.integers(len(population[0]), size=n)
     for name, method in METHODS.items():
         post = eblime.fit(*(part[rows] for part in population), method=method, rng=rng)
-        ends = post.interval(0.95)
-        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        found = judged(post.interval(0.95), truth, 0.95)
         yield {
             "method": name,
-            "all": inside.mean(),
-            "top 1": inside[order[0]],
-            "top 2-3": inside[order[1:3]].mean(),
-            "score": interval_score(ends, truth, 0.95).mean(),
+            "all": found["coverage"],
+            "top 1": found["top_1"],
+            "top 2-3": found["top_2_3"],
+            "score": found["score"],
             "square": np.mean((post.mean - truth) ** 2),
         }
 
@@ -156,8 +154,8 @@ def study(tables: Path, cases: list[str], sizes: tuple[int, ...], fits: int) -> 
         for n in sizes:
             for number, (population, truth) in enumerate(inputs):
                 for draw in range(draws):
-                    judged = judge(population, truth, n, [number, n, draw])
-                    found += [{"case": case, "N": n, **row} for row in judged]
+                    rows = judge(population, truth, n, [number, n, draw])
+                    found += [{"case": case, "N": n, **row} for row in rows]
             cell = summary(pd.DataFrame(found)).tail(len(METHODS))
             print(cell.to_string(header=False), flush=True)
     return summary(pd.DataFrame(found))

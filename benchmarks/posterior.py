@@ -1,5 +1,8 @@
 """Time the exact posterior (`fit`, mean, sd and 95 % interval), compared with others.
 
+The first column has one ridge parameter, `EBLIME(local=False)`, like the methods that it is
+compared with; the last two are the default, which has a scale for each feature as well.
+
 - scikit-learn's `BayesianRidge.fit` (a point estimate of lambda by evidence maximisation);
 - the published BayesLIME algorithm: a dense N x N weight matrix, an explicit inverse, 10,000 draws
   of a multivariate normal in a Python loop, percentiles of their distances from the mean. 500
@@ -41,7 +44,7 @@ def problem(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return masks, scores, np.exp(-(p - masks.sum(axis=1)) / (2 * 0.75**2 * p))
 
 
-def ours(masks, scores, weights, method="eblime"):
+def ours(masks, scores, weights, method="eblime-ridge"):
     """Everything that a user needs: mean, sd and interval."""
     post = eblime.fit(masks, scores, weights, method)
     return post.mean, post.sd, post.interval()
@@ -112,10 +115,11 @@ def row(n: int, p: int) -> str:
             seconds(lambda: ours(*data), 15),
             seconds(lambda: bayesian_ridge(*data), 15),
             seconds(lambda: ours(*data, method="eblime-paper"), 5),
+            seconds(lambda: ours(*data, method="eblime"), 15),
         )
         for _ in range(3)
     ]
-    exact, ridge, paper = np.median(rounds, axis=0)
+    exact, ridge, paper, local = np.median(rounds, axis=0)
     recipe = bayeslime_seconds(*data)
     few = 3 if n > 1000 else 10
     printed = seconds(lambda: printed_form(*data, np.linspace(0.1, 1, few)), 1) / few * N_LAMBDAS
@@ -123,7 +127,8 @@ def row(n: int, p: int) -> str:
     return (
         f"| {n} | {p} | {exact * 1e3:.1f} ms | {ridge * 1e3:.1f} ms | {exact / ridge:.2f} "
         f"| {recipe:.1f} s | {recipe / exact:,.0f} | {printed:,.0f} s | {printed / exact:,.0f} "
-        f"| {paper * 1e3:.1f} ms | {paper / exact:.1f} | {memory:.1f} |"
+        f"| {paper * 1e3:.1f} ms | {paper / exact:.1f} | {memory:.1f} "
+        f"| {local * 1e3:.1f} ms | {local / exact:.1f} |"
     )
 
 
@@ -137,11 +142,12 @@ def main() -> None:
         f"scikit-learn {sklearn.__version__}, eblime {eblime.__version__}\n"
     )
     print(
-        "| N | p | eblime | BayesianRidge | eblime / BayesianRidge | BayesLIME "
-        "| BayesLIME / eblime | printed form, extrapolated | printed form / eblime "
-        "| EBLIME.paper() | EBLIME.paper() / eblime | peak memory / masks |"
+        "| N | p | ridge | BayesianRidge | ridge / BayesianRidge | BayesLIME "
+        "| BayesLIME / ridge | printed form, extrapolated | printed form / ridge "
+        "| EBLIME.paper() | EBLIME.paper() / ridge | peak memory / masks | EBLIME() "
+        "| EBLIME() / ridge |"
     )
-    print("|" + "---:|" * 12)
+    print("|" + "---:|" * 14)
     sizes = (
         [(200, 13), (1000, 40)]
         if quick

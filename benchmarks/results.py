@@ -23,9 +23,9 @@ NAMES = {
     "lime": "LIME",
     "bayeslime": "BayesLIME",
     "eblime-paper": "EBLIME as printed",
-    "eblime": "EBLIME",
+    "eblime-ridge": "EBLIME",
 }
-PAIRS = (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime"))
+PAIRS = (("eblime-ridge", "lime"), ("eblime-ridge", "bayeslime"), ("eblime-paper", "lime"))
 PARTS = {
     "ultrasonic": "simulated ultrasonic scans",
     "tiles": "magnetic tiles",
@@ -82,7 +82,7 @@ def coverage_table(found: pd.DataFrame) -> str:
                 ours("eblime-paper", "paper"),
                 ours("eblime-paper", "exact"),
                 ours("bayeslime", "exact"),
-                f"**{ours('eblime', 'exact')}**",
+                f"**{ours('eblime-ridge', 'exact')}**",
             ]
         )
     return table(head, rows)
@@ -98,14 +98,14 @@ def claims(found: pd.DataFrame) -> dict[str, str]:
 
     exact = many[many["truth"] == "exact"]
     scores = exact.pivot_table(index="dataset", columns="method", values="score")
-    better = int((scores["eblime"] < scores["bayeslime"]).sum())
+    better = int((scores["eblime-ridge"] < scores["bayeslime"]).sum())
     return {
-        "ours-matched": span("eblime", "exact"),
+        "ours-matched": span("eblime-ridge", "exact"),
         "bayeslime-matched": span("bayeslime", "exact"),
         "printed-paper": span("eblime-paper", "paper"),
         "printed-matched": span("eblime-paper", "exact"),
         "bayeslime-paper": span("bayeslime", "paper"),
-        "score-ours": f"{scores['eblime'].mean():.4f}",
+        "score-ours": f"{scores['eblime-ridge'].mean():.4f}",
         "score-bayeslime": f"{scores['bayeslime'].mean():.4f}",
         "score-printed": f"{scores['eblime-paper'].mean():.4f}",
         "score-better": f"{better} of {len(scores)}",
@@ -117,7 +117,7 @@ def score_table(found: pd.DataFrame) -> str:
     part = found[(found["truth"] == "exact") & (found["n"] >= 100)]
     scores = part.pivot_table(index="dataset", columns="method", values="score", sort=False)
     widths = part.pivot_table(index="dataset", columns="method", values="width", sort=False)
-    methods = ["bayeslime", "eblime-paper", "eblime"]
+    methods = ["bayeslime", "eblime-paper", "eblime-ridge"]
     rows = [
         [
             CASES[name].title,

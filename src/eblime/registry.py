@@ -31,6 +31,7 @@ Kind = Literal["methods", "designs", "kernels", "domains", "plots", "run_plots"]
 _BUILT_IN: Mapping[str, dict[str, str]] = {
     "methods": {
         "eblime": "eblime.methods.eblime:EBLIME",
+        "eblime-ridge": "eblime.methods.eblime:common_ridge",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
         "lime": "eblime.methods.lime:LIME",

@@ -10,6 +10,7 @@ from eblime.core.sandwich import pair_numbers
 from eblime.designs.masks import paired
 
 LOCAL = [False, True]
+COMMON = eblime.EBLIME(local=False)
 
 
 def unequal(local=False):
@@ -116,7 +117,7 @@ def test_constant_scores_and_rank_deficient_masks(rng):
     """No residuals, or more features than masks: still a law, never narrower."""
     masks, scores, weights = problem(rng, 6, 9)
     constant = eblime.fit(masks, np.ones(6), weights, unequal())
-    wide, equal = (eblime.fit(masks, scores, weights, m) for m in (unequal(), eblime.EBLIME()))
+    wide, equal = (eblime.fit(masks, scores, weights, m) for m in (unequal(), COMMON))
 
     assert_array_equal(constant.mean, 0.0)
     assert np.isfinite(wide.interval()).all()

@@ -45,6 +45,17 @@ def test_judged_returns_coverage_width_and_score():
     assert found["score"] == pytest.approx(1 + 40 * 0.2 / 3)
 
 
+def test_judged_returns_coverage_by_rank():
+    """The feature with the largest absolute truth, and the next two; fewer if there are fewer."""
+    ends = np.tile([-1.0, 1.0], (4, 1))
+    found = judged(ends, np.array([0.5, -3.0, 2.0, 1.0]), 0.95)
+    pair = judged(ends[:2], np.array([2.0, 0.5]), 0.95)
+
+    assert (found["top_1"], found["top_2_3"]) == (0.0, 0.5)
+    assert (pair["top_1"], pair["top_2_3"]) == (0.0, 1.0)
+    assert np.isnan(judged(ends[:1], np.array([0.5]), 0.95)["top_2_3"])
+
+
 def double(settings, item):
     """A task that records its calls in a file."""
     if settings.get("trace"):
@@ -150,6 +161,8 @@ def test_coverage_of_a_case_with_known_truth(monkeypatch, tmp_path):
     assert len(found) == 12 * 2 * 4 * 3 * 2
     assert 0.88 < means["eblime", "exact", 80] <= 1  # 288 features, a standard error of .013
     assert means["eblime-paper", "paper", 80] > 0.9
+    assert summary(found)[["top_1", "top_2_3"]].max(axis=None) <= 1
+    assert (summary(found)["top_1"] > 0.2).any()
     assert json.loads((tmp_path / "study.json").read_text())["dataset"] == "made-up"
 
 
@@ -285,3 +298,4 @@ def test_bench_coverage_on_the_command_line(tmp_path, monkeypatch, capsys):
         assert ended.value.code == 0
         assert "as printed" in out
         assert "N=100" in out
+        assert "top 2-3" in out

@@ -3,11 +3,36 @@ import tracemalloc
 import numpy as np
 import paper
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 from scipy import stats
 
 import eblime
+
+COMMON = eblime.EBLIME(local=False)
+
+
+def test_local_scales_are_the_default_without_a_grid():
+    """`local` reads as a bool, and the name says when all features share one scale."""
+    grid = eblime.PublishedGrid()
+
+    assert eblime.EBLIME().local is True
+    assert eblime.EBLIME() == eblime.EBLIME(local=True)
+    assert eblime.EBLIME(grid=grid).local is False
+    assert eblime.EBLIME().name == "EBLIME"
+    assert COMMON.name == "EBLIME (common ridge)"
+    assert eblime.EBLIME(grid=grid).name == "EBLIME (published grid)"
+    assert eblime.EBLIME(noise="unequal").name == "EBLIME (unequal noise)"
+
+
+def test_default_fit_has_local_scales(rng):
+    """`fit` without a method is `EBLIME(local=True)`; the name "eblime-ridge" has one scale."""
+    data = problem(rng, 30, 6)
+    named, ridge = eblime.fit(*data, method="eblime-ridge"), eblime.fit(*data, method=COMMON)
+
+    assert_array_equal(eblime.fit(*data).mean, eblime.fit(*data, method=eblime.EBLIME()).mean)
+    assert_array_equal(named.mean, ridge.mean)
+    assert not np.allclose(eblime.fit(*data).mean, ridge.mean, rtol=1e-4)
 
 
 def test_paper_setting_is_the_published_one():
@@ -110,7 +135,7 @@ def test_flat_intercept_with_published_grid(rng):
     masks, scores, weights = problem(rng, 40, 5)
     method = eblime.EBLIME(grid=eblime.PublishedGrid(upper=50.0, draws=20_000))
     drawn = eblime.fit(masks, scores + 7, weights, method)
-    exact = eblime.fit(masks, scores + 7, weights)
+    exact = eblime.fit(masks, scores + 7, weights, COMMON)
 
     assert_allclose(drawn.mean, exact.mean, atol=0.1 * exact.sd.max())
     assert_allclose(drawn.intercept, exact.intercept, atol=0.1 * exact.intercept_law.sd)
@@ -151,9 +176,7 @@ EDGES = {
 
 
 @pytest.mark.parametrize("case", EDGES)
-@pytest.mark.parametrize(
-    "method", ["eblime", eblime.EBLIME(local=True), "eblime-paper", "bayeslime", "lime"]
-)
+@pytest.mark.parametrize("method", ["eblime", "eblime-ridge", "eblime-paper", "bayeslime", "lime"])
 def test_small_problems_work(rng, case, method):
     """Nothing breaks and no number is NaN, however little there is to learn from."""
     post = eblime.fit(*problem(rng, *EDGES[case]), method=method)
@@ -176,7 +199,7 @@ def test_one_mask_knows_nothing(rng):
 
 @pytest.mark.parametrize(
     "method",
-    ["eblime", eblime.EBLIME(local=True), "bayeslime", eblime.BayesLIME(intercept="flat")],
+    ["eblime", "eblime-ridge", "bayeslime", eblime.BayesLIME(intercept="flat")],
 )
 def test_constant_scores_have_importance_zero(rng, method):
     """Scores that never move: a point mass at zero for the methods that do not know their scale."""
@@ -194,7 +217,7 @@ def test_constant_scores_have_importance_zero(rng, method):
 
 @pytest.mark.parametrize(
     "method",
-    ["eblime", eblime.EBLIME(local=True), eblime.EBLIME(grid=eblime.PublishedGrid())],
+    ["eblime", "eblime-ridge", eblime.EBLIME(grid=eblime.PublishedGrid())],
 )
 def test_constant_scores_rank_nobody(rng, method):
     """Nothing moves the scores: every rank is as likely as any other, for every feature."""
@@ -210,11 +233,13 @@ def test_constant_scores_rank_nobody(rng, method):
 def test_one_heavy_mask_does_not_make_scores_constant(rng):
     """Scores vary, however little the other masks weigh."""
     masks, scores, _ = problem(rng, 60, 4)
-    near, far = (np.r_[1.0, np.full(59, size)] for size in (1e-20, 1e-31))
+    weights = [np.r_[1.0, np.full(59, size)] for size in (1e-20, 1e-31)]
+    near, far = (eblime.fit(masks, scores, each, COMMON) for each in weights)
+    local, away = (eblime.fit(masks, scores, each) for each in weights)
 
-    assert_allclose(
-        eblime.fit(masks, scores, far).mean, eblime.fit(masks, scores, near).mean, rtol=0.02
-    )
+    assert_allclose(far.mean, near.mean, rtol=0.02)
+    assert_allclose(local.mean, near.mean, atol=0.5 * near.sd.max())
+    assert_allclose(away.mean, near.mean, atol=0.5 * near.sd.max())
 
 
 def test_targets_get_the_draws_they_would_get_alone(rng):
@@ -242,8 +267,8 @@ def test_copied_column_shares_the_importance(rng):
     masks, _, weights = problem(rng, 100, 4)
     masks[:, 2] = masks[:, 0]
     scores = masks @ [0.6, 0.2, 0.0, -0.3] + 0.05 * rng.normal(size=100)
-    post = eblime.fit(masks, scores, weights)
-    alone = eblime.fit(masks[:, [0, 1, 3]], scores, weights)
+    post = eblime.fit(masks, scores, weights, COMMON)
+    alone = eblime.fit(masks[:, [0, 1, 3]], scores, weights, COMMON)
 
     assert_allclose(post.mean[0], post.mean[2])
     assert_allclose(post.mean[0] + post.mean[2], alone.mean[0], rtol=0.05)
@@ -313,7 +338,7 @@ def test_other_settings_are_refused_by_name():
         eblime.EBLIME(standardize="no")
     with pytest.raises(ValueError, match=r"`draws` must be >= 2 or None; got 1"):
         eblime.EBLIME.paper(draws=1)
-    with pytest.raises(TypeError, match=r"`local` must be True or False; got 1"):
+    with pytest.raises(TypeError, match=r"`local` must be True, False or None; got 1"):
         eblime.EBLIME(local=1)
     with pytest.raises(ValueError, match=r"`local=True` and .* need `grid=None`; got a Publish"):
         eblime.EBLIME(local=True, grid=eblime.PublishedGrid())

@@ -34,7 +34,7 @@ def linear(texts):
 
 
 @pytest.mark.filterwarnings("ignore:There are more features")
-@pytest.mark.parametrize("method", ["eblime", eblime.EBLIME(local=True), "lime"], ids=str)
+@pytest.mark.parametrize("method", ["eblime", "eblime-ridge", "lime"], ids=str)
 def test_noise_gets_a_clear_note(method):
     """400 words and 300 masks: the in-sample R^2 may be high, the note does not believe it."""
     e = explain(noise, method=method)

@@ -223,7 +223,8 @@ def test_kernels_are_described(stored, words):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        (eblime.EBLIME(), "standardised scores, all ridge parameters integrated"),
+        (eblime.EBLIME(), "all ridge parameters integrated, a scale for each feature"),
+        (eblime.EBLIME(local=False), "all ridge parameters integrated, a common scale"),
         (eblime.EBLIME.paper(), "number of ridge parameters 2e+04"),
         (eblime.BayesLIME(), "penalised intercept"),
         (eblime.LIME(alpha=2.0), "ridge parameter 2, free intercept"),

@@ -30,7 +30,7 @@ def explained(method="eblime", image=IMAGE):
     "method",
     [
         "eblime",
-        eblime.EBLIME(local=True),
+        "eblime-ridge",
         eblime.EBLIME(noise="unequal"),
         "eblime-paper",
         "bayeslime",
@@ -107,16 +107,33 @@ def test_a_damaged_file_is_refused_clearly(tmp_path, rng):
     assert all("eblime" in word for word in words)
 
 
-def test_a_newer_schema_is_refused_by_name(tmp_path):
-    """What a later version wrote says so."""
-    path = explained().save(tmp_path / "e.eblime")
+def change_tree(path, change):
+    """Rewrite the JSON part of a saved file."""
     with zipfile.ZipFile(path) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     tree = json.loads(parts["explanation.json"])
-    parts["explanation.json"] = json.dumps({**tree, "schema": SCHEMA + 1}).encode()
+    change(tree)
+    parts["explanation.json"] = json.dumps(tree).encode()
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in parts.items():
             archive.writestr(name, data)
+
+
+def test_a_file_without_the_setting_local_has_a_common_scale(tmp_path):
+    """Files from before local scales were fitted without them, and are read so."""
+    e = explained(eblime.EBLIME(local=False))
+    path = e.save(tmp_path / "e.eblime")
+    change_tree(path, lambda tree: tree["method"]["settings"].pop("local"))
+    again = eblime.load(path)  # a refit with other importances would warn
+
+    assert again.method == e.method
+    assert_array_equal(again.posterior.mean, e.posterior.mean)
+
+
+def test_a_newer_schema_is_refused_by_name(tmp_path):
+    """What a later version wrote says so."""
+    path = explained().save(tmp_path / "e.eblime")
+    change_tree(path, lambda tree: tree.update(schema=SCHEMA + 1))
 
     with pytest.raises(ValueError, match=rf"schema {SCHEMA + 1}; this eblime reads up to"):
         eblime.load(path)

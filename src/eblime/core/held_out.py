@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from eblime._types import FloatArray
+from eblime._types import BoolArray, FloatArray
 from eblime.core.gauss import gauss_rule
 from eblime.core.mixture import Mixture
 
@@ -38,7 +38,13 @@ def held_out_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> 
 
 
 def leave_one_out(
-    masks: FloatArray, scores: FloatArray, weights: FloatArray, law: Mixture, *, flat: bool
+    masks: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    law: Mixture,
+    *,
+    flat: bool,
+    only: BoolArray | None = None,
 ) -> FloatArray:
     """`y_i - yhat_(-i)`, (n,): the posterior mean without row i, lambda integrated out.
 
@@ -51,6 +57,8 @@ def leave_one_out(
         The law of the coefficients.
     flat
         Whether a free intercept was integrated out.
+    only
+        Which rows to predict, (n,); all of them if None.
 
     Notes
     -----
@@ -60,9 +68,13 @@ def leave_one_out(
     y = root * (_centred(scores, weights) if flat else scores)
     rows = _centred(masks, weights) if flat else masks
     left = (root[:, None] * rows) @ (law.basis / np.sqrt(d))  # (n, r)
-    k, power = left.T @ y, left**2
-    spare = (_share_of_others(weights) if flat else 1.0) - power.sum(axis=1)
-    met = (spare < _ROUNDING) | (len(d) == len(root) - flat)
+    k, full = left.T @ y, len(d) == len(root) - flat
+    spare = _share_of_others(weights) if flat else np.ones(len(root))
+    if only is not None:
+        left, y, spare, root = left[only], y[only], spare[only], root[only]
+    power = left**2
+    spare = spare - power.sum(axis=1)
+    met = (spare < _ROUNDING) | full
     spare, beyond = np.where(met, 0.0, spare), np.where(met, 0.0, y - left @ k)
     x, chances = gauss_rule(np.log(law.lam.nodes), law.lam.weights, _LAMBDAS)
     shrink = 1 / (1 + d / np.exp(x)[:, None])

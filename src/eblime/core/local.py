@@ -23,7 +23,7 @@ from eblime.core.student import StudentMixture
 
 __all__ = ["LocalMixture", "fit_local", "fit_precisions"]
 
-_ROUNDS = 2
+_ROUNDS, _STEP = 2, 0.35
 _FEW = 5  # values of lambda in a round
 _LEAST, _MOST, _WORK = 10, 40, 400  # values in the marginals: about 400 over p
 _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in scales of a t law
@@ -160,14 +160,15 @@ def fit_precisions(
 
     Notes
     -----
-    A round moves the log precisions half of the way to their posterior means, starting from the
+    A round moves the log precisions by 0.35 of the way to their posterior means, starting from the
     common lambda. The other features' precisions enter as numbers: all the way they would count as
     known, and the intervals would be too narrow.
     """
     fitted = np.zeros(len(spectrum.basis))
     for number in range(_ROUNDS):
         base = _at(fitted, spectrum, response, ridge) if number else ridge(spectrum, response)
-        fitted = np.clip((fitted + release(base, fitted, n_lambdas=_FEW).mean_log) / 2, -20.0, 20.0)
+        target = release(base, fitted, n_lambdas=_FEW).mean_log
+        fitted = np.clip(fitted + _STEP * (target - fitted), -20.0, 20.0)
     return fitted
 
 

@@ -65,8 +65,9 @@ def coverage(
     Returns
     -------
     pandas.DataFrame
-        One row per item, number of masks, seed, method and truth, with the columns coverage,
-        width, score and features.
+        One row per item, number of masks, seed, method and truth, with the columns coverage (of
+        all features), top_1 and top_2_3 (of the features with the largest absolute truth), width,
+        score and features.
     """
     check_choice("dataset", dataset, tuple(CASES))
     check_methods(methods)
@@ -112,7 +113,11 @@ def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 
 
 def summary(table: Any) -> Any:
-    """Coverage, width and score by method, truth and number of masks; features weigh equally."""
+    """Coverage, width and score by method, truth and number of masks.
+
+    Features weigh equally; in `top_1` and `top_2_3`, the coverage of the most important features,
+    explanations do.
+    """
     keys = ["dataset", "method", "truth", "n"]
     weighted = table.assign(
         **{name: table[name] * table["features"] for name in ("coverage", "width", "score")}
@@ -122,5 +127,6 @@ def summary(table: Any) -> Any:
     per_seed = weighted.groupby([*keys, "seed"], sort=False)[["coverage", "features"]].sum()
     by_seed = per_seed["coverage"] / per_seed["features"]
     means["seed_sd"] = by_seed.groupby(level=keys, sort=False).std().fillna(0.0)
+    means[["top_1", "top_2_3"]] = table.groupby(keys, sort=False)[["top_1", "top_2_3"]].mean()
     means["items"] = table.groupby(keys, sort=False)["item"].nunique()
     return means.reset_index()

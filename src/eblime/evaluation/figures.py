@@ -8,12 +8,18 @@ import numpy as np
 
 __all__ = ["bulldogs_figure", "coverage_figure", "lambda_figure"]
 
-_COLOURS = {"bayeslime": "#D55E00", "eblime-paper": "#0072B2", "eblime": "#009E73"}
+_COLOURS = {
+    "bayeslime": "#D55E00",
+    "eblime-paper": "#0072B2",
+    "eblime": "#009E73",
+    "eblime-ridge": "#56B4E9",
+}
 _NAMES = {
     "lime": "LIME",
     "bayeslime": "BayesLIME",
     "eblime-paper": "EBLIME as printed",
     "eblime": "EBLIME",
+    "eblime-ridge": "EBLIME, common ridge",
 }
 
 

@@ -21,10 +21,17 @@ def interval_score(ends: FloatArray, truth: FloatArray, prob: float) -> FloatArr
 
 
 def judged(ends: FloatArray, truth: FloatArray, prob: float) -> dict[str, float]:
-    """Coverage, mean width and mean interval score of the intervals of one explanation."""
+    """Coverage, mean width and mean interval score of the intervals of one explanation.
+
+    `top_1` is the coverage of the feature with the largest absolute truth, `top_2_3` that of the
+    next two; NaN with a single feature.
+    """
     inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+    ranked = inside[np.argsort(-np.abs(truth), kind="stable")]
     return {
         "coverage": float(inside.mean()),
+        "top_1": float(ranked[0]),
+        "top_2_3": float(ranked[1:3].mean()) if len(ranked) > 1 else np.nan,
         "width": float(np.mean(ends[:, 1] - ends[:, 0])),
         "score": float(interval_score(ends, truth, prob).mean()),
         "features": float(len(truth)),

@@ -88,7 +88,7 @@ def _lambda_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     rng = _generator(settings, number)
     masks, scores, weights = item(settings["dataset"], number).sample(rng, settings["n"])
     printed = fit(masks, scores, weights, EBLIME.paper(), rng=rng)
-    whole = fit(masks, scores, weights, EBLIME(), rng=rng)
+    whole = fit(masks, scores, weights, EBLIME(local=False), rng=rng)
     low, middle, high = whole.lam.quantile([0.025, 0.5, 0.975])
     return [
         {

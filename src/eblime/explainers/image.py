@@ -46,7 +46,8 @@ class ImageExplainer(BaseExplainer):
         Euclidean distance; "cosine" is lime's kernel for images; "uniform" weighs all masks
         equally; or an object such as `ExponentialKernel(theta=3.0)`.
     method
-        How importances are inferred: "eblime", "eblime-paper", "bayeslime", "lime", or an object.
+        How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
+        "lime", or an object.
     batch_size
         Images per model call; None finds the fastest size.
     progress

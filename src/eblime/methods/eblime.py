@@ -28,7 +28,7 @@ from eblime.methods.common import (
 from eblime.methods.held_out import CrossFitted
 from eblime.posterior import Posterior
 
-__all__ = ["EBLIME", "PublishedGrid"]
+__all__ = ["EBLIME", "PublishedGrid", "common_ridge"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +60,8 @@ class PublishedGrid:
 class EBLIME:
     """Bayesian ridge regression with a half-Cauchy on lambda^-1/2 and an inverse gamma on sigma^2.
 
+    Each feature has a scale of its own beside the common ridge parameter lambda.
+
     Parameters
     ----------
     a, b
@@ -76,7 +78,8 @@ class EBLIME:
         None integrates over the whole half-line of lambda; a `PublishedGrid` does as in print.
     local
         Whether each feature has a scale of its own beside the common lambda, so that a few large
-        importances are not shrunk because many are small. Needs `grid=None`.
+        importances are not shrunk because many are small. None, the default, is True with
+        `grid=None` and False with a grid; True needs `grid=None`.
     noise
         "equal": the lack of fit is of the same size for all masks, beyond their weights.
         "unequal": intervals are widened where the residuals show that it is not, by a sandwich
@@ -98,11 +101,11 @@ class EBLIME:
     scale: float = 1.0
     standardize: bool = True
     grid: PublishedGrid | None = None
-    local: bool = False
+    local: bool | None = None
     noise: Literal["equal", "unequal"] = "equal"
 
     def __post_init__(self) -> None:
-        """Refuse settings that no prior can have."""
+        """Refuse settings that no prior can have, and decide `local` where it is None."""
         check_number("a", self.a)
         check_number("b", self.b)
         check_number("scale", self.scale)
@@ -111,12 +114,15 @@ class EBLIME:
             raise TypeError(f"`standardize` must be True or False; got {self.standardize!r}.")
         if not isinstance(self.grid, (PublishedGrid, type(None))):
             raise TypeError(f"`grid` must be a PublishedGrid or None; got {self.grid!r}.")
-        if not isinstance(self.local, bool):
-            raise TypeError(f"`local` must be True or False; got {self.local!r}.")
+        if not isinstance(self.local, (bool, type(None))):
+            raise TypeError(f"`local` must be True, False or None; got {self.local!r}.")
+        if self.local is None:
+            object.__setattr__(self, "local", self.grid is None)
         check_choice("noise", self.noise, ("equal", "unequal"))
         if self.grid is not None and (self.local or self.noise == "unequal"):
             raise ValueError(
-                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid."
+                "`local=True` and `noise='unequal'` need `grid=None`; got a PublishedGrid. Set "
+                "`local=False` and `noise='equal'`, or leave them out."
             )
 
     @classmethod
@@ -141,14 +147,15 @@ class EBLIME:
             inverse cdf, which has the same law and takes milliseconds.
         """
         grid = PublishedGrid(n_lambdas=n_lambdas, upper=upper, draws=draws, sampler=sampler)
-        return cls(a=1.0, b=1.0, intercept="none", standardize=False, grid=grid)
+        return cls(a=1.0, b=1.0, intercept="none", standardize=False, grid=grid, local=False)
 
     @property
     def name(self) -> str:
         """The method's name in tables and reports."""
         if self.grid is not None:
             return "EBLIME (published grid)"
-        extras = ["local scales"] * self.local + ["unequal noise"] * (self.noise == "unequal")
+        ridge, unequal = not self.local, self.noise == "unequal"
+        extras = ["common ridge"] * ridge + ["unequal noise"] * unequal
         return f"EBLIME ({', '.join(extras)})" if extras else "EBLIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
@@ -202,6 +209,11 @@ class EBLIME:
         else:
             lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
         return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
+
+
+def common_ridge() -> EBLIME:
+    """`EBLIME(local=False)`, the method of the name "eblime-ridge"."""
+    return EBLIME(local=False)
 
 
 def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> DrawsLaw | None:

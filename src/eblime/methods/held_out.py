@@ -71,8 +71,9 @@ class CrossFitted:
             scaled = rescale(spectrum, scales)
             law = self.ridge(scaled, project(scaled, response))
             masks, rows = answers.masks * scales, fold == number
-            every = leave_one_out(masks, answers.scores, answers.weights, law, flat=self.flat)
-            missed[rows] = every[rows]
+            missed[rows] = leave_one_out(
+                masks, answers.scores, answers.weights, law, flat=self.flat, only=rows
+            )
         return held_out_r2(answers.scores, answers.weights, missed)
 
     def _scales(self, answers: Answers) -> FloatArray:

@@ -23,6 +23,8 @@ _PHRASES: dict[tuple[str, Any], str] = {
     ("standardize", True): "standardised scores",
     ("standardize", False): "scores in their own units",
     ("grid", None): "all ridge parameters integrated",
+    ("local", True): "a scale for each feature",
+    ("local", False): "a common scale",
 }
 _NAMES = {
     "a": "noise prior shape",

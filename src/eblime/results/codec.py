@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from eblime import registry
 
-__all__ = ["Arrays", "decode", "decode_method", "encode", "encode_method"]
+__all__ = ["Arrays", "decode", "decode_method", "encode", "encode_method", "rebuild"]
 
 Arrays = dict[str, NDArray[Any]]
+
+# Settings that older files do not name, with the values that those files were fitted with.
+_UNNAMED: Mapping[str, Mapping[str, Any]] = {"EBLIME": {"local": False}}
 
 
 def encode(value: Any, arrays: Arrays) -> Any:
@@ -82,7 +85,12 @@ def decode_method(stored: Any, arrays: Arrays) -> Any | None:
     if kind is None:
         return None
     settings = {name: decode(v, arrays, kind.__module__) for name, v in stored["settings"].items()}
-    return kind(**settings)
+    return rebuild(kind, settings)
+
+
+def rebuild(kind: type, settings: Mapping[str, Any]) -> Any:
+    """A method of a class, from the settings in a file of any age."""
+    return kind(**{**_UNNAMED.get(kind.__name__, {}), **settings})
 
 
 def _known() -> dict[str, type]:

@@ -18,7 +18,7 @@ from eblime.methods.bayeslime import BayesLIME
 from eblime.methods.eblime import EBLIME, PublishedGrid
 from eblime.methods.lime import LIME
 from eblime.methods.regression import fit_each, with_all_masks
-from eblime.results.codec import Arrays
+from eblime.results.codec import Arrays, rebuild
 from eblime.results.explanation import Explanation
 from eblime.results.file_layouts import checked_answers
 
@@ -79,7 +79,7 @@ def _built(node: ast.expr) -> Any:
     """A constant, or one of our classes with constants as settings."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         kind = _CLASSES[node.func.id]
-        return kind(**{str(entry.arg): _built(entry.value) for entry in node.keywords})
+        return rebuild(kind, {str(entry.arg): _built(entry.value) for entry in node.keywords})
     return ast.literal_eval(node)
 
 
