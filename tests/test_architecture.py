@@ -39,6 +39,7 @@ ALLOWED = {
         *("numpy",),
     },
     "designs": {"_types", "answers", "protocols", "registry", "numpy"},
+    "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
     "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
@@ -56,7 +57,7 @@ ALLOWED = {
     "engine": {
         *("_checks", "_progress", "_threads", "_types", "_version", "answers", "core"),
         *("designs", "kernels", "methods", "models", "posterior", "protocols", "results"),
-        *("numpy", "scipy"),
+        *("stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),
@@ -75,7 +76,17 @@ ALLOWED = {
     "batch": {
         *("_checks", "_files", "_progress", "_text", "_threads", "_types", "_version"),
         *("domains", "engine", "explainers", "models", "protocols", "registry", "reporting"),
-        *("results", "fsspec", "narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *(
+            "results",
+            "stopping",
+            "fsspec",
+            "narwhals",
+            "numpy",
+            "pandas",
+            "pyarrow",
+            "ray",
+            "scipy",
+        ),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
@@ -89,7 +100,8 @@ ALLOWED = {
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
-        *("evaluation", "explainers", "models", "plot", "registry", "reporting", "results"),
+        *("engine", "evaluation", "explainers", "models", "plot", "registry", "reporting"),
+        *("results",),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
     "_warn": set(),
