@@ -27,10 +27,10 @@ from eblime.stopping.errors import (
 from eblime.stopping.looks import look_penalty
 from eblime.stopping.rule import Rule, Verdict
 
-__all__ = ["Ranking", "Sign", "TopK", "Width"]
+__all__ = ["WIDTH_PENALTY", "Ranking", "Sign", "TopK", "Width"]
 
 # Widths hardly depend on which answers came by chance, so that few looks can mislead them.
-_WIDTH_PENALTY = 2.0
+WIDTH_PENALTY = 2.0
 _LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 
 
@@ -187,12 +187,12 @@ class Width(Rule):
         _check_spread(posterior, self)
         chosen = by_size(posterior)[: self.top]
         unit = float(np.abs(posterior.mean).max()) if self.relative else 1.0
-        allowed = (1 - self.prob) * share / _WIDTH_PENALTY
+        allowed = (1 - self.prob) * share / WIDTH_PENALTY
         error = spread_error(posterior, chosen, self.width * unit / 2)
         widest = self._widest(posterior, chosen)
         reached = error <= allowed and widest <= self.width * unit
         needed = self._needed(posterior, chosen, allowed)
-        known = max(0.0, 1 - error * _WIDTH_PENALTY / share)
+        known = max(0.0, 1 - error * WIDTH_PENALTY / share)
         return Verdict(
             reached=reached,
             text=f"the widest {100 * self.prob:g} % interval is {self._shown(widest, unit)}, and "
