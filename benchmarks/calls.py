@@ -9,8 +9,9 @@ the weighted linear fit, intercept free, to the whole population.
 - p40: photos with 28 to 45 superpixels, whose answers are known for 5,000 masks and their
   complements, which are the population.
 
-"calls" and "fixed N" are medians over the photos where both reach the rule within `--max-masks`, for
-each photo the median over seeds; "ratio" is that of these medians.
+"calls" and "fixed N" are medians over the photos where both reach the rule within `--max-masks`,
+for each photo the median over seeds; "ratio" is that of these medians. With `--same-rule` the fixed
+N must reach the very same rule, whose level allows for looking repeatedly.
 
     python benchmarks/calls.py --tables FOLDER --photos 10 --seeds 3          # two minutes
     python benchmarks/calls.py --tables FOLDER --rules top3 --design paired --seeds 20
@@ -182,7 +183,7 @@ def fixed(
 ) -> dict[str, float]:
     """The smallest N of a grid at which the default certifies the same for half of the seeds.
 
-    Each is one look: there is no penalty for looking repeatedly.
+    Each is one look, without the penalty for looking repeatedly unless `--same-rule` is given.
     """
     left, found = {repr(rule): rule for rule in rules}, {}
     for n in np.geomspace(64, options.max_masks, 30).astype(int):
@@ -196,7 +197,8 @@ def fixed(
             answers = Answers(masks=parts[0], scores=parts[1], weights=parts[2])
             post = options.baseline.fit(rng, answers)
             for name, rule in left.items():
-                counts[name] += rule.judge(post, answers, one_look(rule, n)).reached
+                share = 1.0 if options.same_rule else one_look(rule, n)
+                counts[name] += rule.judge(post, answers, share).reached
         for name, count in counts.items():
             if 2 * count >= options.seeds:
                 found[name] = float(n)
@@ -280,6 +282,7 @@ def main() -> None:
     parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=True)")
     parser.add_argument("--design", default="bernoulli", help="name of a design")
     parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
+    parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
     options = parser.parse_args()
     options.fitted, options.baseline = method_of(options.method), method_of(options.baseline)
     found = summary(study(options))
