@@ -251,6 +251,6 @@ def test_public_names_are_there():
     for name in eblime.__all__:
         assert getattr(eblime, name) is not None
     assert set(eblime.__all__) <= set(dir(eblime))
-    assert len(eblime.__all__) <= 25
+    assert len(eblime.__all__) <= 32
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         eblime.nothing  # noqa: B018

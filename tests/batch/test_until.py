@@ -41,7 +41,7 @@ def test_a_run_stops_each_input_on_its_own(tmp_path):
         eblime.explain_many(
             explainer(), texts, tmp_path / "run", until="top3", max_masks=800, keep=True
         )
-    with pytest.raises(ValueError, match="until"):
+    with pytest.raises(ValueError, match="was created with max_masks=800"):
         eblime.explain_many(explainer(), texts, tmp_path / "run", keep=True)
 
 

@@ -127,15 +127,16 @@ def test_pairs_stay_together_and_records_keep_their_rows():
 
 
 def test_tables_are_asked_in_rounds():
-    """The background's own law, too: the same rows as far as the first round goes."""
+    """The background's own law is asked in growing rounds, too."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(200, 6))
     model = lambda r: r[:, 0] - 2 * r[:, 2]  # noqa: E731
-    e = eblime.TabularExplainer(model, rows).explain(rows[0], until=eblime.TopK(2))
+    e = eblime.TabularExplainer(model, rows).explain(rows[0], until=eblime.TopK(1))
 
     assert e.provenance["reached"]
-    assert len(e.masks) < 1000
-    assert set(np.argsort(-np.abs(e.posterior.mean))[:2]) == {0, 2}
+    assert e.provenance["rounds"] > 1
+    assert len(e.masks) < 5000
+    assert np.argmax(np.abs(e.posterior.mean)) == 2
 
 
 def test_every_target_must_be_sure():
