@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from eblime.reporting.page import report as report
     from eblime.results.explanation import Explanation as Explanation
     from eblime.results.storage import load as load
+    from eblime.stopping.rules import Ranking as Ranking
+    from eblime.stopping.rules import Sign as Sign
+    from eblime.stopping.rules import TopK as TopK
+    from eblime.stopping.rules import Width as Width
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
@@ -56,6 +60,10 @@ _HOMES = {
     "Posterior": "eblime.posterior",
     "PublishedGrid": "eblime.methods.eblime",
     "Quadrature": "eblime.methods.quadrature",
+    "Ranking": "eblime.stopping.rules",
+    "Sign": "eblime.stopping.rules",
+    "TopK": "eblime.stopping.rules",
+    "Width": "eblime.stopping.rules",
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",

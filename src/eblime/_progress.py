@@ -22,7 +22,9 @@ def check_progress(progress: object) -> None:
 def progress_reporter(
     progress: Progress, total: int, *, unit: str, what: str | None = None
 ) -> Iterator[Callable[..., object]]:
-    """Yield a function `report(done, failed=0)` that shows how many of `total` are finished.
+    """Yield a function `report(done, failed=0, total=None)` that shows how many are finished.
+
+    A `total` replaces the one before, where it turns out to be larger or smaller.
 
     None draws a bar if standard error is a terminal and the work takes longer than a second.
     """
@@ -33,16 +35,25 @@ def progress_reporter(
         delay = 0.0 if asked else _DELAY
         with tqdm(total=total, unit=unit, desc=what, delay=delay, leave=asked) as bar:
 
-            def report(done: int, failed: int = 0) -> None:
+            def report(done: int, failed: int = 0, total: int | None = None) -> None:
+                if total is not None:
+                    bar.total = total
                 if failed:
                     bar.set_postfix(failed=failed, refresh=False)
                 bar.update(done - bar.n)
 
             yield report
     elif callable(progress):
-        yield lambda done, failed=0: progress(done, total)
+        known = total
+
+        def tell(done: int, failed: int = 0, total: int | None = None) -> None:
+            nonlocal known
+            known = known if total is None else total
+            progress(done, known)
+
+        yield tell
     else:
-        yield lambda done, failed=0: None
+        yield lambda done, failed=0, total=None: None
 
 
 def _on_terminal() -> bool:

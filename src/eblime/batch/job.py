@@ -11,7 +11,7 @@ from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location
 from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import DeviceModel
+from eblime.protocols import DeviceModel, Stop
 
 __all__ = ["Job", "Rules", "check_explainer", "make_explainer", "on_gpu", "part_numbers"]
 
@@ -84,6 +84,7 @@ class Job:
     folder: Location
     resumed: bool  # some parts are finished, perhaps by another model
     timeout: float | None = None  # seconds per input
+    until: Stop | None = None  # the rule that ends the questions about an input
 
     @property
     def rules(self) -> Rules:

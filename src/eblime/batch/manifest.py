@@ -28,6 +28,12 @@ _SETTINGS: dict[str, tuple[type, ...]] = {
 }
 
 
+_OPTIONAL: dict[str, tuple[type, ...]] = {  # of runs with a stop rule
+    "until": (str,),
+    "max_masks": (int, type(None)),
+}
+
+
 def encoded(settings: Mapping[str, Any]) -> bytes:
     """The manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
@@ -85,7 +91,8 @@ def _check_settings(settings: Any, name: str) -> None:
     """Refuse settings that are missing, or have a wrong type or value."""
     if not isinstance(settings, dict):
         raise ValueError(f"{name} is damaged: `settings` must be an object.")
-    for setting, kinds in _SETTINGS.items():
+    optional = {name: kinds for name, kinds in _OPTIONAL.items() if name in settings}
+    for setting, kinds in {**_SETTINGS, **optional}.items():
         if setting not in settings or type(settings[setting]) not in kinds:
             types = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
             got = repr(settings[setting]) if setting in settings else "nothing"

@@ -27,7 +27,10 @@ from eblime.batch.local import Workers
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.resume_check import explainer_settings
+from eblime.engine.settings import rule_name
 from eblime.explainers.base import BaseExplainer
+from eblime.protocols import Stop
+from eblime.stopping.parse import as_rule
 
 __all__ = ["explain_many"]
 
@@ -48,6 +51,8 @@ def explain_many(
     part_size: int | None = None,
     prob: float = 0.95,
     keep: bool = False,
+    until: Stop | str | None = None,
+    max_masks: int | None = None,
     together: bool = True,
     max_failures: int | None = None,
     timeout: float | None = None,
@@ -91,6 +96,11 @@ def explain_many(
         Probability of the intervals.
     keep
         Also save whole explanations.
+    until
+        A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
+        it is reached. Several workers need a rule that can be pickled, as those of eblime.
+    max_masks
+        The most masks for each input with `until`; None is 5,000.
     together
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures
@@ -121,6 +131,8 @@ def explain_many(
         "together": bool(together),
         "about": dict(about) if isinstance(about, Mapping) else about,
     }
+    rule = None if until is None else as_rule(until)
+    settings |= _rule_settings(rule, max_masks)
     given = as_inputs(inputs)
     folder = Location.of(out)
     folder.make()
@@ -136,6 +148,7 @@ def explain_many(
             folder=folder,
             resumed=bool(part_names(folder)),
             timeout=timeout,
+            until=rule,
         )
         return _done(chosen, job, workers, max_failures, progress)
 
@@ -200,6 +213,17 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
     except Exception:  # reported when the input is explained
         first = None
     return max(8 if is_large(first) else 64, part_count(len(inputs), _PARTS))
+
+
+def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
+    """What the manifest says about the stop rule; nothing without one, as in earlier runs."""
+    if rule is None and max_masks is not None:
+        raise ValueError("`max_masks` needs a stop rule, `until`.")
+    if rule is None:
+        return {}
+    if max_masks is not None:
+        check_count("max_masks", max_masks)
+    return {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
 
 
 def _known_settings(explainer: Any) -> dict[str, str]:

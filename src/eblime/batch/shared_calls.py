@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,19 @@ from eblime.engine.settings import LoopSettings, Question
 from eblime.models.scores import as_scores
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
+from eblime.stopping.looks import FIRST
 
 __all__ = ["advance", "explain_together", "group_size"]
 
 _ROWS = 32_768  # perturbed inputs in one call, at most
+_IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
 
 
 def group_size(settings: LoopSettings) -> int:
     """How many inputs may share a call: 1 if the user's batch size has no room for two."""
-    return max(1, _most_rows(settings) // (settings.n_masks + 1))
+    first = settings.n_masks if settings.until is None else FIRST
+    together = _most_rows(settings) // (first + 1)
+    return max(1, together if settings.until is None else together * _IN_TURN)
 
 
 def explain_together(
@@ -36,8 +40,8 @@ def explain_together(
 
     The numbers are the same as explaining each input alone: every input has its own generator, and
     the score of a row must not depend on the other rows of its batch. A call is no larger
-    than memory has room for. With a design that asks in rounds, the inputs share the calls of
-    every round; an input that needs fewer rounds leaves the group earlier.
+    than memory has room for. Inputs that are asked about in rounds take turns: a call has the next
+    questions of as many inputs as fit in, and an input that needs fewer rounds leaves earlier.
     """
     talks = [
         converse(settings, subject, targets, rng)
@@ -46,19 +50,19 @@ def explain_together(
     waiting = {k: next(talk) for k, talk in enumerate(talks)}
     found: dict[int, dict[int, Explanation]] = {}
     while waiting:
-        for numbers in list(_groups(settings, waiting)):
-            questions = [waiting.pop(k) for k in numbers]
-            if len(numbers) == 1:  # in batches of its own
-                replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
+        numbers = _next_group(settings, waiting)
+        questions = [waiting.pop(k) for k in numbers]
+        if len(numbers) == 1:  # in batches of its own
+            replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
+        else:
+            scores = _scores(settings, questions)
+            replies = [reply_to(*pair) for pair in zip(questions, scores, strict=True)]
+        for k, reply in zip(numbers, replies, strict=True):
+            step = advance(talks[k], reply)
+            if isinstance(step, Question):
+                waiting[k] = step  # behind those that wait already
             else:
-                scores = _scores(settings, questions)
-                replies = [reply_to(*pair) for pair in zip(questions, scores, strict=True)]
-            for k, reply in zip(numbers, replies, strict=True):
-                step = advance(talks[k], reply)
-                if isinstance(step, Question):
-                    waiting[k] = step
-                else:
-                    found[k] = step
+                found[k] = step
     return [found[k] for k in range(len(subjects))]
 
 
@@ -76,19 +80,17 @@ def _most_rows(settings: LoopSettings) -> int:
     return _ROWS if settings.batch_size is None else settings.batch_size
 
 
-def _groups(settings: LoopSettings, waiting: Mapping[int, Question]) -> Iterator[list[int]]:
-    """Numbers of the inputs that share a call."""
+def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list[int]:
+    """Numbers of the inputs that share the next call: the first, and others as long as they fit."""
     group: list[int] = []
     total = 0
     for k, question in waiting.items():
         size = len(question.rows) + 1
         room = min(_most_rows(settings), question.neighbourhood.room)
-        if group and total + size > room:
-            yield group
-            group, total = [], 0
-        group.append(k)
-        total += size
-    yield group
+        if not group or total + size <= room:
+            group.append(k)
+            total += size
+    return group
 
 
 def _scores(settings: LoopSettings, questions: Sequence[Question]) -> list[FloatArray]:

@@ -26,9 +26,9 @@ from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, j
 from eblime.batch.shared_calls import advance, explain_together, group_size
 from eblime.engine.loop import Talk, converse, explain, reply_from
 from eblime.engine.query import Reply
-from eblime.engine.settings import LoopSettings, Question
+from eblime.engine.settings import LoopSettings, Question, stop_settings
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import RenderedScene, Subject
+from eblime.protocols import RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import packed
 
@@ -51,6 +51,7 @@ class Worker:
     settings: Mapping[str, Any]
     folder: Location
     about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
+    until: Stop | None = None  # the rule that ends the questions about an input
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -67,7 +68,9 @@ class Worker:
             settings=job.settings,
             folder=job.folder,
             about=explainer_settings(explainer),
+            until=job.until,
         )
+        stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         if job.resumed:
             check_same_model(worker)
         return worker
@@ -93,7 +96,8 @@ class Worker:
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop, with batch sizes that do not depend on the machine."""
-        return replace(self.explainer.loop, steady=True)
+        limited = stop_settings(self.explainer.loop, self.until, self.settings.get("max_masks"))
+        return replace(limited, steady=True)
 
     def name(self, number: int) -> str:
         """The name of an input; its number if the name cannot be read."""

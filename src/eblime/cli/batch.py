@@ -28,7 +28,7 @@ __all__ = ["batch_app", "report"]
 
 _RESULTS = (  # shared options that decide the results; the manifest stores them
     *("model", "labels", "target", "method", "masks", "design", "kernel", "seed", "prob"),
-    *("part_size", "keep"),
+    *("part_size", "keep", "until", "max_masks"),
 )
 _EXECUTION = (  # shared options that do not
     *("engine", "workers", "cpus_per_worker", "gpus_per_worker", "max_failures", "timeout"),

@@ -26,9 +26,21 @@ _OWN = "own_"  # parameters of a domain's own options start with this, to clash 
 _RESERVED = ("imported_from", "inputs", "kind")  # entries of a manifest besides options
 _SETTINGS = {  # settings of all explainers -> options
     "n_masks": "--masks",
+    "max_masks": "--max-masks",
+    "max_seconds": "--max-seconds",
     **{
         name: f"--{name}"
-        for name in ("design", "kernel", "labels", "method", "model", "prob", "target", "targets")
+        for name in (
+            "design",
+            "kernel",
+            "labels",
+            "method",
+            "model",
+            "prob",
+            "target",
+            "targets",
+            "until",
+        )
     },
 }
 

@@ -16,6 +16,7 @@ from eblime.cli.modelfile import load_model
 from eblime.cli.options import explain_parameters, parse_targets
 from eblime.cli.running import Showing, run_all
 from eblime.domains.record import Command, Domain, Item
+from eblime.engine.settings import stop_settings
 
 __all__ = ["explain_app"]
 
@@ -40,6 +41,7 @@ def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     """Explain each input and write its files; bad settings are refused before any model call."""
     check_level("--prob", values["prob"])
     targets = parse_targets(values["target"], values["targets"])
+    limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
     options = option_values(command.options, values)
     argument = values["argument"]
 
@@ -50,9 +52,12 @@ def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
 
     items = [Item(*item) for item in registry.resolve(command.items)(argument, model, options)]
     explainer = make_explainer(domain, model(), values, options, argument)
+    stop_settings(explainer.loop, **limits)
 
     def explain(item: Item, progress: Any) -> list[Any]:
-        found = explainer.explain_targets(item.read(), targets, values["seed"], progress=progress)
+        found = explainer.explain_targets(
+            item.read(), targets, values["seed"], progress=progress, **limits
+        )
         return list(found.values())
 
     run_all(

@@ -51,6 +51,21 @@ Targets = Annotated[
     typer.Option(help="Explain this many of the highest outputs, with files for each.", min=1),
 ]
 Masks = Annotated[int, typer.Option(help="How many masks to ask the model about.", min=1)]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        help="Ask in rounds until this is known with 95 % probability: top5 (which features are "
+        "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
+        "importances, within such an interval) or width10% (of the largest one). Join with & or |; "
+        "top5@0.99 asks for 99 %. Replaces --masks.",
+    ),
+]
+MaxMasks = Annotated[
+    int | None, typer.Option(help="With --until: the most masks to ask about; 5000.", min=1)
+]
+MaxSeconds = Annotated[
+    float | None, typer.Option(help="Begin no further round of masks after this time.", min=0)
+]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
 # of `eblime explain`
@@ -87,6 +102,7 @@ def explain_parameters(domain: Domain, command: Command) -> list[Parameter]:
     return [
         *_shared(domain, command),
         _parameter("targets", Targets, None),
+        _parameter("max_seconds", MaxSeconds, None),
         _parameter("out", Out, Path("eblime-out")),
         _parameter("top", Top, command.defaults.get("top", 10)),
         _parameter("json", Json, False),
@@ -127,6 +143,8 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
         _parameter("target", Target, None),
         _parameter("method", _named("methods", "How to infer importances"), usual["method"]),
         _parameter("masks", Masks, usual["masks"]),
+        _parameter("until", Until, None),
+        _parameter("max_masks", MaxMasks, None),
         _parameter("design", _named("designs", "Which masks to ask about"), usual["design"]),
         _parameter("kernel", _named("kernels", "How much a mask counts"), usual["kernel"]),
         _parameter("seed", Seed, 0),

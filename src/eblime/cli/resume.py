@@ -94,6 +94,8 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
             part_size=settings["part_size"],
             prob=settings["prob"],
             keep=settings["keep"],
+            until=settings.get("until"),
+            max_masks=settings.get("max_masks"),
             about=settings,
             progress=None,
             **execution,

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from eblime._table import decimals, written
 from eblime._text import printable, width
-from eblime.reporting.diagnostics import cautions, fit_sentence
+from eblime.reporting.diagnostics import cautions, fit_sentence, stop_sentence
 from eblime.results.explanation import Explanation
 
 __all__ = ["open_page", "print_explanation", "progress_bar", "say"]
@@ -45,6 +45,8 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
         console.print(Text(head, style="bold"))
         console.print(Text(fit_sentence(explanation), style="dim"))
         console.print(_table(explanation, prob, top, console.width))
+    if stopped := stop_sentence(explanation):
+        console.print(Text(f"Stopped: {stopped}", style="dim"), soft_wrap=True)
     for note in cautions(explanation):
         console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
 

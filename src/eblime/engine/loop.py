@@ -7,23 +7,21 @@ code.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from dataclasses import replace
+from collections.abc import Generator
 from typing import Any
 
 import numpy as np
 
 from eblime._progress import Progress
 from eblime._types import FloatArray, RNGLike
-from eblime.answers import Answers
-from eblime.designs.rounds import OneShot, OwnLaw, as_design
+from eblime.designs.rounds import OneShot, OwnLaw
 from eblime.engine.query import Reply, ask, progress_of
 from eblime.engine.scorers import scorer_of
 from eblime.engine.settings import LoopSettings, Question
 from eblime.engine.state import begin
+from eblime.engine.watch import Watch
 from eblime.models.adapt import as_model
-from eblime.posterior import Posterior
-from eblime.protocols import Stop, Subject
+from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 
 __all__ = ["Talk", "converse", "explain", "reply_from", "score_of_input"]
@@ -38,16 +36,16 @@ def explain(
     rng: RNGLike,
     *,
     progress: Progress = None,
-    until: Stop | None = None,
 ) -> dict[int, Explanation]:
     """Explain one input: section 2 of the paper perturbs, section 3 infers."""
-    talk = converse(settings, subject, targets, rng, until=until)
+    talk = converse(settings, subject, targets, rng)
     question = next(talk)
     with (
         scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer,
-        progress_of(progress, settings.n_masks) as report,
+        progress_of(progress, settings.budget) as report,
     ):
         while True:
+            report(0, question.expected)
             reply = ask(
                 scorer,
                 question,
@@ -81,38 +79,17 @@ def reply_from(settings: LoopSettings, subject: Subject, question: Question) -> 
         return ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
 
 
-def converse(
-    settings: LoopSettings,
-    subject: Subject,
-    targets: Any,
-    rng: RNGLike,
-    *,
-    until: Stop | None = None,
-) -> Talk:
+def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> Talk:
     """The loop: yields questions, is sent the replies, and returns the explanations by column."""
     state = begin(settings, subject, targets, rng)
-    design = as_design(
-        settings.design,
-        settings.n_masks,
-        subject.scene.n_features,
-        exact=state.neighbourhood.exact,
-        method=settings.fitted_by,
-    )
-    while (wanted := design.next(state.rng, state.first)) is not None:
+    watch = Watch(settings=settings)
+    design = watch.design(state)
+    while (wanted := watch.allowed(state, design.next(state.rng, state.first))) is not None:
         state = state.extended(wanted, warn=isinstance(design, (OneShot, OwnLaw)))
         reply = yield state.question()
-        state = state.answered(reply)
-        if until is not None:
-            reason = _reason(until, state.fitted(), state.answers)
-            if reason is not None:
-                state = replace(state, stopped=reason)
-                break
+        state = watch.looked(state.answered(reply))
+        if state.stopped is not None:
+            break
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
-    return state.explanations()
-
-
-def _reason(until: Stop, posteriors: Sequence[Posterior], answers: Sequence[Answers]) -> str | None:
-    """Why to stop: the rule holds for every target."""
-    reasons = [until(*pair) for pair in zip(posteriors, answers, strict=True)]
-    return None if any(reason is None for reason in reasons) else reasons[0]
+    return watch.concluded(state).explanations()

@@ -51,15 +51,19 @@ class Reply:
 
 
 @contextmanager
-def progress_of(progress: Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Report progress over all rounds: the function takes the number of newly answered masks."""
+def progress_of(progress: Progress, total: int) -> Iterator[Callable[..., None]]:
+    """Report progress over all rounds.
+
+    The function takes the number of newly answered masks and, where a stop rule has a new estimate
+    of it, the total.
+    """
     done = 0
     with progress_reporter(progress, total, unit="mask", what="asking the model") as report:
 
-        def step(n: int) -> None:
+        def step(n: int, expected: int | None = None) -> None:
             nonlocal done
             done += n
-            report(done)
+            report(done, total=expected)
 
         yield step
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eblime._checks import check_count
+from eblime._checks import check_count, check_number
 from eblime._repr import stable_repr
 from eblime._types import FloatArray, IntArray
 from eblime.designs.rounds import check_design
@@ -14,9 +14,13 @@ from eblime.engine.query import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
-from eblime.protocols import Kernel, Method, Neighbourhood, WeightedMethod
+from eblime.protocols import Kernel, Method, Neighbourhood, Stop, WeightedMethod
+from eblime.stopping.parse import as_rule
+from eblime.stopping.rule import Rule
 
-__all__ = ["LoopSettings", "Question", "brief"]
+__all__ = ["LoopSettings", "Question", "brief", "rule_name", "stop_settings"]
+
+_MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,14 @@ class LoopSettings:
     labels: Labels | None
     about: Mapping[str, str]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
+    until: Stop | None = None  # the rule that ends the questions
+    max_masks: int = _MAX_MASKS  # the most masks to ask about with a rule
+    max_seconds: float | None = None  # the time after which no further round begins
+
+    @property
+    def budget(self) -> int:
+        """The most masks to ask about."""
+        return self.n_masks if self.until is None else self.max_masks
 
     @property
     def fitted_by(self) -> Method:
@@ -61,10 +73,50 @@ class Question:
     labels: Labels | None
     ranked: bool  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None  # the reply of the first round; None in the first round
+    expected: int | None = None  # masks that it will take in all, as far as is known
 
     def choose(self, original: FloatArray) -> Sequence[int]:
         """The outputs to keep, given the scores of the input itself."""
         return columns_of(self.targets, original, self.labels, ranked=self.ranked)
+
+
+def stop_settings(
+    settings: LoopSettings, until: Any, max_masks: int | None, max_seconds: float | None = None
+) -> LoopSettings:
+    """The settings with a stop rule and its limits, checked.
+
+    Parameters
+    ----------
+    settings
+        Of the loop.
+    until
+        A rule, its text such as "top5", a function of (posterior, answers), or None.
+    max_masks
+        The most masks; None is 5,000. Only with a rule: else `n_masks` are asked.
+    max_seconds
+        The time after which no further round begins; None has no limit.
+    """
+    rule = None if until is None else as_rule(until)
+    if max_masks is not None:
+        check_count("max_masks", max_masks)
+        if rule is None:
+            raise ValueError(
+                "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
+            )
+    if max_seconds is not None:
+        check_number("max_seconds", max_seconds)
+    if isinstance(rule, Rule) and not getattr(as_method(settings.method), "has_spread", True):
+        raise ValueError(
+            f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
+            f"{settings.method!r}."
+        )
+    return replace(settings, until=rule, max_masks=max_masks or _MAX_MASKS, max_seconds=max_seconds)
+
+
+def rule_name(until: Any) -> str:
+    """A stop rule as it is written, or the name of a function."""
+    known = repr(until) if isinstance(until, Rule) else getattr(until, "__qualname__", None)
+    return brief(known or type(until).__qualname__)
 
 
 def brief(setting: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.query import Reply
-from eblime.engine.settings import LoopSettings, Question, brief
+from eblime.engine.settings import LoopSettings, Question, brief, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
@@ -48,6 +49,14 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Fit:
+    """The posteriors of all targets."""
+
+    generator: Mapping[str, Any]  # state of the generator before the fit
+    posteriors: tuple[Posterior, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class State:
     """Where the loop stands: what was asked, and what the model replied."""
 
@@ -62,7 +71,11 @@ class State:
     answers: tuple[Answers, ...] = ()  # of every target
     weights: FloatArray | None = None  # of the perturbed inputs in question
     replies: tuple[Reply, ...] = ()
-    stopped: str | None = None  # why a stop rule ended the questions
+    stopped: str | None = None  # why the questions ended, where a rule or a limit ended them
+    reached: bool | None = None  # whether the stop rule was reached; None without one
+    looked_at: int = 0  # masks when the stop rule was last asked
+    expected: int | None = None  # masks that it will take in all, as far as is known
+    fit: Fit | None = None  # of the answers so far, if the stop rule needed it
 
     def extended(self, wanted: FloatArray | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
@@ -87,6 +100,7 @@ class State:
             labels=self.settings.labels,
             ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
+            expected=self.expected and max(self.expected, len(self.neighbourhood.masks)),
         )
 
     def answered(self, reply: Reply) -> State:
@@ -103,7 +117,12 @@ class State:
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(
-            self, answers=answers, first=answers[0], replies=(*self.replies, reply), weights=None
+            self,
+            answers=answers,
+            first=answers[0],
+            replies=(*self.replies, reply),
+            weights=None,
+            fit=None,
         )
 
     def fitted(self) -> tuple[Posterior, ...]:
@@ -117,6 +136,18 @@ class State:
                 exhaustive=self.exhaustive,
             )
 
+    def with_fit(self) -> State:
+        """With the posteriors of all targets, which a stop rule and the explanations share."""
+        if self.fit is not None:
+            return self
+        generator = self.rng.bit_generator.state
+        return replace(self, fit=Fit(generator=generator, posteriors=self.fitted()))
+
+    @property
+    def calls(self) -> int:
+        """How many inputs the model was asked about."""
+        return sum(reply.calls for reply in self.replies)
+
     @property
     def exhaustive(self) -> bool:
         """Whether every mask was asked once, and determines its input: no chance is left."""
@@ -124,8 +155,8 @@ class State:
 
     def explanations(self) -> dict[int, Explanation]:
         """From answers to explanations, by column."""
-        opening, generator = self.replies[0], self.rng.bit_generator.state
-        posteriors = self.fitted()
+        opening, fit = self.replies[0], self.with_fit().fit
+        assert fit is not None
         original, labels = opening.original, self.settings.labels
         provenance = self._provenance()
         if len(original) > 1 and has_ranked_outputs(self.settings.model):
@@ -141,10 +172,10 @@ class State:
                 prediction=float(original[column]),
                 exhaustive=self.exhaustive,
                 provenance=provenance,
-                generator=generator,
+                generator=fit.generator,
             )
             for column, answers, posterior in zip(
-                opening.columns, self.answers, posteriors, strict=True
+                opening.columns, self.answers, fit.posteriors, strict=True
             )
         }
 
@@ -157,7 +188,7 @@ class State:
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,
-            "model_calls": sum(reply.calls for reply in self.replies),
+            "model_calls": self.calls,
             "batch_size": int(self.replies[-1].batch_size),
             "seconds": time.perf_counter() - self.start,
             "versions": {
@@ -168,6 +199,8 @@ class State:
         }
         if len(self.replies) > 1:
             found["rounds"] = len(self.replies)
+        if settings.until is not None:
+            found |= {"until": rule_name(settings.until), "reached": bool(self.reached)}
         if self.stopped is not None:
             found["stopped"] = self.stopped
         return found

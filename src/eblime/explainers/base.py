@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
-from eblime.engine.settings import LoopSettings, brief
+from eblime.engine.settings import LoopSettings, brief, stop_settings
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
 from eblime.models.labels import output_names
@@ -65,7 +65,9 @@ class BaseExplainer(ABC):
         rng: RNGLike = 0,
         *,
         progress: Progress = None,
-        until: Stop | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -82,11 +84,24 @@ class BaseExplainer(ABC):
         progress
             Overrides the explainer's setting; None uses that setting.
         until
-            A stopping rule: a function (posterior, answers) -> reason or None. It ends the
-            questions early, for designs that ask in rounds.
+            A stop rule such as `TopK(5)`, `Ranking(3)`, `Sign(top=5)` or `Width(0.05)`, combined
+            with `&` and `|`; its text, such as "top5"; or a function (posterior, answers) -> reason
+            or None. The masks are then asked in growing rounds until the rule is reached, whatever
+            `n_masks` is.
+        max_masks
+            The most masks to ask about with `until`; None is 5,000.
+        max_seconds
+            No round begins after this time, and the last one is cut to fit in; None has no limit.
         """
-        targets = 1 if target is None else [target]
-        found = self.explain_targets(x, targets, rng, progress=progress, until=until)
+        found = self.explain_targets(
+            x,
+            1 if target is None else [target],
+            rng,
+            progress=progress,
+            until=until,
+            max_masks=max_masks,
+            max_seconds=max_seconds,
+        )
         return next(iter(found.values()))
 
     def explain_targets(
@@ -96,7 +111,9 @@ class BaseExplainer(ABC):
         rng: RNGLike = 0,
         *,
         progress: Progress = None,
-        until: Stop | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -106,8 +123,8 @@ class BaseExplainer(ABC):
             The input.
         targets
             How many of the highest outputs to explain, or a list of column numbers and labels.
-        rng, progress, until
-            See `explain`.
+        rng, progress, until, max_masks, max_seconds
+            See `explain`; a rule must be reached for every output.
 
         Returns
         -------
@@ -115,8 +132,8 @@ class BaseExplainer(ABC):
             One explanation per output, by column number.
         """
         shown = self.progress if progress is None else progress
-        subject = self.subject(x)
-        return loop.explain(self.loop, subject, targets, rng, progress=shown, until=until)
+        settings = stop_settings(self.loop, until, max_masks, max_seconds)
+        return loop.explain(settings, self.subject(x), targets, rng, progress=shown)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""

@@ -40,6 +40,11 @@ class LIME:
         check_choice("intercept", self.intercept, ("flat", "none"))
 
     @property
+    def has_spread(self) -> bool:
+        """False: it states no uncertainty, which stop rules need."""
+        return False
+
+    @property
     def name(self) -> str:
         """The method's name in tables and reports."""
         return "LIME"

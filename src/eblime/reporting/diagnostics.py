@@ -17,7 +17,15 @@ from eblime.protocols import ScalarLaw
 from eblime.reporting.describe import describe_input, describe_kernel, describe_object
 from eblime.results.explanation import Explanation
 
-__all__ = ["TOP_K_NOTE", "cautions", "fit_sentence", "is_poor_fit", "settings", "top_classes"]
+__all__ = [
+    "TOP_K_NOTE",
+    "cautions",
+    "fit_sentence",
+    "is_poor_fit",
+    "settings",
+    "stop_sentence",
+    "top_classes",
+]
 
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
@@ -49,6 +57,12 @@ def fit_sentence(explanation: Explanation) -> str:
     if r2 <= 0:
         return f"The linear fit predicts the score no better than its mean does ({label})."
     return f"The linear fit explains {100 * r2:.0f} % of the changes of the score ({label})."
+
+
+def stop_sentence(explanation: Explanation) -> str:
+    """What the stop rule reached, or why the questions ended; empty without a rule or a limit."""
+    known = explanation.provenance.get("stopped")
+    return printable(known) if isinstance(known, str) else ""
 
 
 def is_poor_fit(explanation: Explanation) -> bool:
@@ -250,6 +264,7 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
         ("Ridge parameter", _ridge(post.extras.get("lam"))),
         ("Seed", _seed(made)),
         ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
+        ("Stopped", stop_sentence(explanation) or None),
         ("Versions", _versions(made)),
     ]
     return [(heading, sentence) for heading, sentence in pairs if sentence is not None]

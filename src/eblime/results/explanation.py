@@ -196,7 +196,9 @@ class Explanation:
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
         cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
+        stopped = registry.resolve("eblime.reporting.diagnostics:stop_sentence")(self)
         lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
+        lines += [f"Stopped: {stopped}"] if stopped else []
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])
 
 

@@ -1,0 +1,294 @@
+"""Calls until a stop rule is sure, and how often it is wrong.
+
+For every rule: how many masks it takes in growing rounds, how often it is reached, and how often
+what it certifies is wrong. Beside it the smallest fixed N at which the default, `EBLIME()` with
+masks by coin tosses, certifies the same thing from one look for half of the seeds. The truth is
+the weighted linear fit, intercept free, to the whole population.
+
+- p13: photos with 11 to 13 superpixels, whose answers are known for all 2^p masks;
+- p40: photos with 28 to 45 superpixels, whose answers are known for 5,000 masks and their
+  complements, which are the population.
+
+"calls" and "fixed N" are medians over the photos where both reach the rule within `--max-masks`,
+for each photo the median over seeds; "ratio" is that of these medians. With `--same-rule` the fixed
+N must reach the very same rule, whose level allows for looking repeatedly.
+
+    python benchmarks/calls.py --tables FOLDER --photos 10 --seeds 3          # two minutes
+    python benchmarks/calls.py --tables FOLDER --rules top3 --design paired --seeds 20
+    python benchmarks/calls.py --tables FOLDER --method "EBLIME(noise='unequal')" --design paired
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import eblime
+from eblime.answers import Answers
+from eblime.designs.growing import in_rounds
+from eblime.designs.masks import exhaustive
+from eblime.kernels import ExponentialKernel
+from eblime.methods.regression import as_method
+from eblime.posterior import Posterior
+from eblime.stopping.looks import is_due, look_penalty, next_total
+from eblime.stopping.parse import parse_rule
+from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width
+
+RULES = ("top1", "top3", "ranking3", "sign5", "width0.1", "width20%")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Masks of one photo and the model's answers, the truth among them."""
+
+    masks: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    truth: np.ndarray
+    all_masks: bool
+
+    def ask(self, masks: np.ndarray) -> np.ndarray:
+        """The scores of masks, by number."""
+        return self.scores[(masks @ 2.0 ** np.arange(masks.shape[1])).astype(np.int64)]
+
+
+def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weighted least squares slopes of a population."""
+    columns = np.column_stack([np.ones(len(masks)), masks])
+    root = np.sqrt(weights)
+    return np.linalg.lstsq(columns * root[:, None], scores * root, rcond=None)[0][1:]
+
+
+def photos(tables: Path, name: str) -> Iterator[Population]:
+    """The photos of a table."""
+    stored = np.load(tables / f"imagenet-{name}.npz")
+    for i in range(len(stored["names"])):
+        scores = stored[f"scores_{i}"].astype(float)
+        if name == "p13":
+            p = len(scores).bit_length() - 1
+            masks = exhaustive(np.random.default_rng(0), 2**p, p)
+        else:
+            p = int(stored["segments"][i].max()) + 1
+            half = np.unpackbits(stored[f"masks_{i}"], axis=1)[:, :p].astype(float)
+            masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
+            scores = scores.reshape(2, -1).T.ravel()
+        weights = ExponentialKernel()(masks)
+        yield Population(masks, scores, weights, best_fit(masks, scores, weights), name == "p13")
+
+
+def rounds(
+    population: Population, design: str, max_masks: int, rng: np.random.Generator
+) -> Iterator[Answers]:
+    """The answers after each round, as the loop has them.
+
+    Where not all masks are known, the design is to take pairs of the population without
+    replacement ("paired"), or single masks with replacement (any other).
+    """
+    p = population.masks.shape[1]
+    known = Answers.none([str(j) for j in range(p)])
+    if population.all_masks:
+        asked = in_rounds(rng, design, max_masks, p, exact=True, next_total=next_total)
+    else:
+        asked = FromPopulation(population, design == "paired", max_masks)
+    while (wanted := asked.next(rng, known)) is not None:
+        room = max_masks - known.n_masks
+        masks = getattr(wanted, "masks", wanted)[:room]
+        if not len(masks):
+            return
+        weights = ExponentialKernel()(masks)
+        scores = population.ask(masks) if population.all_masks else asked.scores(masks)
+        more = {}
+        if hasattr(wanted, "sampling_weights"):
+            more = {"sampling": wanted.sampling_weights[:room]}
+            weights = weights * more["sampling"]
+        known = known.append(masks, scores, weights, **more)
+        yield known
+
+
+class FromPopulation:
+    """A design that takes masks of a population whose other masks have no answer."""
+
+    def __init__(self, population: Population, pairs: bool, max_masks: int) -> None:
+        self.population, self.pairs, self.n_masks = population, pairs, max_masks
+        self.rows: np.ndarray | None = None
+
+    def next(self, rng: np.random.Generator, answers: Answers) -> np.ndarray | None:
+        """Masks of the next round."""
+        count = len(self.population.masks)
+        if self.rows is None:
+            half = rng.permutation(count // 2)
+            pairs = np.stack([2 * half, 2 * half + 1], axis=1).ravel()
+            self.rows = pairs if self.pairs else rng.integers(count, size=self.n_masks)
+        p, known = answers.n_features, answers.n_masks
+        total = min(self.n_masks, count, next_total(known, 3 * p))
+        if known >= total:
+            return None
+        self.asked = self.rows[known:total]
+        return self.population.masks[self.asked]
+
+    def scores(self, masks: np.ndarray) -> np.ndarray:
+        """The scores of the masks of this round."""
+        return self.population.scores[self.asked[: len(masks)]]
+
+
+def is_wrong(rule: object, post: Posterior, truth: np.ndarray) -> bool:
+    """Whether what a rule certifies is not true."""
+    mean = post.mean
+    order, right = np.argsort(-np.abs(mean)), np.argsort(-np.abs(truth))
+    if isinstance(rule, TopK):
+        return set(order[: rule.k]) != set(right[: rule.k])
+    if isinstance(rule, Ranking):
+        return list(order[: rule.k]) != list(right[: rule.k])
+    if isinstance(rule, Sign):
+        chosen = order[: rule.top]
+        return bool((np.sign(mean[chosen]) != np.sign(truth[chosen])).any())
+    assert isinstance(rule, Width)
+    unit = np.abs(mean).max() if rule.relative else 1.0
+    chosen = order[: rule.top]
+    return bool((np.abs(mean - truth)[chosen] > rule.width * unit / 2).any())
+
+
+def sequential(
+    population: Population, rules: list, options: argparse.Namespace, seed: list[int]
+) -> Iterator[dict]:
+    """One run per rule; they share the masks, of which each uses the first."""
+    rng = np.random.default_rng(seed)
+    method, last, open_rules = as_method(options.fitted), 0, dict.fromkeys(map(repr, rules))
+    left = {repr(rule): rule for rule in rules}
+    for answers in rounds(population, options.design, options.max_masks, rng):
+        n = answers.n_masks
+        everything = population.all_masks and n == len(population.masks)
+        if not (is_due(n, last) or n == options.max_masks or everything):
+            continue
+        last = n
+        post = None if everything else method.fit(rng, answers)
+        for name, rule in list(left.items()):
+            if everything or rule(post, answers):
+                wrong = not everything and is_wrong(rule, post, population.truth)
+                open_rules[name] = {"calls": n, "wrong": wrong}
+                del left[name]
+        if not left:
+            break
+    for name, found in open_rules.items():
+        yield {"rule": name, **(found or {"calls": np.inf, "wrong": False})}
+
+
+def fixed(
+    population: Population, rules: list, options: argparse.Namespace, number: int
+) -> dict[str, float]:
+    """The smallest N of a grid at which the default certifies the same for half of the seeds.
+
+    Each is one look, without the penalty for looking repeatedly unless `--same-rule` is given.
+    """
+    left, found = {repr(rule): rule for rule in rules}, {}
+    for n in np.geomspace(64, options.max_masks, 30).astype(int):
+        if not left:
+            break
+        counts = dict.fromkeys(left, 0)
+        for seed in range(options.seeds):
+            rng = np.random.default_rng([number, seed, n])
+            some = rng.integers(len(population.masks), size=n)
+            parts = population.masks[some], population.scores[some], population.weights[some]
+            answers = Answers(masks=parts[0], scores=parts[1], weights=parts[2])
+            post = options.baseline.fit(rng, answers)
+            for name, rule in left.items():
+                share = 1.0 if options.same_rule else one_look(rule, n)
+                counts[name] += rule.judge(post, answers, share).reached
+        for name, count in counts.items():
+            if 2 * count >= options.seeds:
+                found[name] = float(n)
+                del left[name]
+    return {repr(rule): found.get(repr(rule), np.inf) for rule in rules}
+
+
+def one_look(rule: object, n_masks: int) -> float:
+    """The share of the error rate that makes up for the penalty for looking repeatedly."""
+    alpha = 1 - rule.prob
+    if isinstance(rule, Width):
+        return WIDTH_PENALTY
+    share = 1.0
+    for _ in range(30):  # converges: the penalty grows with the logarithm of the level
+        share = look_penalty(alpha * share, n_masks)
+    return share
+
+
+def study(options: argparse.Namespace) -> pd.DataFrame:
+    """One row for each table, photo, seed and rule."""
+    rules = [parse_rule(text) for text in options.rules]
+    found = []
+    for table in options.cases:
+        for number, population in enumerate(photos(options.tables, table)):
+            if number >= options.photos:
+                break
+            needed = fixed(population, rules, options, number)
+            for seed in range(options.seeds):
+                for row in sequential(population, rules, options, [number, seed]):
+                    fixed_n = needed[row["rule"]]
+                    found.append({"table": table, "photo": number, "fixed": fixed_n, **row})
+            print(f"{table}: photo {number} done", flush=True)
+    return pd.DataFrame(found)
+
+
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """One line for each table and rule."""
+    lines = []
+    for (table, rule), part in rows.groupby(["table", "rule"], sort=False):
+        reached = np.isfinite(part["calls"])
+        means = part.groupby("photo")[["calls", "fixed"]].median()
+        both = means[np.isfinite(means).all(axis=1)]
+        ratio = both["calls"].median() / both["fixed"].median() if len(both) else np.nan
+        lines.append(
+            {
+                "table": table,
+                "rule": rule,
+                "reached": reached.mean(),
+                "wrong": part["wrong"].sum() / max(1, reached.sum()),
+                "fixed N reached": np.isfinite(part["fixed"]).mean(),
+                "both": len(both),
+                "calls": both["calls"].median(),
+                "fixed N": both["fixed"].median(),
+                "ratio": ratio,
+                "median ratio": (both["calls"] / both["fixed"]).median(),
+            }
+        )
+    return pd.DataFrame(lines)
+
+
+def method_of(text: str) -> object:
+    """A method from its name or from an expression such as `EBLIME(local=True)`."""
+    if "(" not in text:
+        return as_method(text)
+    return eval(
+        text,
+        {name: getattr(eblime, name) for name in ("EBLIME", "BayesLIME")}
+        | {"Quadrature": getattr(eblime, "Quadrature", None)},
+    )
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
+    parser.add_argument("--cases", nargs="*", default=["p13", "p40"], choices=["p13", "p40"])
+    parser.add_argument("--rules", nargs="*", default=list(RULES), help="such as top3 or width10%%")
+    parser.add_argument("--photos", type=int, default=1000, help="photos of each table, at most")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--max-masks", type=int, default=4000)
+    parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=True)")
+    parser.add_argument("--design", default="bernoulli", help="name of a design")
+    parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
+    parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
+    options = parser.parse_args()
+    options.fitted, options.baseline = method_of(options.method), method_of(options.baseline)
+    found = summary(study(options))
+    print(f"\n{options.method}, {options.design}, at most {options.max_masks} masks")
+    print(found.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,275 @@
+"""The stop rules: which features are first, in which order, with which sign, how precisely.
+
+A rule is reached when its statement holds with probability `prob`. The probability is that of the
+whole statement, not of each feature, and it allows for looking after every round: with the masks
+of all rounds, at most `1 - prob` of the statements are wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from eblime._checks import check_choice, check_count, check_level, check_number
+from eblime._types import IntArray
+from eblime.answers import Answers
+from eblime.core.point import NoSpreadError
+from eblime.posterior import Posterior
+from eblime.stopping.errors import (
+    by_size,
+    degrees_of_freedom,
+    order_error,
+    sign_error,
+    spread_error,
+)
+from eblime.stopping.looks import look_penalty
+from eblime.stopping.rule import Rule, Verdict
+
+__all__ = ["WIDTH_PENALTY", "Ranking", "Sign", "TopK", "Width"]
+
+# Widths hardly depend on which answers came by chance, so that few looks can mislead them.
+WIDTH_PENALTY = 2.0
+_LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TopK(Rule):
+    """The k most important features are known, as a set.
+
+    Parameters
+    ----------
+    k
+        How many features.
+    prob
+        Probability that the set is right.
+    by
+        "abs" compares absolute importances, "value" the importances themselves.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> count = lambda texts: [t.count("good") - 0.5 * t.count("bad") for t in texts]
+    >>> text = "a good film with a bad end and a few nice songs in it for the young"
+    >>> e = eblime.TextExplainer(count).explain(text, until=eblime.TopK(2))
+    >>> len(e.masks), e.provenance["reached"]
+    (64, True)
+    """
+
+    k: int
+    prob: float = 0.95
+    by: str = "abs"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        check_count("k", self.k)
+        check_level("prob", self.prob)
+        check_choice("by", self.by, ("abs", "value"))
+
+    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
+        """Compare each of the first k with each of the others."""
+        _check_spread(posterior, self)
+        order = by_size(posterior, self.by)
+        first, rest = order[: self.k], order[self.k :]
+        error = order_error(
+            posterior, np.repeat(first, len(rest)), np.tile(rest, len(first)), self.by
+        )
+        what = f"the {_features(self.k, 'most important feature')} {_is(self.k)} known"
+        return _verdict(what, error, self.prob, share, answers)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranking(Rule):
+    """The order of the k most important features is known.
+
+    Parameters
+    ----------
+    k
+        How many features.
+    prob
+        Probability that the features and their order are right.
+    by
+        "abs" compares absolute importances, "value" the importances themselves.
+    """
+
+    k: int = 3
+    prob: float = 0.95
+    by: str = "abs"
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        check_count("k", self.k)
+        check_level("prob", self.prob)
+        check_choice("by", self.by, ("abs", "value"))
+
+    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
+        """Compare neighbours among the first k, and the last of them with all others."""
+        _check_spread(posterior, self)
+        order = by_size(posterior, self.by)
+        first, rest = order[: self.k], order[self.k :]
+        larger = np.concatenate([first[:-1], np.repeat(first[-1:], len(rest))])
+        smaller = np.concatenate([first[1:], rest])
+        error = order_error(posterior, larger, smaller, self.by)
+        what = f"the order of the {_features(self.k, 'most important feature')} is known"
+        return _verdict(what, error, self.prob, share, answers)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Sign(Rule):
+    """The signs of the most important features are known.
+
+    Parameters
+    ----------
+    prob
+        Probability that all these signs are right.
+    top
+        How many features, by absolute importance; None is all of them.
+    """
+
+    prob: float = 0.95
+    top: int | None = 5
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        check_level("prob", self.prob)
+        if self.top is not None:
+            check_count("top", self.top)
+
+    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
+        """Add up the probabilities of the other signs."""
+        _check_spread(posterior, self)
+        chosen = by_size(posterior)[: self.top]
+        what = f"the {_signs(self.top)} known"
+        return _verdict(what, sign_error(posterior, chosen), self.prob, share, answers)
+
+    def __repr__(self) -> str:
+        """The rule as it is written."""
+        return f"Sign(prob={self.prob!r}, top={self.top!r})"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Width(Rule):
+    """Importances are known to within an interval of this width.
+
+    Every importance looked at is in an interval of this width around its posterior mean, all of
+    them at once with probability `prob`. The intervals in tables hold one by one: when the rule is
+    reached they are narrower than this.
+
+    Parameters
+    ----------
+    width
+        From the lower to the upper end.
+    relative
+        Whether `width` is a part of the largest absolute importance.
+    prob
+        Probability that the importances are in these intervals.
+    top
+        How many features, by absolute importance; None is all of them.
+    """
+
+    width: float
+    relative: bool = False
+    prob: float = 0.95
+    top: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        check_number("width", self.width)
+        check_level("prob", self.prob)
+        if self.top is not None:
+            check_count("top", self.top)
+        if not isinstance(self.relative, bool):
+            raise TypeError(f"`relative` must be True or False; got {self.relative!r}.")
+
+    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
+        """Compare the distances that the posterior allows with half the width."""
+        _check_spread(posterior, self)
+        chosen = by_size(posterior)[: self.top]
+        unit = float(np.abs(posterior.mean).max()) if self.relative else 1.0
+        allowed = (1 - self.prob) * share / WIDTH_PENALTY
+        error = spread_error(posterior, chosen, self.width * unit / 2)
+        widest = self._widest(posterior, chosen)
+        reached = error <= allowed and widest <= self.width * unit
+        needed = self._needed(posterior, chosen, allowed)
+        known = max(0.0, 1 - error * WIDTH_PENALTY / share)
+        return Verdict(
+            reached=reached,
+            text=f"the widest {100 * self.prob:g} % interval is {self._shown(widest, unit)}, and "
+            f"all are known to within {self._shown(self.width * unit, unit)} with probability "
+            f"{_shown(known)}",
+            factor=min(1.0, _factor(needed, self.width * unit))
+            if reached
+            else max(1.01, _factor(needed, self.width * unit)),
+        )
+
+    def _widest(self, posterior: Posterior, chosen: IntArray) -> float:
+        """The width of the widest interval."""
+        ends = posterior.interval(self.prob)[chosen]
+        return float((ends[:, 1] - ends[:, 0]).max())
+
+    def _needed(self, posterior: Posterior, chosen: IntArray, allowed: float) -> float:
+        """The width that the posterior reaches now with the allowed error."""
+        tail = -special.stdtrit(degrees_of_freedom(posterior), allowed / (2 * len(chosen)))
+        return float(2 * tail * posterior.sd[chosen].max())
+
+    def _shown(self, width: float, unit: float) -> str:
+        """A width as the user gave it: a number or a percentage."""
+        if not self.relative:
+            return f"{width:.3g}"
+        return f"{100 * width / unit if unit else 0.0:.3g} % of the largest importance"
+
+
+def _verdict(what: str, error: float, prob: float, share: float, answers: Answers) -> Verdict:
+    """The verdict on a statement, given a bound of the probability that it is wrong."""
+    alpha = (1 - prob) * share
+    penalty = look_penalty(alpha, answers.n_masks)
+    reached = error * penalty <= alpha
+    known = max(0.0, 1 - error * penalty / share)
+    now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, alpha / penalty))
+    factor = _factor(goal, now)
+    return Verdict(
+        reached=reached,
+        text=f"{what} with probability {_shown(known)}",
+        factor=min(1.0, factor) if reached else max(1.01, factor),
+    )
+
+
+def _factor(goal: float, now: float) -> float:
+    """How many times as many masks are needed: errors shrink with the root of their number."""
+    return float(min(_LONGEST, (goal / now) ** 2)) if now > 0 else _LONGEST
+
+
+def _check_spread(posterior: Posterior, rule: Rule) -> None:
+    """Refuse a point estimate, which states no uncertainty."""
+    if not posterior.has_spread:
+        raise NoSpreadError(
+            f"{rule!r} needs a method that states its uncertainty, such as EBLIME; "
+            f"{posterior.method} is a point estimate."
+        )
+
+
+def _shown(probability: float) -> str:
+    """A probability; never rounded up to one."""
+    return f"{min(probability, 0.9999):.4g}"
+
+
+def _features(k: int, noun: str) -> str:
+    """`5 most important features`, or without the number for one."""
+    return noun if k == 1 else f"{k} {noun}s"
+
+
+def _is(k: int) -> str:
+    """The verb for so many."""
+    return "is" if k == 1 else "are"
+
+
+def _signs(top: int | None) -> str:
+    """The subject of a sentence about signs."""
+    if top is None:
+        return "signs of all features are"
+    return (
+        "sign of the most important feature is"
+        if top == 1
+        else (f"signs of the {top} most important features are")
+    )

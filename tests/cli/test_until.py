@@ -1,0 +1,85 @@
+"""`--until`: stop rules on the command line."""
+
+import json
+import sys
+
+import pytest
+
+import eblime
+from eblime.cli.app import main
+
+MODEL = """
+def score(texts):
+    return [("good" in t) - 0.5 * ("bad" in t) for t in texts]
+"""
+TEXT = "a good film with a bad end and few nice songs in it for the very young"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a model in Python and texts."""
+    (tmp_path / "mood_until.py").write_text(MODEL)
+    lines = [TEXT, f"{TEXT} at heart"]
+    (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.modules.pop("mood_until", None)
+    return tmp_path
+
+
+def run(capsys, *words):
+    """Exit code, standard output and standard error of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main([*map(str, words), "--model", "mood_until:score"])
+    seen = capsys.readouterr()
+    return ended.value.code, seen.out, seen.err
+
+
+def test_explain_stops_when_it_is_sure(folder, capsys):
+    """The terminal and the saved explanation say what was reached."""
+    words = ("explain", "text", TEXT, "--until", "top2 & sign2", "--max-masks", 800)
+    code, out, err = run(capsys, *words, "--design", "bernoulli")
+    saved = eblime.load(next((folder / "eblime-out").glob("*.eblime")))
+
+    assert (code, err) == (0, "")
+    assert "Stopped: TopK(2, prob=0.95) & Sign(prob=0.95, top=2) reached with " in out
+    assert len(saved.masks) < 800
+    assert saved.provenance["stopped"] in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--until", "best5"), "--until must be like top5, ranking3, sign5, width0.05 or width10%"),
+        (("--max-masks", 100), "--max-masks needs a stop rule, --until"),
+        (("--until", "top2", "--max-masks", 20), "--max-masks must be at least 64"),
+        (("--until", "top2", "--max-seconds", 0), "--max-seconds must be"),
+        (("--until", "top2", "--method", "lime"), "--until needs a method that states"),
+    ],
+)
+def test_bad_options_are_refused(folder, capsys, words, complaint):
+    """The message names the option."""
+    code, _, err = run(capsys, "explain", "text", TEXT, *words)
+
+    assert code == 2
+    assert complaint in err
+
+
+def test_a_run_keeps_its_rule(folder, capsys):
+    """Every input stops on its own, and the run can be resumed with its own rule."""
+    pytest.importorskip("pyarrow")
+    words = ("batch", "text", "lines.jsonl", "--until", "top2", "--max-masks", 900)
+    code, _, err = run(
+        capsys, *words, "--design", "bernoulli", "--workers", 1, "--out", "run", "--keep"
+    )
+    opened = eblime.open_run("run")
+
+    assert (code, err) == (0, "")
+    assert opened.settings["until"] == "TopK(2, prob=0.95)"
+    assert opened.settings["about"]["until"] == "top2"
+    assert (opened.frame()["n_masks"] < 900).all()
+    assert "reached with" in opened.explanation(1).provenance["stopped"]
+    (folder / "run" / "part-00000.parquet").unlink(missing_ok=True)
+    code, _, err = run(capsys, "batch", "--resume", "run", "--workers", 1)
+    assert (code, err) == (0, "")
+    assert (eblime.open_run("run").frame()["n_masks"] < 900).all()

@@ -1,0 +1,193 @@
+"""Stop rules: error rates on games that are known exactly, joint probabilities, combinations."""
+
+import numpy as np
+import pytest
+from games import game, runs, truth_of
+from scipy import stats
+
+import eblime
+from eblime.answers import Answers
+from eblime.laws import normal_law
+from eblime.posterior import Posterior
+from eblime.stopping.errors import order_error, sign_error
+
+
+def posterior(mean, sd, n=1000, cov=None):
+    """A normal posterior, and answers that it may belong to."""
+    masks = np.random.default_rng(0).integers(0, 2, (n, len(mean))).astype(float)
+    answers = Answers(masks=masks, scores=masks @ np.asarray(mean, float), weights=np.ones(n))
+    cov = np.diag(np.square(np.broadcast_to(sd, len(mean)))) if cov is None else cov
+    law = normal_law(np.asarray(mean, float), cov)
+    return Posterior.from_law(law, answers, method="normal"), answers
+
+
+def is_wrong(rule, post, truth):
+    """Whether what the rule certifies is not true."""
+    order, right = np.argsort(-np.abs(post.mean)), np.argsort(-np.abs(truth))
+    if isinstance(rule, eblime.TopK):
+        return set(order[: rule.k]) != set(right[: rule.k])
+    if isinstance(rule, eblime.Ranking):
+        return list(order[: rule.k]) != list(right[: rule.k])
+    if isinstance(rule, eblime.Sign):
+        return (np.sign(post.mean) != np.sign(truth))[order[: rule.top]].any()
+    unit = np.abs(post.mean).max() if rule.relative else 1.0
+    return (np.abs(post.mean - truth)[order[: rule.top]] > rule.width * unit / 2).any()
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        eblime.TopK(1, prob=0.9),
+        eblime.TopK(3, prob=0.9),
+        eblime.Ranking(3, prob=0.9),
+        eblime.Sign(prob=0.9, top=5),
+        eblime.Width(0.6, prob=0.9),
+        eblime.Width(0.3, relative=True, prob=0.9),
+    ],
+    ids=repr,
+)
+def test_certificates_are_wrong_at_most_as_often_as_stated(rule):
+    """Over games with nearly equal features, looking after every round."""
+    tries, reached, wrong = 120, 0, 0
+    for seed in range(tries):
+        rng = np.random.default_rng(seed)
+        scores = game(rng)
+        truth = truth_of(scores)
+        for post, answers in runs(scores, rng):
+            if rule(post, answers) is not None:
+                reached += 1
+                wrong += is_wrong(rule, post, truth)
+                break
+
+    assert reached > tries / 4
+    # three standard errors above the level would be allowed by chance; a rule that ignores looks
+    # has an error rate well above that for the nearly equal features
+    assert wrong <= stats.binom.isf(0.001, tries, 1 - rule.prob)
+
+
+def test_looking_often_is_accounted_for():
+    """Two equal features are told apart too often by one look's level, not by the rule's."""
+    rule, rng = eblime.TopK(1, prob=0.9, by="value"), np.random.default_rng(0)
+    tries, naive, certified = 400, 0, 0
+    totals = np.array([64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048])
+    for _ in range(tries):
+        noise = rng.normal(size=(totals[-1], 2)).cumsum(axis=0)[totals - 1] / totals[:, None]
+        found = [posterior(1 + m, 1 / np.sqrt(n), n) for m, n in zip(noise, totals, strict=True)]
+        errors = [order_error(post, *_best(post), "value") for post, _ in found]
+        naive += min(errors) <= 0.1
+        certified += any(rule(*pair) for pair in found)
+
+    # either order would be half wrong: up to twice the level may be certified
+    assert certified <= stats.binom.isf(0.001, tries, 0.2)
+    assert naive > stats.binom.isf(0.001, tries, 0.2)
+
+
+def _best(post):
+    """The larger of two features and the other one."""
+    first = int(np.argmax(post.mean))
+    return np.array([first]), np.array([1 - first])
+
+
+def test_bounds_are_not_below_the_joint_probability():
+    """The sum of tails is at least what draws of the joint law say, and close to it."""
+    rng = np.random.default_rng(0)
+    spread = 0.2 * rng.normal(size=(6, 6))
+    cov = spread @ spread.T + 0.02 * np.eye(6)
+    post, _ = posterior([1.5, -1.4, 0.6, 0.5, -0.3, 0.1], 0, cov=cov)
+    draws = post.sample(200_000, rng=1)
+    size = np.abs(draws)
+    wrong_set = (size[:, :2].min(axis=1) < size[:, 2:].max(axis=1)).mean()
+    wrong_sign = (draws[:, :2] * [1, -1] < 0).any(axis=1).mean()
+    bound = order_error(post, np.repeat([0, 1], 4), np.tile([2, 3, 4, 5], 2), "abs")
+
+    assert wrong_set - 0.003 <= bound <= 3 * wrong_set
+    assert wrong_sign - 0.003 <= sign_error(post, np.array([0, 1])) <= 2 * wrong_sign + 0.003
+
+
+def test_rules_look_at_what_they_say():
+    """Each rule is reached by a posterior that knows its question and no other."""
+    clear, answers = posterior([3, 2.9, 2.8, 0.1, 0], 0.02)
+    tied, _ = posterior([3, 3, 3, 0.1, 0], 0.02)
+    flat, _ = posterior([1, 1, 1, 1, 1], 0.02)
+
+    assert eblime.TopK(3)(tied, answers)
+    assert eblime.TopK(2)(tied, answers) is None
+    assert eblime.Ranking(3)(clear, answers)
+    assert eblime.Ranking(3, prob=0.999)(clear, answers) is None
+    assert eblime.Ranking(3)(tied, answers) is None
+    assert eblime.Sign(top=3)(tied, answers)
+    assert eblime.Sign(top=None)(tied, answers) is None
+    assert eblime.Sign()(flat, answers)
+    assert eblime.Width(0.2)(flat, answers)
+    assert eblime.Width(0.1)(flat, answers) is None
+    assert eblime.Width(0.2, relative=True)(tied, answers)
+    assert eblime.Width(0.02, relative=True)(tied, answers) is None
+    assert eblime.TopK(5)(flat, answers)  # all features
+    assert eblime.TopK(1, by="value")(posterior([1, -3], 0.02)[0], answers)
+
+
+def test_width_holds_for_the_printed_intervals():
+    """When it is reached, the widest interval of the table is no wider."""
+    rng = np.random.default_rng(1)
+    for post, answers in runs(game(rng), rng):
+        if eblime.Width(0.8)(post, answers):
+            ends = post.interval(0.95)
+            assert (ends[:, 1] - ends[:, 0]).max() <= 0.8
+            return
+    raise AssertionError("not reached")
+
+
+def test_rules_are_combined():
+    """`&` needs all, `|` one; a combination shares its error rate among its rules."""
+    post, answers = posterior([3, 3, 3, 0.1, 0], 0.02)
+    yes, no = eblime.TopK(3), eblime.TopK(2)
+
+    assert (yes & no)(post, answers) is None
+    assert (yes | no)(post, answers)
+    assert "3 most" in (yes | no)(post, answers)
+    assert (yes & eblime.Sign(top=3))(post, answers)
+    assert repr(yes & (no | eblime.Sign(top=1))) == (
+        "TopK(3, prob=0.95) & (TopK(2, prob=0.95) | Sign(prob=0.95, top=1))"
+    )
+    assert repr(yes & no & yes).count("&") == 2
+    assert repr(eblime.Width(0.1, relative=True)) == "Width(0.1, relative=True, prob=0.95)"
+    with pytest.raises(TypeError):
+        yes & 3  # type: ignore[operator]
+    # just enough alone, not enough when the error rate is shared
+    edge = next(
+        pair
+        for sd in np.linspace(0.05, 0.5, 400)[::-1]
+        if eblime.Sign(top=1)(*(pair := posterior([1, 0.001], sd)))
+    )
+    assert (eblime.Sign(top=1) & eblime.Sign(top=1))(*edge) is None
+
+
+def test_estimates_of_what_is_missing():
+    """Half the distance takes about four times as many masks."""
+    far, answers = posterior([0.2, 0], 0.1)
+    near, _ = posterior([0.1, 0], 0.1)
+    rule = eblime.Sign(top=1)
+    factors = [rule.judge(post, answers).factor for post in (far, near)]
+
+    assert 1 < factors[0] < factors[1]
+    assert 3 < factors[1] / factors[0] < 5
+    wide, _ = posterior([0.2, 0], 0.2)
+    ratio = [eblime.Width(0.1).judge(post, answers).factor for post in (wide, far)]
+    assert np.isclose(ratio[0] / ratio[1], 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: eblime.TopK(0), "`k` must be >= 1"),
+        (lambda: eblime.TopK(3, prob=1.0), "`prob` must be"),
+        (lambda: eblime.TopK(3, by="size"), "`by` must be"),
+        (lambda: eblime.Ranking(-1), "`k` must be"),
+        (lambda: eblime.Sign(top=0), "`top` must be"),
+        (lambda: eblime.Width(0), "`width` must be"),
+    ],
+)
+def test_bad_settings_are_refused(make, message):
+    """What no rule can have is refused when it is made."""
+    with pytest.raises(ValueError, match=message):
+        make()
