@@ -9,7 +9,7 @@ from problems import problem
 
 import eblime
 from eblime import registry
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import as_design
 from eblime.kernels import as_kernel
 from eblime.laws import DrawsLaw
@@ -141,11 +141,13 @@ def asked_by(name, n_masks, p):
     design = as_design(name, n_masks, p, exact=False)
     rng, answers = np.random.default_rng(3), Answers.none([f"feature {j}" for j in range(p)])
     for _ in range(n_masks + 1):
-        masks = design.next(rng, answers)
-        if masks is None:
+        wanted = design.next(rng, answers)
+        if wanted is None:
             return answers.masks
+        masks = wanted.masks if isinstance(wanted, Proposal) else np.asarray(wanted)
+        weights = wanted.sampling_weights if isinstance(wanted, Proposal) else np.ones(len(masks))
         scores = masks[:, 0] - 0.5 * masks[:, -1]
-        answers = answers.append(np.asarray(masks), scores, np.ones(len(masks)))
+        answers = answers.append(masks, scores, weights, weights)
     raise AssertionError(f"{name} does not end")
 
 

@@ -38,7 +38,7 @@ ALLOWED = {
         *("_checks", "_types", "answers", "core", "posterior", "protocols", "registry"),
         *("numpy",),
     },
-    "designs": {"_types", "answers", "protocols", "registry", "numpy"},
+    "designs": {"_checks", "_types", "answers", "protocols", "registry", "numpy", "scipy"},
     "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {

@@ -14,7 +14,7 @@ from eblime._checks import check_masks, check_weights
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.query import Reply
@@ -60,21 +60,27 @@ class State:
     first: Answers  # of the first target, which a design may look at
     answers: tuple[Answers, ...] = ()  # of every target
     weights: FloatArray | None = None  # of the perturbed inputs in question
+    sampling: FloatArray | None = None  # the factor of these weights that corrects uneven draws
     replies: tuple[Reply, ...] = ()
     stopped: str | None = None  # why a stop rule ended the questions
 
-    def extended(self, wanted: FloatArray | int, *, warn: bool) -> State:
+    def extended(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
         scene, known = self.subject.scene, len(self.neighbourhood.masks)
-        if not isinstance(wanted, (int, np.integer)):
-            wanted = _checked_masks(wanted, scene.n_features)
-        grown = self.neighbourhood.extend(self.rng, wanted)
-        near = grown.closeness[known:]
-        weights = _weights(self.settings.kernel, near, grown.sampling_weights[known:], warn=warn)
-        if known == 0 and grown.exact and is_exhaustive(grown.masks):
-            # each mask counts as often as a sample of n_masks would contain it
-            weights = weights * max(1.0, self.settings.n_masks / len(weights))
-        return replace(self, neighbourhood=grown, weights=weights)
+        masks = wanted.masks if isinstance(wanted, Proposal) else wanted
+        if not isinstance(masks, (int, np.integer)):
+            masks = _checked_masks(masks, scene.n_features)
+        grown = self.neighbourhood.extend(self.rng, masks)
+        sampling = grown.sampling_weights[known:]
+        if isinstance(wanted, Proposal):
+            sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
+        weights = _weights(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
+        return replace(
+            self,
+            neighbourhood=grown,
+            weights=weights,
+            sampling=None if (sampling == 1).all() else sampling,
+        )
 
     def question(self) -> Question:
         """The perturbed inputs that have no answer yet."""
@@ -98,11 +104,18 @@ class State:
         )
         masks = self.neighbourhood.masks[self.first.n_masks :]
         answers = tuple(
-            _with_hidden(known.append(masks, scores, self.weights), self.neighbourhood.exact)
+            _with_hidden(
+                known.append(masks, scores, self.weights, self.sampling), self.neighbourhood.exact
+            )
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(
-            self, answers=answers, first=answers[0], replies=(*self.replies, reply), weights=None
+            self,
+            answers=answers,
+            first=answers[0],
+            replies=(*self.replies, reply),
+            weights=None,
+            sampling=None,
         )
 
     def fitted(self) -> tuple[Posterior, ...]:
