@@ -11,8 +11,9 @@ from eblime.answers import Answers
 from eblime.core.evidence import Evidence
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
+from eblime.core.pairs import pair_numbers
 from eblime.core.point import PointMass, PointValue
-from eblime.core.sandwich import StretchedLaw, noise_factors, pair_numbers
+from eblime.core.sandwich import StretchedLaw, noise_factors
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, effective_size, rescale
 from eblime.methods.held_out import LeaveOneOut

@@ -1,0 +1,107 @@
+"""Masks asked in complementary pairs: what is even in the complement cancels.
+
+Half of the sum of the scores of a pair is their even part, half of the difference the odd part.
+Under a kernel that weighs both masks of each pair the same, the importances depend on the odd parts
+alone, and the even parts, interactions of two features among them, only move the intercept. The
+lack of fit then must be that of the odd parts: counting the even ones makes intervals too wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+from eblime.core.evidence import Evidence
+from eblime.core.spectrum import Response, Spectrum
+
+__all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
+
+_MOST_EVEN = 0.05  # share of the masks' variance that may be even
+_LEAST_PAIRED = 0.9  # share of the masks that must have a partner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Rows of a spectrum that belong together: a mask and its complement."""
+
+    first: IntArray  # (m,)
+    second: IntArray  # (m,)
+
+
+def find_pairs(masks: FloatArray) -> Pairs | None:
+    """The complementary pairs of neighbouring rows; None if fewer than nine in ten rows have one.
+
+    Examples
+    --------
+    >>> find_pairs(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    Pairs(first=array([0]), second=array([1]))
+    """
+    numbers = pair_numbers(masks)
+    second = np.flatnonzero(numbers != np.arange(len(masks)))
+    if 2 * len(second) < _LEAST_PAIRED * len(masks):
+        return None
+    return Pairs(first=numbers[second], second=second)
+
+
+def pair_numbers(masks: FloatArray) -> IntArray:
+    """A number for each mask, (N,), which a mask shares with its complement next to it.
+
+    Examples
+    --------
+    >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
+    array([0, 0, 2, 3])
+    """
+    numbers = np.arange(len(masks))
+    opens = np.flatnonzero((masks[:-1] + masks[1:] == 1).all(axis=1))  # complements come next
+    if opens.size:  # of z, 1 - z, z, 1 - z only the first and the third open a pair
+        starts = np.concatenate([[True], np.diff(opens) > 1])
+        run = np.maximum.accumulate(np.where(starts, opens, 0))
+        opens = opens[(opens - run) % 2 == 0]
+        numbers[opens + 1] = opens
+    return numbers
+
+
+def odd_evidence(
+    evidence: Evidence, spectrum: Spectrum, response: Response, pairs: Pairs
+) -> Evidence:
+    """The evidence with the lack of fit of the odd parts, from N / 2 observations.
+
+    With equal weights in each pair this is the regression of the odd parts alone. Weights that are
+    nearly equal let a share of the even parts through: the share that the masks have themselves.
+    Where that is more than 5 %, the evidence stays as it is. Rows without a partner count half.
+    """
+    if not response.unit:
+        return evidence
+    masks = _centred(spectrum, spectrum.masks)
+    share = _even(masks, pairs) / float(np.sum(masks**2))
+    if not share <= _MOST_EVEN:
+        return evidence
+    root = np.sqrt(spectrum.d)
+    beta = spectrum.basis @ (response.k / root)
+    missed = _centred(spectrum, response.y - spectrum.masks @ beta)
+    even = _even(missed, pairs)
+    alone = np.ones(len(missed), dtype=bool)
+    alone[pairs.first] = alone[pairs.second] = False
+    total = float(np.sum(missed**2))
+    single = float(np.sum(missed[alone] ** 2))
+    odd = max(total - single - even, 0.0)
+    n = len(missed)
+    prior = evidence.floor - response.residual, evidence.df - (n - spectrum.flat)
+    floor = prior[0] + (1 - share) * odd + share * even + single / 2
+    return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=prior[1] + n / 2)
+
+
+def _even(values: FloatArray, pairs: Pairs) -> float:
+    """Sum of squares of the even parts of rows."""
+    return float(np.sum((values[pairs.first] + values[pairs.second]) ** 2)) / 2
+
+
+def _centred(spectrum: Spectrum, values: FloatArray) -> FloatArray:
+    """Rows of a spectrum without the reflection that a flat intercept brings."""
+    if not spectrum.flat:
+        return values
+    axis = spectrum.root / np.linalg.norm(spectrum.root)
+    axis[spectrum.heaviest] += 1
+    return np.asarray(values - np.multiply.outer(axis, (axis @ values) / axis[spectrum.heaviest]))
