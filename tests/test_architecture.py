@@ -35,11 +35,11 @@ ALLOWED = {
     "answers": {"_types", "numpy"},
     "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_types", "answers", "core", "posterior", "protocols", "registry"),
-        *("numpy",),
+        *("_checks", "_types", "answers", "core", "kernels", "posterior", "protocols"),
+        *("registry", "numpy"),
     },
     "designs": {"_checks", "_types", "answers", "protocols", "registry", "numpy", "scipy"},
-    "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
+    "kernels": {"_checks", "_types", "protocols", "registry", "numpy", "scipy"},
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL", "narwhals"),

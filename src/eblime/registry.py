@@ -32,6 +32,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime": "eblime.methods.eblime:EBLIME",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "bayesshap": "eblime.methods.bayesshap:BayesSHAP",
         "lime": "eblime.methods.lime:LIME",
     },
     "designs": {
@@ -49,6 +50,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "cosine": "eblime.kernels:COSINE",
         "hamming": "eblime.kernels:HAMMING",
         "uniform": "eblime.kernels:uniform",
+        "shapley": "eblime.kernels:shapley",
     },
     "domains": {
         "image": "eblime.domains.image:IMAGE",

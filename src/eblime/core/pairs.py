@@ -75,27 +75,29 @@ def odd_evidence(
     if not response.unit:
         return evidence
     masks = _centred(spectrum, spectrum.masks)
-    share = _even(masks, pairs) / float(np.sum(masks**2))
-    if not share <= _MOST_EVEN:
+    odd, even = _halves(masks, pairs)
+    share = even / (odd + even) if odd + even > 0 else 1.0
+    if share > _MOST_EVEN:
         return evidence
-    root = np.sqrt(spectrum.d)
-    beta = spectrum.basis @ (response.k / root)
+    beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
     missed = _centred(spectrum, response.y - spectrum.masks @ beta)
-    even = _even(missed, pairs)
+    odd, even = _halves(missed, pairs)
     alone = np.ones(len(missed), dtype=bool)
     alone[pairs.first] = alone[pairs.second] = False
-    total = float(np.sum(missed**2))
-    single = float(np.sum(missed[alone] ** 2))
-    odd = max(total - single - even, 0.0)
+    missing = (1 - share) * odd + share * even + float(np.sum(missed[alone] ** 2)) / 2
     n = len(missed)
-    prior = evidence.floor - response.residual, evidence.df - (n - spectrum.flat)
-    floor = prior[0] + (1 - share) * odd + share * even + single / 2
-    return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=prior[1] + n / 2)
+    return Evidence(
+        d=evidence.d,
+        k=evidence.k,
+        floor=evidence.floor - response.residual + missing,
+        df=evidence.df - (n - spectrum.flat) + n / 2,
+    )
 
 
-def _even(values: FloatArray, pairs: Pairs) -> float:
-    """Sum of squares of the even parts of rows."""
-    return float(np.sum((values[pairs.first] + values[pairs.second]) ** 2)) / 2
+def _halves(values: FloatArray, pairs: Pairs) -> tuple[float, float]:
+    """Sums of squares of the odd and of the even parts of rows."""
+    first, second = values[pairs.first], values[pairs.second]
+    return float(np.sum((first - second) ** 2)) / 2, float(np.sum((first + second) ** 2)) / 2
 
 
 def _centred(spectrum: Spectrum, values: FloatArray) -> FloatArray:

@@ -34,6 +34,12 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     """The state before the first question."""
     check_targets(targets, settings.labels)
     generator = np.random.default_rng(rng)
+    neighbourhood = subject.neighbourhood(generator)
+    if _method_ends(settings) == "required" and not neighbourhood.exact:
+        raise ValueError(
+            "`method` needs the score with everything hidden, which an input of the domain "
+            f"{subject.scene.domain!r} does not have; got {as_method(settings.method)!r}."
+        )
     return State(
         settings=settings,
         subject=subject,
@@ -41,7 +47,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         seed=int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
         rng=generator,
         start=time.perf_counter(),
-        neighbourhood=subject.neighbourhood(generator),
+        neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features),
     )
 
@@ -67,6 +73,8 @@ class State:
     def extended(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
         scene, known = self.subject.scene, len(self.neighbourhood.masks)
+        if known == 0 and self.neighbourhood.exact and _method_ends(self.settings) != "unused":
+            wanted = _with_ends(wanted, scene.n_features)
         masks = wanted.masks if isinstance(wanted, Proposal) else wanted
         if not isinstance(masks, (int, np.integer)):
             masks = _checked_masks(masks, scene.n_features)
@@ -191,6 +199,26 @@ def _with_hidden(answers: Answers, exact: bool) -> Answers:
         return answers
     rows = np.flatnonzero(~answers.masks.any(axis=1))
     return replace(answers, hidden=float(answers.scores[rows[0]])) if rows.size else answers
+
+
+def _method_ends(settings: LoopSettings) -> str:
+    """Whether the method uses the scores at both ends: "required", "useful" or "unused"."""
+    return str(getattr(as_method(settings.method), "ends", "unused"))
+
+
+def _with_ends(wanted: Any, p: int) -> Any:
+    """The masks of the first round, and those of both ends that are missing, with weight zero."""
+    if isinstance(wanted, (int, np.integer)):
+        return wanted
+    masks = _checked_masks(wanted.masks if isinstance(wanted, Proposal) else wanted, p)
+    sampling = wanted.sampling_weights if isinstance(wanted, Proposal) else np.ones(len(masks))
+    ends = [np.full(p, end) for end in (1.0, 0.0) if not (masks == end).all(axis=1).any()]
+    if not ends:
+        return wanted
+    return Proposal(
+        masks=np.concatenate([masks, ends]),
+        sampling_weights=np.concatenate([sampling, np.zeros(len(ends))]),
+    )
 
 
 def _checked_masks(masks: Any, p: int) -> FloatArray:
