@@ -14,7 +14,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.evidence import Evidence
-from eblime.core.spectrum import Response, Spectrum
+from eblime.core.spectrum import Response, Spectrum, centred_rows
 
 __all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
 
@@ -64,9 +64,9 @@ def pair_numbers(masks: FloatArray) -> IntArray:
 
 
 def odd_evidence(
-    evidence: Evidence, spectrum: Spectrum, response: Response, pairs: Pairs
+    evidence: Evidence, spectrum: Spectrum, response: Response, pairs: Pairs, *, df: float
 ) -> Evidence:
-    """The evidence with the lack of fit of the odd parts, from N / 2 observations.
+    """The evidence with the lack of fit of the odd parts, with `df` degrees of freedom.
 
     With equal weights in each pair this is the regression of the odd parts alone. Weights that are
     nearly equal let a share of the even parts through: the share that the masks have themselves.
@@ -74,36 +74,22 @@ def odd_evidence(
     """
     if not response.unit:
         return evidence
-    masks = _centred(spectrum, spectrum.masks)
+    masks = centred_rows(spectrum, spectrum.masks)
     odd, even = _halves(masks, pairs)
     share = even / (odd + even) if odd + even > 0 else 1.0
     if share > _MOST_EVEN:
         return evidence
     beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
-    missed = _centred(spectrum, response.y - spectrum.masks @ beta)
+    missed = centred_rows(spectrum, response.y - spectrum.masks @ beta)
     odd, even = _halves(missed, pairs)
     alone = np.ones(len(missed), dtype=bool)
     alone[pairs.first] = alone[pairs.second] = False
     missing = (1 - share) * odd + share * even + float(np.sum(missed[alone] ** 2)) / 2
-    n = len(missed)
-    return Evidence(
-        d=evidence.d,
-        k=evidence.k,
-        floor=evidence.floor - response.residual + missing,
-        df=evidence.df - (n - spectrum.flat) + n / 2,
-    )
+    floor = evidence.floor - response.residual + missing
+    return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=df)
 
 
 def _halves(values: FloatArray, pairs: Pairs) -> tuple[float, float]:
     """Sums of squares of the odd and of the even parts of rows."""
     first, second = values[pairs.first], values[pairs.second]
     return float(np.sum((first - second) ** 2)) / 2, float(np.sum((first + second) ** 2)) / 2
-
-
-def _centred(spectrum: Spectrum, values: FloatArray) -> FloatArray:
-    """Rows of a spectrum without the reflection that a flat intercept brings."""
-    if not spectrum.flat:
-        return values
-    axis = spectrum.root / np.linalg.norm(spectrum.root)
-    axis[spectrum.heaviest] += 1
-    return np.asarray(values - np.multiply.outer(axis, (axis @ values) / axis[spectrum.heaviest]))

@@ -13,7 +13,7 @@ from eblime.answers import Answers
 from eblime.core.affine import AffineLaw
 from eblime.core.lam import FixedLambda
 from eblime.core.mixture import Mixture
-from eblime.core.pairs import find_pairs, odd_evidence
+from eblime.core.pairs import find_pairs
 from eblime.core.point import PointValue
 from eblime.core.scalar import NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
@@ -136,12 +136,11 @@ class BayesSHAP:
 
     def _mixture(self, masks: FloatArray, spectrum: Spectrum, response: Response) -> Mixture:
         """Law of the coefficients: flat where the masks determine them, else a ridge."""
-        reached = len(spectrum.d)
-        flat = self.ridge is None and len(spectrum.root) - spectrum.flat > len(spectrum.basis)
-        evidence = evidence_of(spectrum, response, a=-reached / 2 if flat else 0.0, b=0.0)
-        pairs = find_pairs(masks[spectrum.rows])
-        if flat and pairs is not None and len(pairs.first) > reached:
-            evidence = odd_evidence(evidence, spectrum, response, pairs)
+        reached, n = len(spectrum.d), len(spectrum.root)
+        flat = self.ridge is None and n - spectrum.flat > len(spectrum.basis)
+        pairs = find_pairs(masks[spectrum.rows]) if flat and n > 2 * reached else None
+        a = -reached / 2 if flat else 0.0
+        evidence = evidence_of(spectrum, response, a=a, b=0.0, pairs=pairs)
         value = _FLAT if flat else 1.0 if self.ridge is None else float(self.ridge)
         lam = FixedLambda(value=value)
         return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
