@@ -3,7 +3,9 @@
 The truth is the weighted linear fit, default kernel and free intercept, to a whole population of
 answers of EfficientNet-Lite0: all masks of photos with 11 to 13 superpixels, and 5,000 masks with
 their complements of photos with about 36. For the second kind only designs that draw evenly can be
-compared: "bernoulli" draws from the stored masks, "paired" from the stored pairs.
+compared: "bernoulli" draws from the stored masks, "paired" from the stored pairs. Texts are the
+sentiment games of shapiq, 14 words, with lime's cosine kernel; "sizes" is compared with the fit
+under its own law of masks, and errors are divided by the root mean square of the importances.
 
 For each design and number of masks: the root mean square error, how often 95 % intervals hold the
 truth (all features, and the one with the largest true importance), and the mean interval score.
@@ -31,7 +33,7 @@ from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
 
 SIZES = (100, 200, 500)
-KERNEL = ExponentialKernel()
+PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
 METHODS = {
     "EBLIME()": eblime.EBLIME(),
     "EBLIME(local=True)": eblime.EBLIME(local=True),
@@ -40,14 +42,14 @@ METHODS = {
 }
 
 
-def best_fit(masks: np.ndarray, scores: np.ndarray) -> np.ndarray:
+def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The weighted least squares slopes of a population."""
     rows = np.column_stack([np.ones(len(masks)), masks])
-    weighted = rows.T * KERNEL(masks)
+    weighted = rows.T * weights
     return np.linalg.solve(weighted @ rows, weighted @ scores)[1:]
 
 
-def ask(name: str, n: int, scores: np.ndarray, rng: np.random.Generator) -> Answers:
+def ask(name: str, n: int, scores: np.ndarray, rng: np.random.Generator, kernel=PHOTOS) -> Answers:
     """The answers that a design gets from a table of all masks."""
     p = len(scores).bit_length() - 1
     answers, design = Answers.none([str(j) for j in range(p)]), as_design(name, n, p)
@@ -56,11 +58,13 @@ def ask(name: str, n: int, scores: np.ndarray, rng: np.random.Generator) -> Answ
         masks = wanted if even else wanted.masks
         sampling = np.ones(len(masks)) if even else wanted.sampling_weights
         found = scores[(masks @ 2 ** np.arange(p)).astype(int)]
-        answers = answers.append(masks, found, KERNEL(masks) * sampling, sampling)
+        answers = answers.append(masks, found, kernel(masks) * sampling, sampling)
     return answers
 
 
-Photo = tuple[np.ndarray, Callable[[str, int, np.random.Generator], Answers]]  # truth, ask
+# the truth under a design with a number of masks, and the answers that the design gets
+Truth = Callable[[str, int], np.ndarray]
+Photo = tuple[Truth, Callable[[str, int, np.random.Generator], Answers]]
 
 
 def photos_13(tables: Path, count: int) -> Iterator[Photo]:
@@ -69,7 +73,11 @@ def photos_13(tables: Path, count: int) -> Iterator[Photo]:
     for i in range(min(count, len(stored["names"]))):
         scores = stored[f"scores_{i}"].astype(float)
         masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
-        yield best_fit(masks, scores), lambda name, n, rng, scores=scores: ask(name, n, scores, rng)
+        truth = best_fit(masks, scores, PHOTOS(masks))
+        yield (
+            lambda name, n, truth=truth: truth,
+            lambda name, n, rng, scores=scores: ask(name, n, scores, rng),
+        )
 
 
 def photos_40(tables: Path, count: int) -> Iterator[Photo]:
@@ -87,9 +95,32 @@ def photos_40(tables: Path, count: int) -> Iterator[Photo]:
                 pairs = rng.choice(len(masks) // 2, n // 2, replace=False)
                 rows = np.stack([pairs, pairs + len(masks) // 2], axis=1).ravel()
             chosen = masks[rows]
-            return Answers(masks=chosen, scores=scores[rows], weights=KERNEL(chosen))
+            return Answers(masks=chosen, scores=scores[rows], weights=PHOTOS(chosen))
 
-        yield best_fit(masks, scores), draw
+        truth = best_fit(masks, scores, PHOTOS(masks))
+        yield lambda name, n, truth=truth: truth, draw
+
+
+def texts(tables: Path, count: int) -> Iterator[Photo]:
+    """Texts of 14 words whose sentiment is known for every mask, in units of their importances."""
+    stored = np.load(tables / "games-dev.npz")
+    names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
+    for name in names[:count]:
+        scores = stored[name].astype(float)
+        masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
+        even = best_fit(masks, scores, TEXTS(masks))
+        scores = scores / np.sqrt(np.mean(even**2))
+        hidden = masks.shape[1] - masks.sum(axis=1).astype(int)
+        by_size = np.where(hidden > 0, 1 / masks.shape[1] / np.bincount(hidden)[hidden], 0.0)
+
+        def truth(design, n, masks=masks, scores=scores, by_size=by_size):
+            counts = np.ones(len(masks))
+            if design == "sizes":
+                counts = (n - 1) * by_size
+                counts[-1] = 1
+            return best_fit(masks, scores, counts * TEXTS(masks))
+
+        yield truth, lambda name, n, rng, scores=scores: ask(name, n, scores, rng, TEXTS)
 
 
 def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, float]:
@@ -113,8 +144,9 @@ def study(photos: list[Photo], designs: list[str], sizes: list[int], seeds: int)
             for design in designs:
                 for seed in range(seeds):
                     answers = asked(design, n, np.random.default_rng([number, n, seed]))
+                    right = truth(design, n)
                     rows += [
-                        {"method": name, "design": design, "N": n, **judge(truth, answers, method)}
+                        {"method": name, "design": design, "N": n, **judge(right, answers, method)}
                         for name, method in METHODS.items()
                     ]
     means = pd.DataFrame(rows).groupby(["method", "design", "N"], sort=False).mean()
@@ -149,6 +181,7 @@ def main() -> None:
     for title, photos, designs in (
         ("p = 11 to 13", photos_13, every),
         ("p = 28 to 45", photos_40, ["bernoulli", "paired"]),
+        ("texts, p = 14", texts, ["sizes", "bernoulli", "paired", "stratified"]),
     ):
         inputs = list(photos(options.tables, options.photos))
         print(f"\n{title}\n", flush=True)
