@@ -83,6 +83,9 @@ class State:
         if isinstance(wanted, Proposal):
             sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
         weights = _weights(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
+        if known == 0 and grown.exact and is_exhaustive(grown.masks):
+            # each mask counts as often as a sample of n_masks would contain it
+            weights = weights * max(1.0, self.settings.n_masks / len(weights))
         return replace(
             self,
             neighbourhood=grown,
