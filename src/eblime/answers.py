@@ -47,7 +47,10 @@ class Answers:
 
     @property
     def kernel_weights(self) -> FloatArray:
-        """The weights without the factor that corrects for uneven draws: the kernel's, (N,)."""
+        """The weights without the factors that correct for uneven draws, (N,).
+
+        These are the kernel's, up to a common factor.
+        """
         if self.sampling is None:
             return self.weights
         drawn = self.sampling > 0
