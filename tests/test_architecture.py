@@ -35,12 +35,15 @@ ALLOWED = {
     "answers": {"_types", "numpy"},
     "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_types", "answers", "core", "posterior", "protocols", "registry"),
-        *("numpy",),
+        *("_checks", "_types", "answers", "core", "kernels", "posterior", "protocols"),
+        *("registry", "numpy"),
     },
-    "designs": {"_types", "answers", "protocols", "registry", "numpy"},
     "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
-    "kernels": {"_checks", "_types", "protocols", "registry", "numpy"},
+    "designs": {
+        *("_checks", "_types", "answers", "core", "methods", "protocols", "registry", "numpy"),
+        *("scipy",),
+    },
+    "kernels": {"_checks", "_types", "protocols", "registry", "numpy", "scipy"},
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL", "narwhals"),
@@ -57,7 +60,7 @@ ALLOWED = {
     "engine": {
         *("_checks", "_progress", "_repr", "_threads", "_types", "_version", "_warn"),
         *("answers", "core", "designs", "kernels", "methods", "models", "posterior"),
-        *("protocols", "results", "numpy", "scipy"),
+        *("protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),
@@ -76,8 +79,8 @@ ALLOWED = {
     "batch": {
         *("_checks", "_files", "_progress", "_table", "_text", "_threads", "_types"),
         *("_version", "core", "domains", "engine", "explainers", "models", "protocols"),
-        *("registry", "reporting", "results", "fsspec", "narwhals", "numpy", "pandas"),
-        *("pyarrow", "ray", "scipy"),
+        *("registry", "reporting", "results", "stopping", "fsspec", "narwhals", "numpy"),
+        *("pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
@@ -92,8 +95,7 @@ ALLOWED = {
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
         *("engine", "evaluation", "explainers", "models", "plot", "registry", "reporting"),
-        *("results",),
-        *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
+        *("results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
     "_warn": set(),
 }

@@ -47,7 +47,7 @@ def test_uniform_and_functions():
 
 def test_kernels_are_refused_by_name():
     """Unknown names, bad widths, two widths, things that are no functions."""
-    with pytest.raises(ValueError, match=r"`kernel` must be one of .*'uniform'; got 'flat'"):
+    with pytest.raises(ValueError, match=r"must be one of .*'uniform', 'shapley'; got 'flat'"):
         as_kernel("flat")
     with pytest.raises(TypeError, match=r"`kernel` must be a name, an object"):
         as_kernel(3)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eblime.explainers.text import TextExplainer as TextExplainer
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
+    from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.eblime import EBLIME as EBLIME
     from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
+    "BayesSHAP": "eblime.methods.bayesshap",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",

@@ -1,4 +1,4 @@
-"""What was asked of a model about one input, and what it answered."""
+"""What was asked of a model about one input, what it answered, and what to ask next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Proposal"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,6 +33,7 @@ class Answers:
     original: float | None = None  # the score of the input itself, where known
     hidden: float | None = None  # the score with every feature hidden, where known
     features: Sequence[str] | None = None  # names of the features
+    sampling: FloatArray | None = None  # (N,) the factor of `weights` that corrects uneven draws
 
     @property
     def n_masks(self) -> int:
@@ -44,20 +45,49 @@ class Answers:
         """Number of features, p."""
         return int(self.masks.shape[1])
 
-    def append(self, masks: FloatArray, scores: FloatArray, weights: FloatArray) -> Answers:
+    @property
+    def kernel_weights(self) -> FloatArray:
+        """The weights without the factors that correct for uneven draws, (N,).
+
+        These are the kernel's, up to a common factor.
+        """
+        if self.sampling is None:
+            return self.weights
+        drawn = self.sampling > 0
+        return np.divide(self.weights, self.sampling, out=np.zeros(len(drawn)), where=drawn)
+
+    def append(
+        self,
+        masks: FloatArray,
+        scores: FloatArray,
+        weights: FloatArray,
+        sampling: FloatArray | None = None,
+    ) -> Answers:
         """These answers and more of them, in the order they came."""
         return replace(
             self,
             masks=_below(self.masks, masks),
             scores=_below(self.scores, scores),
             weights=_below(self.weights, weights),
+            sampling=self._factors(sampling, len(masks)),
         )
 
     def take(self, rows: IntArray) -> Answers:
         """Some of these answers, by number."""
         return replace(
-            self, masks=self.masks[rows], scores=self.scores[rows], weights=self.weights[rows]
+            self,
+            masks=self.masks[rows],
+            scores=self.scores[rows],
+            weights=self.weights[rows],
+            sampling=None if self.sampling is None else self.sampling[rows],
         )
+
+    def _factors(self, sampling: FloatArray | None, n: int) -> FloatArray | None:
+        """The factors of these answers and of n more; None where all are drawn evenly."""
+        if self.sampling is None and sampling is None:
+            return None
+        known = np.ones(self.n_masks) if self.sampling is None else self.sampling
+        return _below(known, np.ones(n) if sampling is None else sampling)
 
     @staticmethod
     def none(features: Sequence[str]) -> Answers:
@@ -67,6 +97,26 @@ class Answers:
         return Answers(
             masks=np.empty((0, p)), scores=nothing, weights=nothing, features=tuple(features)
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Proposal:
+    """Masks that were not drawn evenly, with the weights that correct for it.
+
+    An importance is a property of the model and the kernel, not of the masks that were asked: with
+    all 2^p masks, each would count by its kernel alone. A design that asks some masks more often
+    than others gives each the weight (share of the mask among all 2^p) / (its chance to be drawn),
+    with a mean of about 1. The loop multiplies the kernel's weights by them.
+
+    Examples
+    --------
+    >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+    >>> once = np.array([1.25, 0.625, 0.625, 1.25, 1.25])
+    >>> proposal = Proposal(masks=masks, sampling_weights=once)
+    """
+
+    masks: FloatArray  # (n, p) zeros and ones
+    sampling_weights: FloatArray  # (n,) factors of the kernel's weights, not negative
 
 
 def _below(first: FloatArray, second: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Proximity kernels: how much a mask counts, by how far it is from the input itself.
+"""Kernels: how much a mask counts, by how far it is from the input itself or how much it shows.
 
 Two conventions are in use and differ by a factor of sqrt(2) in the width. lime and BayesLIME write
 `sqrt(exp(-d^2 / width^2))`, which is `exp(-d^2 / (2 width^2))`; the EBLIME paper writes
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from scipy.special import gammaln
 
 from eblime import registry
 from eblime._checks import check_choice, check_number
@@ -23,6 +24,7 @@ __all__ = [
     "HAMMING",
     "ExponentialKernel",
     "as_kernel",
+    "shapley",
     "size_weights",
     "uniform",
 ]
@@ -96,6 +98,28 @@ class ExponentialKernel:
 def uniform(masks: FloatArray) -> FloatArray:
     """Every mask counts the same, (N, p) -> (N,)."""
     return np.ones(len(masks))
+
+
+def shapley(masks: FloatArray) -> FloatArray:
+    """Weights whose linear fit has Shapley values as slopes: `(p - 1) / (C(p, s) s (p - s))`.
+
+    s is the number of features shown. The weight of the two ends, s = 0 and s = p, is infinite in
+    theory, which makes the line exact there. Here it is 1, as in BayesSHAP; `BayesSHAP` makes the
+    line exact at both ends.
+
+    Examples
+    --------
+    >>> shapley(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
+    array([1.        , 0.33333333, 0.33333333, 1.        ])
+    """
+    p = masks.shape[1]
+    shown = np.rint(masks.sum(axis=1))
+    inside = (shown > 0) & (shown < p)
+    s = shown[inside]
+    log_subsets = gammaln(p + 1) - gammaln(s + 1) - gammaln(p - s + 1)
+    weights = np.ones(len(masks))
+    weights[inside] = (p - 1) * np.exp(-log_subsets) / (s * (p - s))
+    return weights
 
 
 EUCLIDEAN = ExponentialKernel()

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from eblime._types import FloatArray, IntArray, RNGLike
 
 if TYPE_CHECKING:
-    from eblime.answers import Answers
+    from eblime.answers import Answers, Proposal
     from eblime.core.draws import Draws
     from eblime.posterior import Posterior
 
@@ -49,7 +49,6 @@ __all__ = [
 ]
 
 # ---------------------------------------------------------------- one input and its neighbours
-
 INPUT_ITSELF = -1  # the row number of the input itself in a neighbourhood
 ALL_HIDDEN = -2  # the row number of the input with every feature hidden
 
@@ -244,8 +243,7 @@ class DeviceModel(Protocol):
 
 
 # ---------------------------------------------------------------- what to ask, when to stop
-
-MaskDesign = Callable[[np.random.Generator, int, int], FloatArray]  # rng, n_masks, p -> (N, p)
+MaskDesign = Callable[[np.random.Generator, int, int], "FloatArray | Proposal"]  # rng, n_masks, p
 Kernel = Callable[[FloatArray], FloatArray]  # closeness (N, p) -> weights (N,)
 Stop = Callable[["Posterior", "Answers"], "str | None"]  # the reason to stop, or None
 
@@ -253,11 +251,13 @@ Stop = Callable[["Posterior", "Answers"], "str | None"]  # the reason to stop, o
 class Design(Protocol):
     """Decides which masks to ask about next, round by round."""
 
-    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | int | None:
+    def next(
+        self, rng: np.random.Generator, answers: Answers
+    ) -> FloatArray | Proposal | int | None:
         """Masks to ask about next, (n, p) zeros and ones, given the answers so far.
 
-        None ends the questions. A number asks for that many perturbed inputs drawn by the domain's
-        own law, which only tables have.
+        Masks alone must be drawn evenly; a `Proposal` has weights that correct for uneven draws. A
+        number asks for inputs drawn by the domain's own law (tables). None ends the questions.
         """
         ...
 

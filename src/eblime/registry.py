@@ -8,7 +8,7 @@ Another package adds its own by an entry point, for example in its pyproject.tom
 | group | what the entry point names |
 |---|---|
 | `eblime.methods` | a class or function without arguments that returns a `Method` |
-| `eblime.designs` | a function (rng, n_masks, p) -> masks, or a class D(n_masks) with `next` |
+| `eblime.designs` | a function (rng, n_masks, p) -> masks, or a class D(n_masks=) with `next` |
 | `eblime.kernels` | a function from closeness (N, p) to weights (N,) |
 | `eblime.domains` | a `Domain` record |
 | `eblime.plots` | a function (explanation, *, ax=None, ...) -> Axes |
@@ -34,12 +34,17 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime-ridge": "eblime.methods.eblime:common_ridge",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "bayesshap": "eblime.methods.bayesshap:BayesSHAP",
         "lime": "eblime.methods.lime:LIME",
         "quadrature": "eblime.methods.quadrature:Quadrature",
     },
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "paired": "eblime.designs.masks:paired",
+        "stratified": "eblime.designs.masks:stratified",
+        "leverage": "eblime.designs.masks:leverage",
+        "focused": "eblime.designs.focused:Focused",
+        "information": "eblime.designs.focused:Information",
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
@@ -49,6 +54,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "cosine": "eblime.kernels:COSINE",
         "hamming": "eblime.kernels:HAMMING",
         "uniform": "eblime.kernels:uniform",
+        "shapley": "eblime.kernels:shapley",
     },
     "domains": {
         "image": "eblime.domains.image:IMAGE",

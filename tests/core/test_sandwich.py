@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 
 import eblime
-from eblime.core.sandwich import pair_numbers
+from eblime.core.pairs import pair_numbers
 from eblime.designs.masks import paired
 
 LOCAL = [False, True]
@@ -103,7 +103,7 @@ def test_coverage_where_noise_is_unequal():
 
 def test_pairs_count_as_one(rng):
     """Where a mask and its complement have opposite residuals, half of them are informative."""
-    masks = paired(rng, 400, 6)
+    masks = paired(rng, 400, 10).masks
     signs = 2 * masks - 1
     scores = masks[:, 0] + np.prod(signs[:, :3], axis=1)  # odd: opposite for complements
     together = eblime.fit(masks, scores, method=unequal(), rng=0)

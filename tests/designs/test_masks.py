@@ -3,6 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
+from eblime.designs.focused import Focused
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired
 from eblime.designs.rounds import OwnLaw, as_design, one_shot
 
@@ -19,7 +20,7 @@ def test_bernoulli_is_fair(rng):
 @pytest.mark.parametrize("n", [1, 2, 7, 8])
 def test_pairs_are_complements(rng, n):
     """Rows come in pairs that add up to one; an odd last row stands alone."""
-    masks = paired(rng, n, 4)
+    masks = paired(rng, n, 4).masks
 
     assert len(masks) == n
     assert masks[0].all()
@@ -40,6 +41,8 @@ def test_exhaustive_counts_in_binary(rng):
 def test_all_masks_are_taken_where_they_are_affordable():
     """A random design gives way to the exhaustive one; a function of the user's does not."""
     assert as_design("bernoulli", 8, 3) == one_shot(exhaustive, 8)
+    assert as_design("focused", 8, 3) == one_shot(exhaustive, 8)
+    assert as_design("focused", 7, 3) == Focused(n_masks=7)
     assert as_design("paired", 7, 3) == one_shot(paired, 7)
     assert as_design(bernoulli, 8, 3) == one_shot(bernoulli, 8)
     assert as_design("bernoulli", 8, 3, exact=False) == one_shot(bernoulli, 8)
@@ -49,7 +52,7 @@ def test_all_masks_are_taken_where_they_are_affordable():
 def test_a_one_shot_design_asks_once(rng):
     """Masks in the first round, None once they are answered."""
     design, none = one_shot(paired, 6), Answers.none(["a", "b"])
-    masks = design.next(rng, none)
+    masks = design.next(rng, none).masks
     answered = none.append(masks, masks[:, 0], np.ones(6))
 
     assert masks.shape == (6, 2)

@@ -147,6 +147,12 @@ class Mixture:
         norm = float(direction @ direction)
         return self._combination(loc[:, None], row[None], norm, noise=noise, offset=offset)
 
+    def combined(self, directions: FloatArray) -> StudentMixture:
+        """The laws of m linear combinations of the coefficients, directions (m, coefficients)."""
+        rows = directions @ self.basis
+        loc = (self._shrinkage(self.lam.nodes) * self._pull) @ rows.T
+        return self._combination(loc, rows, np.sum(directions**2, axis=1))
+
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw (lambda, sigma^2, beta) i.i.d.: Algorithm 1, lambda by inverse cdf."""
         return self.draw_given(rng, self.lam.sample(n, rng))

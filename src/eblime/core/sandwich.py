@@ -17,7 +17,7 @@ from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
 
-__all__ = ["StretchedLaw", "noise_factors", "pair_numbers"]
+__all__ = ["StretchedLaw", "noise_factors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,18 +139,3 @@ def noise_factors(
     model = sigma2 * (basis**2 @ shrink + unreached)
     prior = sigma2 * (lam * (basis**2 @ shrink**2) + unreached)
     return np.asarray(np.sqrt(np.maximum((noise + prior) / model, 1.0)))
-
-
-def pair_numbers(masks: FloatArray) -> IntArray:
-    """A number for each mask, (N,), which a mask shares with its complement next to it.
-
-    Examples
-    --------
-    >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
-    array([0, 0, 2, 3])
-    """
-    numbers = np.arange(len(masks))
-    even = numbers[: len(masks) // 2 * 2 : 2]
-    paired = (masks[even] + masks[even + 1] == 1).all(axis=1)
-    numbers[even[paired] + 1] -= 1
-    return numbers

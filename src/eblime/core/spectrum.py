@@ -14,7 +14,9 @@ from eblime._types import BoolArray, FloatArray
 __all__ = [
     "Response",
     "Spectrum",
+    "centred_rows",
     "decompose",
+    "design_effect",
     "effective_size",
     "project",
     "rescale",
@@ -136,6 +138,32 @@ def effective_size(weights: FloatArray) -> float:
     """Effective sample size of weights, (sum w)^2 / sum w^2, whatever their scale."""
     shares = weights / weights.max()
     return float(shares.sum() ** 2 / np.sum(shares**2))
+
+
+def centred_rows(spectrum: Spectrum, values: FloatArray) -> FloatArray:
+    """Rows of a spectrum, (n, ...), without the reflection that a flat intercept brings."""
+    if not spectrum.flat:
+        return values
+    axis = spectrum.root / np.linalg.norm(spectrum.root)
+    axis[spectrum.heaviest] += 1
+    return np.asarray(values - np.multiply.outer(axis, (axis @ values) / axis[spectrum.heaviest]))
+
+
+def design_effect(spectrum: Spectrum, sampling: FloatArray | None) -> float:
+    """How many unevenly drawn masks are worth one evenly drawn mask, at least 1.
+
+    A weight that corrects for uneven draws, (N,), says how often a mask stands for others, not how
+    precise its score is. With kernel weights k and such factors u, the variance of the importances
+    is `sigma^2 A^-1 (sum k u^2 x x') A^-1` with `A = sum k u x x'`, which is larger than the
+    `sigma^2 A^-1` of a regression by about `sum k u^2 |x|^2 / sum k u |x|^2`.
+    """
+    if sampling is None:
+        return 1.0
+    energy = np.sum(centred_rows(spectrum, spectrum.masks) ** 2, axis=1)
+    if not energy.any():
+        return 1.0
+    factors = sampling[spectrum.rows]
+    return max(1.0, float(energy @ factors / energy.sum() / factors.mean()))
 
 
 def _right_vectors(matrix: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:

@@ -1,12 +1,37 @@
-"""Designs that decide all masks at once: coin tosses, complementary pairs, sizes, all masks."""
+"""Designs that decide all masks at once.
+
+| name | masks | without replacement |
+|---|---|---|
+| `bernoulli` | a fair coin for each feature | no |
+| `sizes` | the number of hidden features is uniform: lime's for texts | no |
+| `paired` | complementary pairs, all equally likely | yes |
+| `stratified` | complementary pairs, each size in proportion to its number of masks | yes |
+| `leverage` | complementary pairs, all sizes equally likely | yes |
+| `exhaustive` | all 2^p masks | yes |
+
+A design without replacement asks a mask again only after it has asked all 2^p. Except for `sizes`,
+all have the same estimand: the weighted linear fit to all 2^p masks. `sizes` has lime's law of
+masks, in which those that hide one feature are as frequent as those that hide half of them.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from eblime._types import FloatArray
+from eblime.answers import Proposal
+from eblime.designs.pairs import any_pairs, pairs_by_size, proposal
 
-__all__ = ["MOST_EXHAUSTIVE", "bernoulli", "exhaustive", "is_exhaustive", "paired", "sizes"]
+__all__ = [
+    "MOST_EXHAUSTIVE",
+    "bernoulli",
+    "exhaustive",
+    "is_exhaustive",
+    "leverage",
+    "paired",
+    "sizes",
+    "stratified",
+]
 
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
@@ -24,14 +49,53 @@ def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     return masks
 
 
-def paired(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """Coin tosses and their complements in turn: all features are shown equally often.
+def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """Complementary pairs without replacement: a mask, then the mask of all that it hides.
 
-    What is even in the complement, such as interactions of two features, cancels out of the
-    importances, which halves their error for models that have many.
+    All features are shown equally often. What is even in the complement, such as interactions of
+    two features, cancels out of the importances. The first pair is the input itself and everything
+    hidden; their weights correct for being asked always.
+
+    Examples
+    --------
+    >>> paired(np.random.default_rng(0), 4, 3).masks
+    array([[1., 1., 1.],
+           [0., 0., 0.],
+           [1., 0., 1.],
+           [0., 1., 0.]])
     """
-    half = bernoulli(rng, (n_masks + 1) // 2, p)
-    return np.stack([half, 1 - half], axis=1).reshape(-1, p)[:n_masks]
+    return proposal(rng, n_masks, p, any_pairs)
+
+
+def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """Complementary pairs without replacement, each size in proportion to its number of masks.
+
+    The number of masks of each size is what `paired` has on average, rounded up or down. The first
+    pair is the input itself and everything hidden.
+    """
+
+    def every_pair_alike(log_pairs: FloatArray) -> FloatArray:
+        return np.asarray(np.exp(log_pairs - log_pairs.max()))
+
+    return proposal(rng, n_masks, p, pairs_by_size(every_pair_alike))
+
+
+def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """Complementary pairs without replacement, all sizes from 1 to p - 1 equally likely.
+
+    The sampling probabilities of Leverage SHAP (Musco and Witter, 2025): best with the kernel
+    "shapley", which weighs small and large masks most. The weights correct for them, so that other
+    kernels keep their estimand, with a smaller effective sample size. The first pair is the input
+    itself and everything hidden.
+    """
+
+    def every_size_alike(log_pairs: FloatArray) -> FloatArray:
+        shares = np.full(len(log_pairs), 2.0)
+        if p % 2 == 0:
+            shares[-1] = 1.0  # a pair of two masks of the same size
+        return shares
+
+    return proposal(rng, n_masks, p, pairs_by_size(every_size_alike))
 
 
 def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 
 from eblime import registry
 from eblime._types import FloatArray
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, MaskDesign, Method, MethodDesign
 
@@ -23,7 +23,7 @@ class OneShot:
     masks: MaskDesign
     n_masks: int
 
-    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
+    def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | Proposal | None:
         """The masks, and None once they are answered."""
         if answers.n_masks:
             return None
@@ -48,7 +48,7 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
     --------
     >>> from eblime.designs.masks import paired
     >>> design = one_shot(paired, 4)
-    >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).shape
+    >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).masks.shape
     (4, 2)
     """
     return OneShot(masks=masks, n_masks=n_masks)
@@ -71,22 +71,21 @@ def as_design(
 ) -> Design:
     """The design of that name, a function as a one-shot design, or the object itself.
 
-    A design that chooses masks for a method is given the method.
-
-    None is the domain's own law. A named one-shot design becomes exhaustive where `2^p <= n_masks`
-    and masks determine the perturbed inputs (`exact`): all masks are then cheaper than a sample.
+    None is the domain's own law. A design given by its name becomes exhaustive where
+    `2^p <= n_masks` and masks determine the perturbed inputs (`exact`): all masks are then cheaper
+    than a sample. A design that chooses masks for a method is given the method.
     """
     if design is None:
         return OwnLaw(n_masks=n_masks)
     check_design(design)
     found = registry.find("designs", design) if isinstance(design, str) else design
+    if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
+        found = exhaustive
     if isinstance(found, type):
         found = found(n_masks=n_masks)
     if hasattr(found, "next"):
         made: Design = _for_method(found, method)
         return made
-    if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
-        found = exhaustive
     return one_shot(found, n_masks)
 
 

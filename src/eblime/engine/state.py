@@ -16,7 +16,7 @@ from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
 from eblime._warn import warn_user
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.query import Reply
@@ -36,6 +36,12 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     """The state before the first question."""
     check_targets(targets, settings.labels)
     generator = np.random.default_rng(rng)
+    neighbourhood = subject.neighbourhood(generator)
+    if _method_ends(settings) == "required" and not neighbourhood.exact:
+        raise ValueError(
+            "`method` needs the score with everything hidden, which an input of the domain "
+            f"{subject.scene.domain!r} does not have; got {as_method(settings.method)!r}."
+        )
     return State(
         settings=settings,
         subject=subject,
@@ -43,7 +49,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         seed=int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
         rng=generator,
         start=time.perf_counter(),
-        neighbourhood=subject.neighbourhood(generator),
+        neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features),
     )
 
@@ -70,6 +76,7 @@ class State:
     first: Answers  # of the first target, which a design may look at
     answers: tuple[Answers, ...] = ()  # of every target
     weights: FloatArray | None = None  # of the perturbed inputs in question
+    sampling: FloatArray | None = None  # the factor of these weights that corrects uneven draws
     replies: tuple[Reply, ...] = ()
     stopped: str | None = None  # why the questions ended, where a rule or a limit ended them
     reached: bool | None = None  # whether the stop rule was reached; None without one
@@ -77,18 +84,28 @@ class State:
     expected: int | None = None  # masks that it will take in all, as far as is known
     fit: Fit | None = None  # of the answers so far, if the stop rule needed it
 
-    def extended(self, wanted: FloatArray | int, *, warn: bool) -> State:
+    def extended(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
         scene, known = self.subject.scene, len(self.neighbourhood.masks)
-        if not isinstance(wanted, (int, np.integer)):
-            wanted = _checked_masks(wanted, scene.n_features)
-        grown = self.neighbourhood.extend(self.rng, wanted)
-        near = grown.closeness[known:]
-        weights = _weights(self.settings.kernel, near, grown.sampling_weights[known:], warn=warn)
+        if known == 0 and self.neighbourhood.exact and _method_ends(self.settings) != "unused":
+            wanted = _with_ends(wanted, scene.n_features)
+        masks = wanted.masks if isinstance(wanted, Proposal) else wanted
+        if not isinstance(masks, (int, np.integer)):
+            masks = _checked_masks(masks, scene.n_features)
+        grown = self.neighbourhood.extend(self.rng, masks)
+        sampling = grown.sampling_weights[known:]
+        if isinstance(wanted, Proposal):
+            sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
+        weights = _weights(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
-        return replace(self, neighbourhood=grown, weights=weights)
+        return replace(
+            self,
+            neighbourhood=grown,
+            weights=weights,
+            sampling=None if (sampling == 1).all() else sampling,
+        )
 
     def question(self) -> Question:
         """The perturbed inputs that have no answer yet."""
@@ -113,7 +130,9 @@ class State:
         )
         masks = self.neighbourhood.masks[self.first.n_masks :]
         answers = tuple(
-            _with_hidden(known.append(masks, scores, self.weights), self.neighbourhood.exact)
+            _with_hidden(
+                known.append(masks, scores, self.weights, self.sampling), self.neighbourhood.exact
+            )
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(
@@ -123,6 +142,7 @@ class State:
             replies=(*self.replies, reply),
             weights=None,
             fit=None,
+            sampling=None,
         )
 
     def fitted(self) -> tuple[Posterior, ...]:
@@ -212,6 +232,26 @@ def _with_hidden(answers: Answers, exact: bool) -> Answers:
         return answers
     rows = np.flatnonzero(~answers.masks.any(axis=1))
     return replace(answers, hidden=float(answers.scores[rows[0]])) if rows.size else answers
+
+
+def _method_ends(settings: LoopSettings) -> str:
+    """Whether the method uses the scores at both ends: "required", "useful" or "unused"."""
+    return str(getattr(settings.fitted_by, "ends", "unused"))
+
+
+def _with_ends(wanted: Any, p: int) -> Any:
+    """The masks of the first round, and those of both ends that are missing, with weight zero."""
+    if isinstance(wanted, (int, np.integer)):
+        return wanted
+    masks = _checked_masks(wanted.masks if isinstance(wanted, Proposal) else wanted, p)
+    sampling = wanted.sampling_weights if isinstance(wanted, Proposal) else np.ones(len(masks))
+    ends = [np.full(p, end) for end in (1.0, 0.0) if not (masks == end).all(axis=1).any()]
+    if not ends:
+        return wanted
+    return Proposal(
+        masks=np.concatenate([masks, ends]),
+        sampling_weights=np.concatenate([sampling, np.zeros(len(ends))]),
+    )
 
 
 def _checked_masks(masks: Any, p: int) -> FloatArray:

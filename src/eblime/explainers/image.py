@@ -39,8 +39,9 @@ class ImageExplainer(BaseExplainer):
     n_masks
         Number of masks to score; all 2^p if there are no more.
     design
-        Which masks: "bernoulli", "paired", "exhaustive", a function of (rng, n_masks, p), or a
-        `Design`, which may ask in rounds.
+        Which masks: "bernoulli", "paired", "stratified", "leverage", "sizes", "focused",
+        "information", "exhaustive", a function of (rng, n_masks, p), or a `Design`, which may ask
+        in rounds.
     kernel
         The weight of a mask. None is lime's kernel for tables, with width 0.75 sqrt(p) and the
         Euclidean distance; "cosine" is lime's kernel for images; "uniform" weighs all masks

@@ -11,8 +11,9 @@ from eblime.answers import Answers
 from eblime.core.evidence import Evidence
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
+from eblime.core.pairs import Pairs, odd_evidence, pair_numbers
 from eblime.core.point import PointMass, PointValue
-from eblime.core.sandwich import StretchedLaw, noise_factors, pair_numbers
+from eblime.core.sandwich import StretchedLaw, noise_factors
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, effective_size, rescale
 from eblime.methods.held_out import LeaveOneOut
@@ -28,14 +29,29 @@ __all__ = [
 ]
 
 
-def evidence_of(spectrum: Spectrum, response: Response, *, a: float, b: float) -> Evidence:
+def evidence_of(
+    spectrum: Spectrum,
+    response: Response,
+    *,
+    a: float,
+    b: float,
+    pairs: Pairs | None = None,
+    effect: float = 1.0,
+) -> Evidence:
     """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
 
-    Constant scores make a point mass, whatever Q is; it only must not be zero.
+    Constant scores make a point mass, whatever Q is; it only must not be zero. With `pairs`, the
+    lack of fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
     """
-    df = 2 * a + len(spectrum.root) - spectrum.flat
+    n = len(spectrum.root)
+    df = 2 * a + (n - spectrum.flat) / effect
     floor = 2 * b + response.residual
-    return Evidence(d=spectrum.d, k=response.k, floor=floor if response.unit else 1.0, df=df)
+    if not response.unit:
+        return Evidence(d=spectrum.d, k=response.k, floor=1.0, df=df)
+    evidence = Evidence(d=spectrum.d, k=response.k, floor=floor, df=df)
+    if pairs is None:
+        return evidence
+    return odd_evidence(evidence, spectrum, response, pairs, df=2 * a + n / 2 / effect)
 
 
 def bayesian_posterior(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -17,8 +18,9 @@ from eblime.core.lam import LambdaLaw, grid_lambda
 from eblime.core.lambda_quadrature import half_line_lambda
 from eblime.core.local import fit_local
 from eblime.core.mixture import Mixture
+from eblime.core.pairs import Pairs, find_pairs
 from eblime.core.sampling import gumbel_sample
-from eblime.core.spectrum import Response, Spectrum, decompose, respond
+from eblime.core.spectrum import Response, Spectrum, decompose, design_effect, respond
 from eblime.methods.common import (
     allow_unequal_noise,
     bayesian_posterior,
@@ -84,6 +86,13 @@ class EBLIME:
         "equal": the lack of fit is of the same size for all masks, beyond their weights.
         "unequal": intervals are widened where the residuals show that it is not, by a sandwich
         variance that allows for pairs of complementary masks. Needs `grid=None`.
+
+    Notes
+    -----
+    Masks in complementary pairs, as the design "paired" asks them, have scores whose even part
+    cancels out of the importances. With a free intercept and `grid=None`, the lack of fit is then
+    that of the odd parts, from N / 2 observations (`core/pairs.py`). Weights that correct for
+    uneven draws make N masks count as fewer (`design_effect` in `core/spectrum.py`).
 
     Examples
     --------
@@ -168,23 +177,33 @@ class EBLIME:
         """Fit several targets from one decomposition of the masks that they share."""
         masks, weights = answers[0].masks, answers[0].weights
         spectrum = decompose(masks, weights, flat=self.intercept == "flat")
+        ridge: Callable[[Spectrum, Response], Mixture] = self._ridge
+        if self.grid is None:
+            pairs = find_pairs(masks[spectrum.rows]) if spectrum.flat else None
+            effect = design_effect(spectrum, answers[0].sampling)
+            ridge = partial(self._ridge, pairs=pairs, effect=effect)
         posteriors: list[Posterior] = []
         for target in answers:
             response = respond(spectrum, target.scores, standardize=self.standardize)
             # The same stream for every target: each gets the draws it would get alone.
             stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
-            posterior = self._fit_one(stream, target, spectrum, response)
+            posterior = self._fit_one(stream, target, spectrum, response, ridge)
             if self.noise == "unequal":
                 posterior = allow_unequal_noise(posterior, spectrum, response, target)
             posteriors.append(posterior)
         return tuple(posteriors)
 
     def _fit_one(
-        self, rng: np.random.Generator, answers: Answers, spectrum: Spectrum, response: Response
+        self,
+        rng: np.random.Generator,
+        answers: Answers,
+        spectrum: Spectrum,
+        response: Response,
+        ridge: Callable[[Spectrum, Response], Mixture],
     ) -> Posterior:
         """Posterior of one target."""
         if self.local:
-            law = fit_local(spectrum, response, self._ridge)
+            law = fit_local(spectrum, response, ridge)
             held_out = CrossFitted(
                 answers=answers,
                 ridge=self._ridge,
@@ -192,16 +211,24 @@ class EBLIME:
                 standardize=self.standardize,
             )
             return local_posterior(self.name, answers, spectrum, response, law, held_out=held_out)
-        mixture = self._ridge(spectrum, response)
+        mixture = ridge(spectrum, response)
         drawn = None if self.grid is None else _drawn(rng, self.grid, mixture)
         return bayesian_posterior(self.name, answers, spectrum, response, mixture, law=drawn)
 
-    def _ridge(self, spectrum: Spectrum, response: Response) -> Mixture:
+    def _ridge(
+        self,
+        spectrum: Spectrum,
+        response: Response,
+        pairs: Pairs | None = None,
+        effect: float = 1.0,
+    ) -> Mixture:
         """Law of beta with one common lambda."""
         # Standardised scores have a spread of one at the average weight, so b is scaled by that
         # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
         weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
-        evidence = evidence_of(spectrum, response, a=self.a, b=self.b * weight)
+        evidence = evidence_of(
+            spectrum, response, a=self.a, b=self.b * weight, pairs=pairs, effect=effect
+        )
         lam: LambdaLaw
         if self.grid is None:
             null = len(spectrum.d) < len(spectrum.basis)

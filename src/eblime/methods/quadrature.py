@@ -84,6 +84,11 @@ class Quadrature:
         return "Quadrature"
 
     @property
+    def ends(self) -> str:
+        """Both ends are asked: the input itself and everything hidden, whose scores are exact."""
+        return "useful"
+
+    @property
     def most_masks(self) -> int:
         """The largest number of masks that it takes, unless these are all masks."""
         return MOST_MASKS

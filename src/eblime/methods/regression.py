@@ -19,7 +19,7 @@ from eblime.protocols import Method, SharedMethod, WeightedMethod
 
 __all__ = ["as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
 
-_REPEATS = 5_000  # of the two masks that one feature has
+_ROWS = 10_000  # all masks together count as much: twice as much as the samples that lime draws
 
 
 def as_method(method: str | Method) -> Method:
@@ -46,27 +46,25 @@ def fit_each(
 
     Notes
     -----
-    With one feature and both its masks (`exhaustive`), a line goes through both answers whatever
-    their weights: there is no sampling error and no lack of fit. Two rows leave no degree of
-    freedom to see this, and the prior would decide. So both are repeated, as often as lime draws
-    them, at one weight.
-
-    With all masks asked there is no other mask to predict: the held-out R^2 is `r2`.
+    All masks (`exhaustive`) determine the weighted linear fit: there is no sampling error. Few rows
+    have few degrees of freedom, and a prior would decide although nothing is unknown. So the masks
+    are repeated until there are more rows than lime draws. No other mask is left to predict: the
+    held-out R^2 is `r2`.
     """
-    if exhaustive and answers[0].n_features == 1:
-        often = [_repeated(target) for target in answers]
-        n, ess = answers[0].n_masks, effective_size(answers[0].weights)
-        fitted = _fit_all(method, rng, often)
-        fitted = tuple(dataclasses.replace(posterior, n_masks=n, ess=ess) for posterior in fitted)
-    else:
-        fitted = _fit_all(method, rng, answers)
-    return tuple(with_all_masks(posterior) for posterior in fitted) if exhaustive else fitted
+    if not exhaustive:
+        return _fit_all(method, rng, answers)
+    fitted = _fit_all(method, rng, [_repeated(target) for target in answers])
+    return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
 
 
-def with_all_masks(posterior: Posterior) -> Posterior:
+def with_all_masks(posterior: Posterior, answers: Answers) -> Posterior:
     """The posterior of a fit to all masks, which leave nothing to hold out."""
-    known = np.nan if posterior.constant else posterior.r2
-    return dataclasses.replace(posterior, held_out=known)
+    return dataclasses.replace(
+        posterior,
+        n_masks=answers.n_masks,
+        ess=effective_size(answers.weights),
+        held_out=np.nan if posterior.constant else posterior.r2,
+    )
 
 
 def _fit_all(
@@ -80,12 +78,19 @@ def _fit_all(
 
 
 def _repeated(answers: Answers) -> Answers:
-    """Every answer many times, at one weight."""
+    """Every answer as often as needed for more rows than lime draws.
+
+    A line through the two answers of a single feature is exact whatever their weights, which may be
+    very unequal: they count the same.
+    """
+    times = -(-_ROWS // answers.n_masks)
+    weights = np.ones(2) if answers.n_features == 1 else answers.weights
     return dataclasses.replace(
         answers,
-        masks=np.tile(answers.masks, (_REPEATS, 1)),
-        scores=np.tile(answers.scores, _REPEATS),
-        weights=np.ones(answers.n_masks * _REPEATS),
+        masks=np.tile(answers.masks, (times, 1)),
+        scores=np.tile(answers.scores, times),
+        weights=np.tile(weights, times),
+        sampling=None,
     )
 
 

@@ -43,6 +43,10 @@ _PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that met
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
     "paired": "random, each mask followed by its opposite",
+    "stratified": "random pairs of opposites, each size as often as it occurs among all masks",
+    "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
+    "focused": "pairs of opposites, preferably where the prediction is uncertain",
+    "information": "pairs of opposites, preferably those that narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",
     "None": "values drawn from the background decide which features stay in their bin",

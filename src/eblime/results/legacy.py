@@ -46,7 +46,7 @@ def read_schema_1(tree: Any, arrays: Arrays) -> Explanation:
     if law["type"] == "Empirical":  # draws cannot be made again: schema 1 has no generator
         drawn = _with_draws(posterior, law["fields"]["draws"]["fields"])
         posterior = replace(drawn, r2=fields["posterior"]["fields"]["r2"])
-        posterior = with_all_masks(posterior) if whole else posterior
+        posterior = with_all_masks(posterior, answers) if whole else posterior
     return Explanation(
         posterior=posterior,
         answers=answers,

@@ -238,7 +238,7 @@ def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posteri
     if draws is not None and plain["generator"] is None and isinstance(posterior.law, DrawsLaw):
         known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
         posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
-        posterior = with_all_masks(posterior) if whole else posterior
+        posterior = with_all_masks(posterior, answers) if whole else posterior
     spread = summary.get("sd", np.abs(summary["mean"]).max())
     gap = np.abs(posterior.mean - summary["mean"])
     if not (gap <= _NEAR * (spread + np.abs(summary["mean"]).max()) + 1e-300).all():

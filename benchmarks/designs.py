@@ -1,0 +1,192 @@
+"""Designs compared at equal numbers of masks: error, coverage and interval score.
+
+The truth is the weighted linear fit, default kernel and free intercept, to a whole population of
+answers of EfficientNet-Lite0: all masks of photos with 11 to 13 superpixels, and 5,000 masks with
+their complements of photos with about 36. For the second kind only designs that draw evenly can be
+compared: "bernoulli" draws from the stored masks, "paired" from the stored pairs. Texts are the
+sentiment games of shapiq, 14 words, with lime's cosine kernel; "sizes" is compared with the fit
+under its own law of masks, and errors are divided by the root mean square of the importances.
+
+For each design and number of masks: the root mean square error, how often 95 % intervals hold the
+truth (all features, and the one with the largest true importance), and the mean interval score.
+
+    python benchmarks/designs.py --tables FOLDER                 # five minutes on one core
+    python benchmarks/designs.py --tables FOLDER --photos 5 --seeds 1
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import eblime
+from eblime import registry
+from eblime.answers import Answers, Proposal
+from eblime.designs.masks import exhaustive
+from eblime.designs.rounds import as_design
+from eblime.evaluation.scores import interval_score
+from eblime.kernels import ExponentialKernel
+from eblime.methods.regression import as_method
+
+SIZES = (100, 200, 500)
+PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
+METHODS = {
+    "EBLIME()": eblime.EBLIME(),
+    "EBLIME(local=True)": eblime.EBLIME(local=True),
+    "BayesLIME()": eblime.BayesLIME(),
+    "LIME()": eblime.LIME(),
+}
+
+
+def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The weighted least squares slopes of a population."""
+    rows = np.column_stack([np.ones(len(masks)), masks])
+    weighted = rows.T * weights
+    return np.linalg.solve(weighted @ rows, weighted @ scores)[1:]
+
+
+def ask(name: str, n: int, scores: np.ndarray, rng: np.random.Generator, kernel=PHOTOS) -> Answers:
+    """The answers that a design gets from a table of all masks."""
+    p = len(scores).bit_length() - 1
+    answers, design = Answers.none([str(j) for j in range(p)]), as_design(name, n, p)
+    while (wanted := design.next(rng, answers)) is not None:
+        even = not isinstance(wanted, Proposal)
+        masks = wanted if even else wanted.masks
+        sampling = np.ones(len(masks)) if even else wanted.sampling_weights
+        found = scores[(masks @ 2 ** np.arange(p)).astype(int)]
+        answers = answers.append(masks, found, kernel(masks) * sampling, sampling)
+    return answers
+
+
+# the truth under a design with a number of masks, and the answers that the design gets
+Truth = Callable[[str, int], np.ndarray]
+Photo = tuple[Truth, Callable[[str, int, np.random.Generator], Answers]]
+
+
+def photos_13(tables: Path, count: int) -> Iterator[Photo]:
+    """Photos whose answers are known for every mask."""
+    stored = np.load(tables / "imagenet-p13.npz")
+    for i in range(min(count, len(stored["names"]))):
+        scores = stored[f"scores_{i}"].astype(float)
+        masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
+        truth = best_fit(masks, scores, PHOTOS(masks))
+        yield (
+            lambda name, n, truth=truth: truth,
+            lambda name, n, rng, scores=scores: ask(name, n, scores, rng),
+        )
+
+
+def photos_40(tables: Path, count: int) -> Iterator[Photo]:
+    """Photos whose answers are known for 5,000 masks and their complements."""
+    stored = np.load(tables / "imagenet-p40.npz")
+    for i in range(min(count, len(stored["names"]))):
+        p = int(stored["segments"][i].max()) + 1
+        half = np.unpackbits(stored[f"masks_{i}"], axis=1)[:, :p].astype(float)
+        masks, scores = np.vstack([half, 1 - half]), stored[f"scores_{i}"].astype(float)
+
+        def draw(name, n, rng, masks=masks, scores=scores):
+            if name == "bernoulli":
+                rows = rng.choice(len(masks), n, replace=False)
+            else:
+                pairs = rng.choice(len(masks) // 2, n // 2, replace=False)
+                rows = np.stack([pairs, pairs + len(masks) // 2], axis=1).ravel()
+            chosen = masks[rows]
+            return Answers(masks=chosen, scores=scores[rows], weights=PHOTOS(chosen))
+
+        truth = best_fit(masks, scores, PHOTOS(masks))
+        yield lambda name, n, truth=truth: truth, draw
+
+
+def texts(tables: Path, count: int) -> Iterator[Photo]:
+    """Texts of 14 words whose sentiment is known for every mask, in units of their importances."""
+    stored = np.load(tables / "games-dev.npz")
+    names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
+    for name in names[:count]:
+        scores = stored[name].astype(float)
+        masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
+        even = best_fit(masks, scores, TEXTS(masks))
+        scores = scores / np.sqrt(np.mean(even**2))
+        hidden = masks.shape[1] - masks.sum(axis=1).astype(int)
+        by_size = np.where(hidden > 0, 1 / masks.shape[1] / np.bincount(hidden)[hidden], 0.0)
+
+        def truth(design, n, masks=masks, scores=scores, by_size=by_size):
+            counts = np.ones(len(masks))
+            if design == "sizes":
+                counts = (n - 1) * by_size
+                counts[-1] = 1
+            return best_fit(masks, scores, counts * TEXTS(masks))
+
+        yield truth, lambda name, n, rng, scores=scores: ask(name, n, scores, rng, TEXTS)
+
+
+def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, float]:
+    """One fit against the truth."""
+    post = as_method(method).fit(np.random.default_rng(0), answers)
+    found = {"square": float(np.mean((post.mean - truth) ** 2))}
+    if post.has_spread:
+        ends = post.interval(0.95)
+        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        found["all"] = float(inside.mean())
+        found["top 1"] = float(inside[np.argmax(np.abs(truth))])
+        found["score"] = float(interval_score(ends, truth, 0.95).mean())
+    return found
+
+
+def study(photos: list[Photo], designs: list[str], sizes: list[int], seeds: int) -> pd.DataFrame:
+    """Means over photos and seeds, one row for each method, design and number of masks."""
+    rows = []
+    for number, (truth, asked) in enumerate(photos):
+        for n in sizes:
+            for design in designs:
+                for seed in range(seeds):
+                    answers = asked(design, n, np.random.default_rng([number, n, seed]))
+                    right = truth(design, n)
+                    rows += [
+                        {"method": name, "design": design, "N": n, **judge(right, answers, method)}
+                        for name, method in METHODS.items()
+                    ]
+    means = pd.DataFrame(rows).groupby(["method", "design", "N"], sort=False).mean()
+    means["error"] = np.sqrt(means.pop("square"))
+    return means
+
+
+def printed(means: pd.DataFrame, sizes: list[int]) -> str:
+    """The table as Markdown, numbers of masks side by side."""
+    forms = {"error": "{:.4f}", "all": "{:.3f}", "top 1": "{:.2f}", "score": "{:.4f}"}
+    title = f"N = {' / '.join(map(str, sizes))}"
+    lines = [f"| method | design | error, {title} | " + " | ".join(list(forms)[1:]) + " |"]
+    lines.append("|" + "---|" * 6)
+    for (method, design), part in means.groupby(level=["method", "design"], sort=False):
+        cells = [
+            " / ".join("-" if np.isnan(v) else forms[key].format(v).lstrip("0") for v in part[key])
+            for key in forms
+        ]
+        lines.append(f"| `{method}` | {design} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print a table for each kind of photo."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
+    parser.add_argument("--photos", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
+    options = parser.parse_args()
+    every = [n for n in registry.names("designs") if n not in ("sizes", "exhaustive", "adaptive")]
+    for title, photos, designs in (
+        ("p = 11 to 13", photos_13, every),
+        ("p = 28 to 45", photos_40, ["bernoulli", "paired"]),
+        ("texts, p = 14", texts, ["sizes", "bernoulli", "paired", "stratified"]),
+    ):
+        inputs = list(photos(options.tables, options.photos))
+        print(f"\n{title}\n", flush=True)
+        print(printed(study(inputs, designs, options.sizes, options.seeds), options.sizes))
+
+
+if __name__ == "__main__":
+    main()

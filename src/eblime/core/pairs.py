@@ -1,0 +1,95 @@
+"""Masks asked in complementary pairs: what is even in the complement cancels.
+
+Half of the sum of the scores of a pair is their even part, half of the difference the odd part.
+Under a kernel that weighs both masks of each pair the same, the importances depend on the odd parts
+alone, and the even parts, interactions of two features among them, only move the intercept. The
+lack of fit then must be that of the odd parts: counting the even ones makes intervals too wide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+from eblime.core.evidence import Evidence
+from eblime.core.spectrum import Response, Spectrum, centred_rows
+
+__all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
+
+_MOST_EVEN = 0.05  # share of the masks' variance that may be even
+_LEAST_PAIRED = 0.9  # share of the masks that must have a partner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Rows of a spectrum that belong together: a mask and its complement."""
+
+    first: IntArray  # (m,)
+    second: IntArray  # (m,)
+
+
+def find_pairs(masks: FloatArray) -> Pairs | None:
+    """The complementary pairs of neighbouring rows; None if fewer than nine in ten rows have one.
+
+    Examples
+    --------
+    >>> find_pairs(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    Pairs(first=array([0]), second=array([1]))
+    """
+    numbers = pair_numbers(masks)
+    second = np.flatnonzero(numbers != np.arange(len(masks)))
+    if 2 * len(second) < _LEAST_PAIRED * len(masks):
+        return None
+    return Pairs(first=numbers[second], second=second)
+
+
+def pair_numbers(masks: FloatArray) -> IntArray:
+    """A number for each mask, (N,), which a mask shares with its complement next to it.
+
+    Examples
+    --------
+    >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
+    array([0, 0, 2, 3])
+    """
+    numbers = np.arange(len(masks))
+    opens = np.flatnonzero((masks[:-1] + masks[1:] == 1).all(axis=1))  # complements come next
+    if opens.size:  # of z, 1 - z, z, 1 - z only the first and the third open a pair
+        starts = np.concatenate([[True], np.diff(opens) > 1])
+        run = np.maximum.accumulate(np.where(starts, opens, 0))
+        opens = opens[(opens - run) % 2 == 0]
+        numbers[opens + 1] = opens
+    return numbers
+
+
+def odd_evidence(
+    evidence: Evidence, spectrum: Spectrum, response: Response, pairs: Pairs, *, df: float
+) -> Evidence:
+    """The evidence with the lack of fit of the odd parts, with `df` degrees of freedom.
+
+    With equal weights in each pair this is the regression of the odd parts alone. Weights that are
+    nearly equal let a share of the even parts through: the share that the masks have themselves.
+    Where that is more than 5 %, the evidence stays as it is. Rows without a partner count half.
+    """
+    if not response.unit:
+        return evidence
+    masks = centred_rows(spectrum, spectrum.masks)
+    odd, even = _halves(masks, pairs)
+    share = even / (odd + even) if odd + even > 0 else 1.0
+    if share > _MOST_EVEN:
+        return evidence
+    beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
+    missed = centred_rows(spectrum, response.y - spectrum.masks @ beta)
+    odd, even = _halves(missed, pairs)
+    alone = np.ones(len(missed), dtype=bool)
+    alone[pairs.first] = alone[pairs.second] = False
+    missing = (1 - share) * odd + share * even + float(np.sum(missed[alone] ** 2)) / 2
+    floor = evidence.floor - response.residual + missing
+    return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=df)
+
+
+def _halves(values: FloatArray, pairs: Pairs) -> tuple[float, float]:
+    """Sums of squares of the odd and of the even parts of rows."""
+    first, second = values[pairs.first], values[pairs.second]
+    return float(np.sum((first - second) ** 2)) / 2, float(np.sum((first + second) ** 2)) / 2

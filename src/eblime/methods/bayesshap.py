@@ -1,0 +1,180 @@
+"""BayesSHAP: Shapley values with a posterior, by a regression with the Shapley kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from eblime._checks import check_number
+from eblime._types import FloatArray
+from eblime.answers import Answers
+from eblime.core.affine import AffineLaw
+from eblime.core.lam import FixedLambda
+from eblime.core.mixture import Mixture
+from eblime.core.pairs import find_pairs
+from eblime.core.point import PointValue
+from eblime.core.scalar import NoiseVariance
+from eblime.core.spectrum import Response, Spectrum, decompose, respond
+from eblime.kernels import shapley
+from eblime.methods.common import bayesian_posterior, evidence_of
+from eblime.posterior import Posterior
+from eblime.protocols import ScalarLaw
+
+__all__ = ["BayesSHAP"]
+
+_FLAT = 1e-9  # a ridge parameter that does not matter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BayesSHAP:
+    """Bayesian linear regression with the weights of the Shapley kernel (Slack et al., 2021).
+
+    The masks decide the weights: the kernel of an explainer is not used. Take the design
+    "leverage", which asks the masks that carry most weight.
+
+    Parameters
+    ----------
+    constrained
+        Whether the line is exact at both ends, as for Shapley values: its intercept is the score
+        with everything hidden, and the importances, in every draw, add up to the score of the input
+        minus that. None constrains it where the scores of both ends are known; True refuses answers
+        without them; False leaves the intercept free, and the ends count like other masks.
+    ridge
+        The ridge parameter, for weights with a mean of one; published: 1, which shrinks the
+        importances. None leaves them free where there are more masks than features, and is 1
+        elsewhere.
+
+    Notes
+    -----
+    With f(0) and f(1) the scores at the ends, `beta = (f(1) - f(0)) / p + B gamma`, where the
+    columns of B are an orthonormal basis of all vectors that add up to zero. gamma is the
+    regression of `f(z) - f(0) - (f(1) - f(0)) |z| / p` on `B'z`, without intercept. On all masks
+    its slopes are the Shapley values, exactly.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> masks = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1]])
+    >>> scores = masks[:, 0] * masks[:, 1] + 0.5 * masks[:, 2]
+    >>> post = eblime.fit(masks, scores, method=BayesSHAP())
+    >>> post.mean.sum().round(6), post.estimand
+    (np.float64(1.5), 'Shapley values')
+    """
+
+    constrained: bool | None = None
+    ridge: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse settings that no regression can have."""
+        if self.constrained not in (True, False, None):
+            raise TypeError(f"`constrained` must be True, False or None; got {self.constrained!r}.")
+        if self.ridge is not None:
+            check_number("ridge", self.ridge)
+
+    @property
+    def name(self) -> str:
+        """The method's name in tables and reports."""
+        return "BayesSHAP"
+
+    @property
+    def ends(self) -> Literal["required", "useful", "unused"]:
+        """Whether the loop must ask about the input itself and about everything hidden."""
+        if self.constrained is None:
+            return "useful"
+        return "required" if self.constrained else "unused"
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Fit one target."""
+        if not np.isin(answers.masks, (0, 1)).all():
+            raise ValueError("`masks` must be zeros and ones for BayesSHAP.")
+        ends = _ends(answers)
+        if self.constrained and ends is None:
+            raise ValueError(
+                "`constrained=True` needs the scores of the input itself and with everything "
+                "hidden; ask about the mask of ones and the mask of zeros."
+            )
+        weighed = replace(answers, weights=_weights(answers, interior=False))
+        if self.constrained is False or ends is None:
+            return self._free(weighed)
+        inside = _weights(answers, interior=True)
+        return self._exact_at_ends(weighed, inside, *ends)
+
+    def _free(self, answers: Answers) -> Posterior:
+        """Posterior with a free intercept."""
+        if answers.n_masks < 2:
+            raise ValueError("BayesSHAP must have at least 2 masks; got 1.")
+        spectrum = decompose(answers.masks, answers.weights, flat=True)
+        response = respond(spectrum, answers.scores, standardize=True)
+        mixture = self._mixture(answers.masks, spectrum, response)
+        posterior = bayesian_posterior(self.name, answers, spectrum, response, mixture)
+        return replace(posterior, estimand="linear fit by the Shapley kernel, free intercept")
+
+    def _exact_at_ends(
+        self, answers: Answers, inside: FloatArray, shown: float, hidden: float
+    ) -> Posterior:
+        """Posterior of the importances that add up to the difference of the two ends."""
+        p, masks = answers.n_features, answers.masks
+        share = (shown - hidden) / p
+        basis = _contrasts(p)
+        left = answers.scores - hidden - share * masks.sum(axis=1)
+        if not inside.any():  # only the ends were asked, or there is a single feature
+            inside, left = np.ones(len(masks)), left if p > 1 else np.zeros(len(masks))
+        spectrum = decompose(masks @ basis, inside, flat=False)
+        response = respond(spectrum, left, standardize=True)
+        mixture = self._mixture(masks, spectrum, response)
+        law = AffineLaw(base=mixture, matrix=basis, offset=np.full(p, share))
+        extras: dict[str, ScalarLaw] = {
+            "lam": mixture.lam,
+            "sigma2": NoiseVariance(mixture=mixture),
+            "intercept": PointValue(value=hidden),
+        }
+        return Posterior.from_law(
+            law, answers, method=self.name, estimand="Shapley values", extras=extras
+        )
+
+    def _mixture(self, masks: FloatArray, spectrum: Spectrum, response: Response) -> Mixture:
+        """Law of the coefficients: flat where the masks determine them, else a ridge."""
+        reached, n = len(spectrum.d), len(spectrum.root)
+        flat = self.ridge is None and n - spectrum.flat > len(spectrum.basis)
+        pairs = find_pairs(masks[spectrum.rows]) if flat and n > 2 * reached else None
+        a = -reached / 2 if flat else 0.0
+        evidence = evidence_of(spectrum, response, a=a, b=0.0, pairs=pairs)
+        value = _FLAT if flat else 1.0 if self.ridge is None else float(self.ridge)
+        lam = FixedLambda(value=value)
+        return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
+
+
+def _ends(answers: Answers) -> tuple[float, float] | None:
+    """The scores of the input itself and with everything hidden; None unless both are known."""
+    if answers.original is not None:  # from the loop, which knows whether masks fix the input
+        return None if answers.hidden is None else (answers.original, answers.hidden)
+    rows = [np.flatnonzero((answers.masks == end).all(axis=1)) for end in (1, 0)]
+    if not (rows[0].size and rows[1].size):
+        return None
+    return float(answers.scores[rows[0][0]]), float(answers.scores[rows[1][0]])
+
+
+def _weights(answers: Answers, *, interior: bool) -> FloatArray:
+    """The Shapley kernel times what corrects uneven draws, with a mean of one between the ends."""
+    shown = answers.masks.sum(axis=1)
+    inside = (shown > 0) & (shown < answers.n_features)
+    weights = shapley(answers.masks)
+    if answers.sampling is not None:
+        weights = weights * answers.sampling
+    if (weights[inside] > 0).any():
+        weights = weights / weights[inside].mean()
+    if interior:
+        return np.where(inside, weights, 0.0)
+    return weights if weights.any() else np.ones(len(weights))
+
+
+def _contrasts(p: int) -> FloatArray:
+    """An orthonormal basis of the vectors that add up to zero, (p, p - 1); zeros if p is 1."""
+    if p == 1:
+        return np.zeros((1, 1))
+    steps = np.arange(1, p)
+    basis = np.triu(np.ones((p, p - 1)))
+    basis[steps, steps - 1] = -steps
+    return np.asarray(basis / np.sqrt(steps * (steps + 1)))
