@@ -125,8 +125,13 @@ class Neighbourhood(Protocol):
         """A batch of perturbed inputs by number, `INPUT_ITSELF` and `ALL_HIDDEN` among them."""
         ...
 
-    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Whether a perturbed input is the input itself, whose score is known already."""
+    @property
+    def scope(self) -> Any:
+        """What decides a perturbed input besides its key, such as the scene; for stored answers."""
+        ...
+
+    def keys(self, rows: IntArray) -> Sequence[bytes]:
+        """A key for each perturbed input by number: the same key is the same input, asked once."""
         ...
 
 

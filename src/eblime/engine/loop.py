@@ -17,11 +17,10 @@ from eblime._progress import Progress
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.designs.rounds import OneShot, OwnLaw, as_design
-from eblime.engine.query import Reply, ask, progress_of
-from eblime.engine.scorers import scorer_of
+from eblime.engine.asker import answering
+from eblime.engine.query import Reply, progress_of
 from eblime.engine.settings import LoopSettings, Question
 from eblime.engine.state import begin
-from eblime.models.adapt import as_model
 from eblime.posterior import Posterior
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
@@ -44,17 +43,11 @@ def explain(
     talk = converse(settings, subject, targets, rng, until=until)
     question = next(talk)
     with (
-        scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer,
         progress_of(progress, settings.n_masks) as report,
+        answering(settings, subject.scene, question.neighbourhood, report) as answer,
     ):
         while True:
-            reply = ask(
-                scorer,
-                question,
-                batch_size=settings.batch_size,
-                steady=settings.steady,
-                report=report,
-            )
+            reply = answer(question)
             try:
                 question = talk.send(reply)
             except StopIteration as end:
@@ -77,8 +70,8 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
 
 def reply_from(settings: LoopSettings, subject: Subject, question: Question) -> Reply:
     """The model's reply to one question, with the model opened for it alone."""
-    with scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer:
-        return ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
+    with answering(settings, subject.scene, question.neighbourhood) as answer:
+        return answer(question)
 
 
 def converse(
@@ -95,12 +88,14 @@ def converse(
         settings.design,
         settings.n_masks,
         subject.scene.n_features,
-        exact=state.neighbourhood.exact,
+        exact=state.neighbourhood.exact and state.may_ask_all,
     )
     while (wanted := design.next(state.rng, state.first)) is not None:
         state = state.extended(wanted, warn=isinstance(design, (OneShot, OwnLaw)))
         reply = yield state.question()
         state = state.answered(reply)
+        if state.stopped is not None:  # the budget is used up, or the user pressed Ctrl-C
+            break
         if until is not None:
             reason = _reason(until, state.fitted(), state.answers)
             if reason is not None:

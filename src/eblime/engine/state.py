@@ -17,7 +17,7 @@ from eblime._version import __version__
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
-from eblime.engine.query import Reply
+from eblime.engine.plan import Reply
 from eblime.engine.settings import LoopSettings, Question, brief
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
@@ -34,6 +34,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     """The state before the first question."""
     check_targets(targets, settings.labels)
     generator = np.random.default_rng(rng)
+    _check_budget(settings, subject.scene.n_features)
     return State(
         settings=settings,
         subject=subject,
@@ -61,7 +62,8 @@ class State:
     answers: tuple[Answers, ...] = ()  # of every target
     weights: FloatArray | None = None  # of the perturbed inputs in question
     replies: tuple[Reply, ...] = ()
-    stopped: str | None = None  # why a stop rule ended the questions
+    stopped: str | None = None  # why the questions ended early
+    spent: int = 0  # model calls of the explanation that this one continues
 
     def extended(self, wanted: FloatArray | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
@@ -72,6 +74,11 @@ class State:
         near = grown.closeness[known:]
         weights = _weights(self.settings.kernel, near, grown.sampling_weights[known:], warn=warn)
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
+            if not self.may_ask_all:
+                raise ValueError(
+                    f"`max_calls` must be at least {len(weights)}, the number of all masks, for an "
+                    f"exhaustive design; got {self.settings.calls.max_calls}."
+                )
             # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
         return replace(self, neighbourhood=grown, weights=weights)
@@ -86,7 +93,23 @@ class State:
             labels=self.settings.labels,
             ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
+            before=np.stack([known.scores for known in self.answers], axis=1)
+            if self.answers
+            else None,
+            budget=self._budget(),
+            least=max(0, _least(self.settings.n_masks, self.first.n_features) - self.first.n_masks),
         )
+
+    @property
+    def may_ask_all(self) -> bool:
+        """Whether the model may be asked about all 2^p masks."""
+        most = self.settings.calls.max_calls
+        return most is None or 2**self.first.n_features <= most
+
+    def _budget(self) -> int | None:
+        """How many inputs the model may still be asked about."""
+        most = self.settings.calls.max_calls
+        return None if most is None else most - sum(reply.calls for reply in self.replies)
 
     def answered(self, reply: Reply) -> State:
         """With the model's reply appended."""
@@ -96,13 +119,20 @@ class State:
             replace(self.first, original=float(opening.original[column]))
             for column in opening.columns
         )
-        masks = self.neighbourhood.masks[self.first.n_masks :]
+        masks, weights = self.neighbourhood.masks[self.first.n_masks :], self.weights
+        if reply.answered is not None:
+            masks, weights = masks[reply.answered], weights[reply.answered]
         answers = tuple(
-            _with_hidden(known.append(masks, scores, self.weights), self.neighbourhood.exact)
+            _with_hidden(known.append(masks, scores, weights), self.neighbourhood.exact)
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(
-            self, answers=answers, first=answers[0], replies=(*self.replies, reply), weights=None
+            self,
+            answers=answers,
+            first=answers[0],
+            replies=(*self.replies, reply),
+            weights=None,
+            stopped=reply.stopped,
         )
 
     def fitted(self) -> tuple[Posterior, ...]:
@@ -156,7 +186,7 @@ class State:
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": repr(as_kernel(settings.kernel)),
             "seed": self.seed,
-            "model_calls": sum(reply.calls for reply in self.replies),
+            "model_calls": self.spent + sum(reply.calls for reply in self.replies),
             "batch_size": int(self.replies[-1].batch_size),
             "seconds": time.perf_counter() - self.start,
             "versions": {
@@ -170,6 +200,20 @@ class State:
         if self.stopped is not None:
             found["stopped"] = self.stopped
         return found
+
+
+def _least(n_masks: int, p: int) -> int:
+    """How many answers an explanation needs: more than features, unless fewer are wanted."""
+    return min(n_masks, p + 2)
+
+
+def _check_budget(settings: LoopSettings, p: int) -> None:
+    """Refuse a budget that has no room for the input itself and enough perturbed inputs."""
+    most, least = settings.calls.max_calls, min(2**p, _least(settings.n_masks, p) + 1)
+    if most is not None and most < least:
+        raise ValueError(
+            f"`max_calls` must be at least {least} for an input with {p} features; got {most}."
+        )
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:

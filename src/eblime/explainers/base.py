@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
+from eblime.engine.calls import CacheLike, CallSettings, Retry
 from eblime.engine.settings import LoopSettings, brief
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
@@ -66,6 +68,12 @@ class BaseExplainer(ABC):
         *,
         progress: Progress = None,
         until: Stop | None = None,
+        cache: CacheLike = None,
+        retry: int | Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        max_calls: int | None = None,
+        partial: bool = False,
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -84,9 +92,25 @@ class BaseExplainer(ABC):
         until
             A stopping rule: a function (posterior, answers) -> reason or None. It ends the
             questions early, for designs that ask in rounds.
+        cache, retry, timeout, concurrency, max_calls
+            Override the explainer's settings; None uses those.
+        partial
+            On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there
+            are more of them than features. `provenance["stopped"]` says so.
         """
-        targets = 1 if target is None else [target]
-        found = self.explain_targets(x, targets, rng, progress=progress, until=until)
+        found = self.explain_targets(
+            x,
+            1 if target is None else [target],
+            rng,
+            progress=progress,
+            until=until,
+            cache=cache,
+            retry=retry,
+            timeout=timeout,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            partial=partial,
+        )
         return next(iter(found.values()))
 
     def explain_targets(
@@ -97,6 +121,12 @@ class BaseExplainer(ABC):
         *,
         progress: Progress = None,
         until: Stop | None = None,
+        cache: CacheLike = None,
+        retry: int | Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        max_calls: int | None = None,
+        partial: bool = False,
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -106,7 +136,7 @@ class BaseExplainer(ABC):
             The input.
         targets
             How many of the highest outputs to explain, or a list of column numbers and labels.
-        rng, progress, until
+        rng, progress, until, cache, retry, timeout, concurrency, max_calls, partial
             See `explain`.
 
         Returns
@@ -115,8 +145,17 @@ class BaseExplainer(ABC):
             One explanation per output, by column number.
         """
         shown = self.progress if progress is None else progress
-        subject = self.subject(x)
-        return loop.explain(self.loop, subject, targets, rng, progress=shown, until=until)
+        settings = self.loop
+        calls = settings.calls.changed(
+            cache=cache,
+            retry=retry,
+            timeout=timeout,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            partial=partial,
+        )
+        settings = replace(settings, calls=calls)
+        return loop.explain(settings, self.subject(x), targets, rng, progress=shown, until=until)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""
@@ -136,4 +175,5 @@ def loop_settings(explainer: Any, about: Sequence[str]) -> LoopSettings:
     return LoopSettings(
         **{name: getattr(explainer, name) for name in _SHARED},
         about={name: brief(getattr(explainer, name)) for name in about},
+        calls=CallSettings.of(explainer),
     )
