@@ -23,6 +23,7 @@ ALLOWED = {
     "_files": set(),
     "_text": set(),
     "_checks": {"_types", "numpy"},
+    "_digest": {"numpy"},
     "_field_checks": {"numpy"},
     "_progress": {"tqdm"},
     "_table": {"_text", "_types", "numpy"},
@@ -46,16 +47,16 @@ ALLOWED = {
         *("numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_types", "_warn", "protocols", "PIL", "numpy", "onnxruntime", "scipy"),
-        *("torch", "xgboost"),
+        *("_checks", "_digest", "_types", "_warn", "protocols", "PIL", "numpy", "onnxruntime"),
+        *("scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_text", "_types", "answers", "core"),
+        *("_checks", "_field_checks", "_files", "_progress", "_text", "_types", "answers", "core"),
         *("methods", "posterior", "protocols", "registry", "arviz", "numpy", "pandas", "shap"),
     },
     "engine": {
-        *("_checks", "_progress", "_threads", "_types", "_version", "answers", "core"),
-        *("designs", "kernels", "methods", "models", "posterior", "protocols", "results"),
+        *("_checks", "_digest", "_progress", "_threads", "_types", "_version", "_warn", "answers"),
+        *("core", "designs", "kernels", "methods", "models", "posterior", "protocols", "results"),
         *("numpy", "scipy"),
     },
     "explainers": {

@@ -136,7 +136,8 @@ class _Digester:
             return
         yield from (function.__code__, function.__defaults__, function.__kwdefaults__)
         used, written, attributes, writes = _uses(function.__code__)
-        self._written |= attributes
+        if "." not in function.__qualname__.rpartition("<locals>.")[2]:  # methods write their own
+            self._written |= attributes
         cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
         inside = {name: cell.cell_contents for name, cell in cells if _is_full(cell)}
         outside = {name: function.__globals__[name] for name in used & {*function.__globals__}}

@@ -211,7 +211,8 @@ def test_batch_sizes_of_a_run_do_not_depend_on_time(tmp_path, monkeypatch, rng):
     explainer = eblime.ImageExplainer(score, segmentation=grid, n_masks=300)
     first = eblime.explain_many(explainer, rng.random((3, 8, 8)), tmp_path / "a")
 
-    assert set(sizes[:-1]) <= {32, 300 % 32, 301 % 32}
+    assert max(sizes) == 32
+    assert sum(size != 32 for size in sizes) <= 3  # the last batch of each input
     assert first.frame()["input"].nunique() == 3
 
 

@@ -18,14 +18,15 @@ from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.designs.rounds import OneShot, OwnLaw, as_design
 from eblime.engine.asker import answering
+from eblime.engine.more import Source
 from eblime.engine.query import Reply, progress_of
 from eblime.engine.settings import LoopSettings, Question
-from eblime.engine.state import begin
+from eblime.engine.state import State, begin
 from eblime.posterior import Posterior
-from eblime.protocols import Stop, Subject
+from eblime.protocols import Design, Stop, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["Talk", "converse", "explain", "reply_from", "score_of_input"]
+__all__ = ["Talk", "converse", "explain", "finish", "reply_from", "rounds", "score_of_input"]
 
 Talk = Generator[Question, Reply, dict[int, Explanation]]
 
@@ -41,6 +42,13 @@ def explain(
 ) -> dict[int, Explanation]:
     """Explain one input: section 2 of the paper perturbs, section 3 infers."""
     talk = converse(settings, subject, targets, rng, until=until)
+    return finish(talk, settings, subject, progress=progress)
+
+
+def finish(
+    talk: Talk, settings: LoopSettings, subject: Subject, *, progress: Progress = None
+) -> dict[int, Explanation]:
+    """Answer all questions of a loop about one input; returns the explanations by column."""
     question = next(talk)
     with (
         progress_of(progress, settings.n_masks) as report,
@@ -90,6 +98,11 @@ def converse(
         subject.scene.n_features,
         exact=state.neighbourhood.exact and state.may_ask_all,
     )
+    return (yield from rounds(state, design, until))
+
+
+def rounds(state: State, design: Design, until: Stop | None = None) -> Talk:
+    """The rounds of the loop, from a state on."""
     while (wanted := design.next(state.rng, state.first)) is not None:
         state = state.extended(wanted, warn=isinstance(design, (OneShot, OwnLaw)))
         reply = yield state.question()
@@ -103,7 +116,11 @@ def converse(
                 break
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
-    return state.explanations()
+    source = Source(state=state)
+    return {
+        column: replace(explanation, source=source)
+        for column, explanation in state.explanations().items()
+    }
 
 
 def _reason(until: Stop, posteriors: Sequence[Posterior], answers: Sequence[Answers]) -> str | None:

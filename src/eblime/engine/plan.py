@@ -147,8 +147,8 @@ class Sheet:
 
     @property
     def n_done(self) -> int:
-        """How many perturbed inputs have an answer."""
-        return int(self._repeats[self._done].sum())
+        """How many different perturbed inputs have an answer."""
+        return int(self._done.sum())
 
     def reply(self, batch_size: int, calls: int, stopped: str | None) -> Reply:
         """The reply; with a reason where some perturbed inputs have no answer."""

@@ -59,7 +59,7 @@ class Question:
     opening: Reply | None  # the reply of the first round; None in the first round
     before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
-    least: int = 1  # perturbed inputs that must have an answer if the user interrupts
+    least: int = 1  # different inputs that must have an answer if the user interrupts
 
     def choose(self, original: FloatArray) -> Sequence[int]:
         """The outputs to keep, given the scores of the input itself."""

@@ -11,6 +11,7 @@ from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.calls import CacheLike, CallSettings, Retry
+from eblime.engine.more import Source, source_of
 from eblime.engine.settings import LoopSettings, brief
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
@@ -156,6 +157,10 @@ class BaseExplainer(ABC):
         )
         settings = replace(settings, calls=calls)
         return loop.explain(settings, self.subject(x), targets, rng, progress=shown, until=until)
+
+    def source_of(self, explanation: Explanation, x: Any) -> Source:
+        """Where a loaded explanation of the input comes from; for `Explanation.more`."""
+        return source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""
