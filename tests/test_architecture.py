@@ -90,7 +90,8 @@ ALLOWED = {
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
-        *("evaluation", "explainers", "models", "plot", "registry", "reporting", "results"),
+        *("engine", "evaluation", "explainers", "models", "plot", "registry", "reporting"),
+        *("results",),
         *("joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
     },
     "_warn": set(),
@@ -240,6 +241,6 @@ def test_public_names_are_there():
     for name in eblime.__all__:
         assert getattr(eblime, name) is not None
     assert set(eblime.__all__) <= set(dir(eblime))
-    assert len(eblime.__all__) <= 25
+    assert len(eblime.__all__) <= 40
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         eblime.nothing  # noqa: B018

@@ -113,9 +113,7 @@ class Neighbourhood(Protocol):
         ...
 
     @property
-    def room(self) -> int:
-        """How many perturbed inputs fit into memory in one model call."""
-        ...
+    def room(self) -> int: ...  # noqa: D102  how many inputs fit into memory in one model call
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Neighbourhood:
         """Add perturbed inputs: one per mask, or a number of them drawn by the domain's own law."""
@@ -126,13 +124,10 @@ class Neighbourhood(Protocol):
         ...
 
     @property
-    def scope(self) -> Any:
-        """What decides a perturbed input besides its key, such as the scene; for stored answers."""
-        ...
+    def scope(self) -> Any: ...  # noqa: D102  what decides an input besides its key: the scene
 
     def keys(self, rows: IntArray) -> Sequence[bytes]:
         """A key for each perturbed input by number: the same key is the same input, asked once."""
-        ...
 
 
 @runtime_checkable

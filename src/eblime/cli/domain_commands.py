@@ -30,6 +30,8 @@ _SETTINGS = {  # settings of all explainers -> options
         name: f"--{name}"
         for name in ("design", "kernel", "labels", "method", "model", "prob", "target", "targets")
     },
+    **{name: f"--{name}" for name in ("cache", "concurrency", "retry", "timeout")},
+    "model_id": "--model-id",
 }
 
 

@@ -29,7 +29,12 @@ _SHARED: dict[str, Types] = {
     "part_size": (int, _NONE),
     "keep": (bool,),
 }
-_NEWER: dict[str, Types] = {"design": (str, _NONE), "kernel": (str, _NONE)}  # may be missing
+_NEWER: dict[str, Types] = {  # may be missing
+    "design": (str, _NONE),
+    "kernel": (str, _NONE),
+    "retry": (int, _NONE),
+    "concurrency": (int, _NONE),
+}
 _JSON: dict[type, Types] = {Path: (str,), float: (float, int)}  # how JSON holds other types
 
 
