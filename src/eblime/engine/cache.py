@@ -276,6 +276,8 @@ def _opened(file: Path, timeout: float) -> sqlite3.Connection:
             raise ValueError(f"`cache` {str(file)!r} is a database of another program.")
         if tables and layout != _LAYOUT:
             raise _DamagedError(f"it has layout {layout}, and this eblime uses {_LAYOUT}")
+        if not tables:  # an answer with 1,000 outputs fits into a page
+            connection.execute("PRAGMA page_size = 32768")
         if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")

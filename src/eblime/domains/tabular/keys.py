@@ -55,17 +55,19 @@ def _words(column: NDArray[Any]) -> NDArray[np.uint64]:
         return column.astype(np.uint64)
     if kind in "mM":
         return column.view(np.uint64)
-    known: dict[str, int] = {}
-    return np.array([_word(value, known) for value in column.tolist()], dtype=np.uint64)
+    values = column.tolist()
+    try:
+        words = {(type(value), value): _word(value) for value in {*values}}
+        return np.array([words[type(value), value] for value in values], dtype=np.uint64)
+    except (KeyError, TypeError):  # equal values of different types, NaN, or not hashable
+        return np.array([_word(value) for value in values], dtype=np.uint64)
 
 
-def _word(value: Any, known: dict[str, int]) -> int:
+def _word(value: Any) -> int:
     """A digest of a value, by its type and its text."""
     text = f"{type(value).__name__} {value!r}"
-    if text not in known:
-        digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
-        known[text] = int.from_bytes(digest, "little")
-    return known[text]
+    digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
 
 
 def _sparse_keys(rows: Any) -> list[bytes]:
