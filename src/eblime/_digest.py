@@ -10,6 +10,7 @@ import dataclasses
 import dis
 import functools
 import hashlib
+import io
 import pickle
 import re
 import sys
@@ -173,7 +174,7 @@ class _Digester:
         elif not hasattr(value, "__dict__") or (
             _installed(kind.__module__) and kind is not types.SimpleNamespace
         ):
-            yield _pickled(value)
+            yield from _pickled(value)
         else:
             written, writes = _attributes_written(kind)
             for name, part in sorted(vars(value).items()):
@@ -218,14 +219,33 @@ def _version(module: str) -> str:
     return str(getattr(top, "__version__", ""))
 
 
-def _pickled(value: Any) -> bytes:
-    """An object as bytes."""
+class _Pickler(pickle.Pickler):
+    """Pickles, and notes the user's own classes and functions: a pickle has only their names."""
+
+    def __init__(self, stream: io.BytesIO) -> None:
+        super().__init__(stream, protocol=5)
+        self.code: list[Any] = []
+
+    def reducer_override(self, value: Any) -> Any:
+        """Pickle as usual."""
+        is_code = isinstance(value, (type, types.FunctionType))
+        if is_code and not _installed(value.__module__):
+            self.code.append(value)
+        return NotImplemented
+
+
+def _pickled(value: Any) -> Iterator[Any]:
+    """An object as bytes, and the user's code in it."""
+    stream = io.BytesIO()
+    pickler = _Pickler(stream)
     try:
-        return pickle.dumps(value, protocol=5)
+        pickler.dump(value)
     except Exception as error:
         raise UnknownContentError(
             f"a {_name(type(value))} cannot be compared by its content ({error})"
         ) from error
+    yield stream.getvalue()
+    yield from pickler.code
 
 
 def _parts_of_code(code: types.CodeType) -> Iterator[Any]:

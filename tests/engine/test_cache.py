@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import closing
 
 import numpy as np
@@ -115,6 +116,26 @@ def test_a_failure_loses_at_most_one_batch(cache):
 
     assert len(failing.asked) == 300
     assert not set(failing.asked) & set(model.asked)
+
+
+def test_calls_under_way_are_kept_when_one_fails(cache):
+    """Their answers are paid for."""
+    kept, late, model = [], threading.Event(), Counting()
+
+    def service(texts):
+        if "three" not in texts[0]:
+            late.set()
+            raise ConnectionError("down")
+        late.wait(10)
+        kept.extend(texts)
+        return [[("two" in t) + 0.01 * len(t), len(t)] for t in texts]
+
+    with pytest.raises(eblime.ModelError, match="down"):
+        explain(service, cache, batch_size=1, concurrency=4)
+    explain(model, cache)
+
+    assert kept
+    assert not set(kept) & set(model.asked)
 
 
 SCRIPT = """

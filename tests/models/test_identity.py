@@ -48,6 +48,30 @@ def test_estimators_are_compared_by_their_content():
     assert fingerprint(as_model(fitted(0))) != fingerprint(as_model(fitted(1)))
 
 
+class Scaler:
+    """A step of a pipeline."""
+
+    def fit(self, rows, labels=None):
+        """Nothing to learn."""
+        return self
+
+    def transform(self, rows):
+        """Twice the numbers."""
+        return 2 * rows
+
+
+def test_your_own_code_in_a_pipeline_counts(monkeypatch):
+    """A pickle has only the name of a class; its methods are compared too."""
+    pipelines = pytest.importorskip("sklearn.pipeline")
+    linear = pytest.importorskip("sklearn.linear_model")
+    rows = np.arange(6.0).reshape(3, 2)
+    pipe = pipelines.make_pipeline(Scaler(), linear.LinearRegression()).fit(rows, rows[:, 0])
+    before = fingerprint(as_model(pipe))
+    monkeypatch.setattr(Scaler, "transform", lambda self, rows: 3 * rows)
+
+    assert fingerprint(as_model(pipe)) != before
+
+
 def test_a_function_around_a_model_is_compared_with_the_model():
     """Whether it is in a closure or a global."""
     linear = pytest.importorskip("sklearn.linear_model")

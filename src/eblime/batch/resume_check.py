@@ -141,7 +141,8 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     """The settings of an explainer that decide its results, except its model, as strings."""
     found = {"kind": type(explainer).__name__}
     for entry in fields(explainer):
-        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+        unlimited = entry.name == "max_calls" and explainer.max_calls is None
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_") and not unlimited:
             found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
     return found
 

@@ -195,9 +195,9 @@ class _Flights:
                     flight.launched.cancel()
 
     def _limit(self) -> int:
-        """How many batches may be under way."""
+        """How many batches may be under way; no more once one has failed."""
         if self.most > 1:
-            return self.most
+            return 0 if any(_has_failed(flight.launched) for flight in self.waiting) else self.most
         return 2 if self.tuner.settled and self.scorer.overlaps else 1
 
     def _open(self) -> None:
@@ -250,12 +250,24 @@ class _Flights:
         return flight
 
     def _next(self) -> _Flight:
-        """The first batch of all, then whichever is done first."""
+        """The first batch of all, then whichever is done first; one that failed comes last.
+
+        So the answers of all calls under way are kept when one fails.
+        """
         flights = self.waiting
         if flights[0].opens or not isinstance(flights[0].launched, Future):
             return flights.pop(0)
-        done, _ = wait([flight.launched for flight in flights], return_when=FIRST_COMPLETED)
-        return flights.pop(next(k for k, entry in enumerate(flights) if entry.launched in done))
+        left = [flight.launched for flight in flights if not _has_failed(flight.launched)]
+        done, _ = wait(left, return_when=FIRST_COMPLETED)
+        good = [k for k, flight in enumerate(flights) if flight.launched in done]
+        return flights.pop(good[0] if good else 0)
+
+
+def _has_failed(launched: Any) -> bool:
+    """Whether a call in the background has ended with an error."""
+    if not isinstance(launched, Future) or not launched.done():
+        return False
+    return launched.cancelled() or launched.exception() is not None
 
 
 def _returned(launched: Any, rows: IntArray) -> Any:
