@@ -21,23 +21,22 @@ from eblime._checks import check_number
 from eblime._digest import UnknownContentError, digest_of
 from eblime._types import FloatArray
 from eblime._warn import warn_user
+from eblime.engine.cache_file import (
+    DamagedError,
+    file_parts,
+    inode_of,
+    open_file,
+    reported,
+    set_aside,
+    transaction,
+)
 from eblime.models.identity import fingerprint
 
 __all__ = ["AnswerCache", "CacheStats", "as_cache"]
 
 T = TypeVar("T")
 
-_APPLICATION = 0x65626C6D  # "eblm", in the header of the file
-_LAYOUT = 1
 _KEYS = 500  # in one query
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS scopes (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE,"
-    " model TEXT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS answers (scope INTEGER NOT NULL, key BLOB NOT NULL,"
-    " outputs BLOB NOT NULL, checksum INTEGER NOT NULL, UNIQUE (scope, key))",
-    f"PRAGMA application_id = {_APPLICATION}",
-    f"PRAGMA user_version = {_LAYOUT}",
-)
 
 
 class CacheStats(NamedTuple):
@@ -47,10 +46,6 @@ class CacheStats(NamedTuple):
     inputs: int  # inputs, each cut into features in one way; a table counts as one
     models: int
     bytes: int  # of the file
-
-
-class _DamagedError(Exception):
-    """A file that must not be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +113,18 @@ class AnswerCache:
         """How many answers, inputs and models there are, and how large the file is."""
         if not self.file.exists():
             return CacheStats(answers=0, inputs=0, models=0, bytes=0)
-        with _reported(self.file), closing(_open(self.file, self.timeout)) as connection:
+        with reported(self.file), closing(open_file(self.file, self.timeout)) as connection:
             answers, inputs, models = connection.execute(
                 "SELECT (SELECT count(*) FROM answers), count(*), count(DISTINCT model) FROM scopes"
             ).fetchone()
-            size = sum(part.stat().st_size for part in _parts(self.file) if part.exists())
+            size = sum(part.stat().st_size for part in file_parts(self.file) if part.exists())
             return CacheStats(answers=answers, inputs=inputs, models=models, bytes=size)
 
     def clear(self) -> None:
         """Delete all answers."""
         if not self.file.exists():
             return
-        with _reported(self.file), closing(_open(self.file, self.timeout)) as connection:
+        with reported(self.file), closing(open_file(self.file, self.timeout)) as connection:
             connection.execute("DELETE FROM answers")
             connection.execute("DELETE FROM scopes")
             with suppress(sqlite3.OperationalError):  # another process is reading
@@ -174,9 +169,10 @@ class CacheBook:
 
     def __init__(self, cache: AnswerCache, model: str, digest: bytes) -> None:
         self._cache, self._model, self._digest = cache, model, digest
-        self._writes = True
-        with _reported(cache.file):
-            self._connection = _open(cache.file, cache.timeout)
+        self._writes, self._start = True, zlib.crc32(digest)
+        with reported(cache.file):
+            self._connection = open_file(cache.file, cache.timeout)
+        self._inode = inode_of(cache.file)
 
     def close(self) -> None:
         """Close the file."""
@@ -205,14 +201,14 @@ class CacheBook:
             )
             for key, outputs, checksum in rows:
                 if checksum != self._checksum(key, outputs) or len(outputs) % 8:
-                    raise _DamagedError("an answer does not match its checksum")
-                found[key] = np.frombuffer(outputs, dtype="<f8").astype(np.float64)
+                    raise DamagedError("an answer does not match its checksum")
+                found[key] = np.frombuffer(outputs, dtype="<f8").astype(np.float64, copy=False)
         return found
 
     def _write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Insert answers that are not there yet."""
         blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
-        with _transaction(self._connection) as connection:
+        with transaction(self._connection) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO scopes (digest, model) VALUES (?, ?)",
                 (self._digest, self._model),
@@ -230,7 +226,7 @@ class CacheBook:
 
     def _checksum(self, key: bytes, outputs: bytes) -> int:
         """Of an answer and where it belongs."""
-        return zlib.crc32(outputs, zlib.crc32(key, zlib.crc32(self._digest)))
+        return zlib.crc32(outputs, zlib.crc32(key, self._start))
 
     def _attempt(self, step: Callable[[], T]) -> T | None:
         """Do a step; again with a new file if this one is damaged, and without if it is locked."""
@@ -240,94 +236,9 @@ class CacheBook:
             self._writes = False
             warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
             return None
-        except (_DamagedError, sqlite3.DatabaseError) as error:
+        except (DamagedError, sqlite3.DatabaseError) as error:
             self.close()
-            _set_aside(self._cache.file, error)
-            self._connection = _open(self._cache.file, self._cache.timeout)
+            set_aside(self._cache.file, error, self._inode)
+            self._connection = open_file(self._cache.file, self._cache.timeout)
+            self._inode = inode_of(self._cache.file)
             return step()
-
-
-def _open(file: Path, timeout: float) -> sqlite3.Connection:
-    """Open the file, created where there is none; a damaged one is set aside."""
-    try:
-        return _opened(file, timeout)
-    except (_DamagedError, sqlite3.DatabaseError) as error:
-        if isinstance(error, sqlite3.OperationalError):
-            raise
-        _set_aside(file, error)
-        return _opened(file, timeout)
-
-
-def _opened(file: Path, timeout: float) -> sqlite3.Connection:
-    """Connect, check whose file it is, and create the tables."""
-    connection = sqlite3.connect(
-        file, timeout=timeout, isolation_level=None, check_same_thread=False
-    )
-    try:
-        application, layout, tables = (
-            int(connection.execute(query).fetchone()[0])
-            for query in (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_master",
-            )
-        )
-        if tables and application != _APPLICATION:
-            raise ValueError(f"`cache` {str(file)!r} is a database of another program.")
-        if tables and layout != _LAYOUT:
-            raise _DamagedError(f"it has layout {layout}, and this eblime uses {_LAYOUT}")
-        if not tables:  # an answer with 1,000 outputs fits into a page
-            connection.execute("PRAGMA page_size = 32768")
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if not tables:
-            with _transaction(connection):
-                for statement in _TABLES:
-                    connection.execute(statement)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
-    """All statements or none; waits for other processes that write."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield connection
-    except BaseException:
-        with suppress(sqlite3.Error):
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
-
-
-@contextmanager
-def _reported(file: Path) -> Iterator[None]:
-    """Say which file cannot be opened."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        raise ValueError(f"`cache` {str(file)!r} cannot be opened: {error}.") from error
-
-
-def _parts(file: Path) -> list[Path]:
-    """The files of a database: itself, and those of writes in progress."""
-    return [file, *(file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))]
-
-
-def _set_aside(file: Path, error: Exception) -> None:
-    """Rename a damaged file, and say so."""
-    number, aside = 1, file.with_name(f"{file.name}.damaged")
-    while aside.exists():
-        number += 1
-        aside = file.with_name(f"{file.name}.damaged-{number}")
-    for part, ending in zip(_parts(file), ("", "-wal", "-shm"), strict=True):
-        with suppress(FileNotFoundError):  # another process was faster
-            part.rename(aside.with_name(f"{aside.name}{ending}"))
-    warn_user(
-        f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
-        "answers are asked again."
-    )

@@ -137,9 +137,8 @@ class Explanation:
         >>> len(e.more(50).masks)
         150
         """
-        source = self.source
-        if explainer is not None:
-            source = explainer.source_of(self, x)
+        known = explainer is not None and x is not None
+        source = explainer.source_of(self, x) if known else self.source
         if source is None:
             raise ValueError(
                 "`explainer` and `x` must be given to continue an explanation that was loaded or "
