@@ -9,6 +9,7 @@ from problems import problem
 
 import eblime
 from eblime import registry
+from eblime._digest import digest_of
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import as_design
 from eblime.kernels import as_kernel
@@ -198,8 +199,12 @@ def check_neighbourhood(subject, design):
         assert_array_equal(grown.masks, np.concatenate([wanted, wanted]))
     scene = subject.scene
     assert isinstance(scene, (MaskedScene, RenderedScene)) or not grown.exact
-    if grown.exact:
-        assert grown.repeats(np.array([INPUT_ITSELF])).all()
+    keys = grown.keys(np.array([INPUT_ITSELF, 0, 1, 2, 3, 4, 5]))
+    assert all(isinstance(key, bytes) for key in keys)
+    assert digest_of(grown.scope) == digest_of(first.scope)
+    if grown.exact:  # the same mask is the same input
+        assert keys[1:4] == keys[4:]
+        assert len(set(keys[1:])) == len(np.unique(grown.masks, axis=0))
     if isinstance(scene, RenderedScene):  # a renderer writes its inputs
         batch = scene.batch(2)
         scene.renderer().render(np.ones((2, p)), batch)

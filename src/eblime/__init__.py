@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from eblime.batch.results import open_run as open_run
     from eblime.batch.run import explain_many as explain_many
     from eblime.core.point import NoSpreadError as NoSpreadError
+    from eblime.engine.cache import AnswerCache as AnswerCache
+    from eblime.engine.calls import Retry as Retry
     from eblime.engine.query import ModelError as ModelError
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from eblime.stopping.rules import Width as Width
 
 _HOMES = {
+    "AnswerCache": "eblime.engine.cache",
     "BayesLIME": "eblime.methods.bayeslime",
     "BayesSHAP": "eblime.methods.bayesshap",
     "Explainer": "eblime.explainers.general",
@@ -52,6 +55,7 @@ _HOMES = {
     "KerasModel": "eblime.models.keras",
     "ModelError": "eblime.engine.query",
     "OnnxModel": "eblime.models.onnx",
+    "Retry": "eblime.engine.calls",
     "TabularExplainer": "eblime.explainers.tabular",
     "TextExplainer": "eblime.explainers.text",
     "TorchModel": "eblime.models.torch",

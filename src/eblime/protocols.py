@@ -114,9 +114,7 @@ class Neighbourhood(Protocol):
         ...
 
     @property
-    def room(self) -> int:
-        """How many perturbed inputs fit into memory in one model call."""
-        ...
+    def room(self) -> int: ...  # noqa: D102  how many inputs fit into memory in one model call
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Neighbourhood:
         """Add perturbed inputs: one per mask, or a number of them drawn by the domain's own law."""
@@ -126,9 +124,11 @@ class Neighbourhood(Protocol):
         """A batch of perturbed inputs by number, `INPUT_ITSELF` and `ALL_HIDDEN` among them."""
         ...
 
-    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Whether a perturbed input is the input itself, whose score is known already."""
-        ...
+    @property
+    def scope(self) -> Any: ...  # noqa: D102  what decides an input besides its key: the scene
+
+    def keys(self, rows: IntArray) -> Sequence[bytes]:
+        """A key for each perturbed input by number: the same key is the same input, asked once."""
 
 
 @runtime_checkable

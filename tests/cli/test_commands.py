@@ -460,3 +460,39 @@ def test_batch_text_has_the_options_of_explain_text(folder, capsys):
 
     assert (code, err) == (0, "")
     assert "word 'good' #2" in features
+
+
+def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
+    """`--cache` asks nothing twice; `--retry`, `--timeout` and `--concurrency` change no number."""
+    asked = ["explain", "image", "photos/a.png", "--model", "shades:green", "--json"]
+    asked += ["--segmentation", GRID, "--out", "out"]
+    _, plain, _ = run(capsys, *asked)
+    more = ["--retry", "2", "--timeout", "60", "--concurrency", "2"]
+    code, careful, _ = run(capsys, *asked, "--cache", "answers.db", *more)
+    calls = len(eblime.AnswerCache("answers.db"))
+    (folder / "shades.py").write_text(MODEL + "\n")
+    _, again, _ = run(capsys, *asked, "--cache", "answers.db")
+
+    assert code == 0
+    assert calls == 2**9 == len(eblime.AnswerCache("answers.db"))
+    found = [json.loads(text)["features"] for text in (plain, careful, again)]
+    assert found[0] == found[1] == found[2]
+    code, _, error = run(capsys, *asked, "--cache", "photos")
+    assert code == 2
+    assert "--cache must be the path of a file" in error
+    code, _, error = run(capsys, *asked, "--model-id", "a")
+    assert code == 2
+    assert "--model-id needs --cache" in error
+
+
+def test_a_run_uses_a_cache(folder, capsys):
+    """`eblime batch` has the same options, except that its timeout is for an input."""
+    pytest.importorskip("pyarrow")
+    words = ["batch", "image", "photos", "--model", "shades:green", "--segmentation", GRID]
+    words += ["--workers", "1", "--cache", "answers.db", "--retry", "1", "--concurrency", "2"]
+    code, _, _ = run(capsys, *words, "--model-id", "green", "--out", "a")
+
+    assert code == 0
+    assert len(eblime.AnswerCache("answers.db")) == 2 * 2**9
+    words = ["batch", "--resume", "a", "--model", "shades:green", "--cache", "answers.db"]
+    assert run(capsys, *words)[0] == 0

@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import eblime
+from eblime.engine.loop import converse
 
 WINE = load_wine(as_frame=True)
 
@@ -213,6 +214,12 @@ def test_polars_rows_may_have_new_values():
         explainer.explain({"job": "smith", "age": 3})
 
 
+def perturbed_rows(explainer, row):
+    """The rows that the explainer asks about, repeated ones included."""
+    question = next(converse(explainer.loop, explainer.subject(row), 1, 0))
+    return question.neighbourhood.inputs(question.rows)
+
+
 @pytest.mark.parametrize("representation", ["binary", "continuous"])
 @pytest.mark.parametrize("perturb", ["bins", "rows", "normal"])
 def test_one_row_is_a_reference(representation, perturb):
@@ -224,7 +231,7 @@ def test_one_row_is_a_reference(representation, perturb):
         spy, reference, representation=representation, perturb=perturb
     )
     e = explainer.explain(row)
-    table = pd.concat(spy.seen, ignore_index=True)
+    table = perturbed_rows(explainer, row)
     names = list(e.scene.columns)
 
     assert "single" not in names
@@ -233,7 +240,7 @@ def test_one_row_is_a_reference(representation, perturb):
         kept = (table[name] == row[name]) | (table[name].isna() & pd.isna(row[name]))
         other = reference[name].iloc[0]
         assert ((table[name] == other) | kept | (table[name].isna() & pd.isna(other))).all()
-        assert_array_equal(e.masks[1:, j], kept.iloc[2:])  # the row itself is scored twice
+        assert_array_equal(e.masks[1:, j], kept.iloc[1:])  # the first is the row itself
     with pytest.raises(ValueError, match="`row` must differ from the background"):
         explainer.explain(reference)
 
@@ -298,7 +305,7 @@ def test_a_mask_is_whether_a_value_is_in_the_bin():
     """Masks computed from the inputs of the model are the same; the first row is all ones."""
     frame, spy = WINE.data, Spy()
     e = eblime.TabularExplainer(spy, frame, n_masks=300).explain(frame.iloc[9])
-    table = pd.concat(spy.seen, ignore_index=True).iloc[1:]  # the row itself is scored too
+    table = pd.concat(spy.seen, ignore_index=True)  # the row itself is scored once
     edges = np.percentile(frame, [25, 50, 75], axis=0)
     for j, name in enumerate(frame.columns):
         bins = np.searchsorted(edges[:, j], table[name])
@@ -320,9 +327,10 @@ def test_whole_rows_keep_correlations():
 @pytest.mark.parametrize("design", ["bernoulli", "paired"])
 def test_a_design_chooses_the_hidden_features(design):
     """Shown features keep the row's own values; hidden ones are in another bin."""
-    frame, spy = WINE.data.iloc[:, :6], Spy()
-    e = eblime.TabularExplainer(spy, frame, n_masks=60, design=design).explain(frame.iloc[4])
-    table = pd.concat(spy.seen, ignore_index=True).to_numpy()[1:]
+    frame = WINE.data.iloc[:, :6]
+    explainer = eblime.TabularExplainer(Spy(), frame, n_masks=60, design=design)
+    e = explainer.explain(frame.iloc[4])
+    table = perturbed_rows(explainer, frame.iloc[4]).to_numpy()
     kept = table == frame.iloc[4].to_numpy()
 
     assert_array_equal(kept[e.masks == 1], True)
@@ -360,7 +368,7 @@ def test_rows_of_a_user_function_are_scored_unchanged():
         return rows[:, 0]
 
     e = eblime.TabularExplainer(model, data, perturb=jitter, n_masks=1500).explain(data[3])
-    rows = np.concatenate(asked)[1:]
+    rows = np.concatenate(asked)
     wanted = np.stack(
         [
             np.searchsorted(edges[:, j], rows[:, j]) == np.searchsorted(edges[:, j], data[3, j])
@@ -589,19 +597,16 @@ def test_times_are_binned_in_every_time_zone(zone):
 def test_a_user_function_with_its_own_generator_is_called_once():
     """The masks describe the rows that the model scored."""
     data = WINE.data.to_numpy()
-    own, asked = np.random.default_rng(5), []
-
-    def model(rows):
-        asked.append(rows)
-        return rows[:, 0]
-
+    own = np.random.default_rng(5)
     explainer = eblime.TabularExplainer(
-        model, data, perturb=lambda rng, n, row: data[own.integers(0, len(data), n)], batch_size=99
+        lambda rows: rows[:, 0],
+        data,
+        perturb=lambda rng, n, row: data[own.integers(0, len(data), n)],
+        batch_size=99,
     )
     e = explainer.explain(data[3])
-    rows = np.concatenate(asked)[1:]
     edges = np.percentile(data[:, 0], [25, 50, 75])
-    wanted = np.searchsorted(edges, rows[:, 0]) == np.searchsorted(edges, data[3, 0])
+    wanted = np.searchsorted(edges, e.scores) == np.searchsorted(edges, data[3, 0])
 
     assert_array_equal(e.masks[:, 0], wanted)
 

@@ -1,3 +1,4 @@
+import asyncio
 from types import SimpleNamespace
 
 import numpy as np
@@ -171,19 +172,29 @@ def test_hugging_face_pipelines_are_recognised_by_their_task():
         model(batch / 255)
 
 
-def test_async_functions_are_refused_at_once():
-    """Functions and callable objects; the message says how to wrap them."""
+def test_async_functions_are_awaited():
+    """Functions and callable objects, also while an event loop is running, as in a notebook."""
 
     async def model(rows):
-        return rows
+        await asyncio.sleep(0)
+        return rows[:, 0]
 
     class Service:
         async def __call__(self, rows):
-            return rows
+            return await model(rows)
 
-    for bad in (model, Service()):
-        with pytest.raises(TypeError, match=r"`model` must return scores, but it is an async"):
-            eblime.TabularExplainer(bad, np.eye(3))
+    async def in_a_loop():
+        return eblime.TabularExplainer(model, BACKGROUND, n_masks=50).explain(BACKGROUND[0])
+
+    plain = eblime.TabularExplainer(lambda rows: rows[:, 0], BACKGROUND, n_masks=50)
+    wanted = plain.explain(BACKGROUND[0]).posterior.mean
+    for given in (model, Service()):
+        found = eblime.TabularExplainer(given, BACKGROUND, n_masks=50).explain(BACKGROUND[0])
+        assert_allclose(found.posterior.mean, wanted)
+    assert_allclose(asyncio.run(in_a_loop()).posterior.mean, wanted)
+
+
+BACKGROUND = np.random.default_rng(0).random((40, 3))
 
 
 async def _later(rows):
@@ -193,7 +204,7 @@ async def _later(rows):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda rows: _later(rows), r"it returned a coroutine\. .*asyncio\.run"),
+        (lambda rows: _later(rows), r"it returned a coroutine\. .*it is awaited"),
         (lambda rows: {"scores": rows[:, 0]}, r"a dict with the keys 'scores'\. Return one of its"),
         (
             lambda rows: [{"label": "a", "score": 0.5} for _ in rows],

@@ -20,7 +20,8 @@ __all__ = ["check_same_model", "explainer_settings"]
 
 _ASKED = 8  # further inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
-_LEFT_OUT = ("model", "progress")  # the model is compared by its predictions; progress is free
+# the model is compared by its predictions; the others do not change a result
+_LEFT_OUT = ("model", "progress", "cache", "retry", "timeout", "concurrency")
 
 
 def check_same_model(worker: Any, *, explain: bool = True) -> None:
@@ -110,7 +111,7 @@ def _refuse_another(
 def _prediction(worker: Any, number: int, target: int) -> Any:
     """The model's prediction for an input; None if that fails."""
     try:
-        return score_of_input(worker.loop, worker.subject(number))[target : target + 1]
+        return score_of_input(_asking(worker), worker.subject(number))[target : target + 1]
     except Exception:
         return None
 
@@ -119,11 +120,16 @@ def _explained_again(worker: Any, number: int, target: int) -> Any:
     """The importances and the prediction of an input; None if that fails."""
     try:
         rng = generator_of(worker.settings["seed"], number)
-        by_column = replace(worker.loop, labels=None)  # a label may also be a number
+        by_column = replace(_asking(worker), labels=None)  # a label may also be a number
         made = explain(by_column, worker.subject(number), [target], rng, progress=False)
     except Exception:
         return None
     return np.append(made[target].posterior.mean, made[target].prediction)
+
+
+def _asking(worker: Any) -> Any:
+    """The settings of the loop without stored answers: the model itself is compared."""
+    return replace(worker.loop, calls=replace(worker.loop.calls, cache=None))
 
 
 def _close(found: Any, known: Any, allowed: Any) -> bool:
@@ -135,7 +141,8 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     """The settings of an explainer that decide its results, except its model, as strings."""
     found = {"kind": type(explainer).__name__}
     for entry in fields(explainer):
-        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+        unlimited = entry.name == "max_calls" and explainer.max_calls is None
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_") and not unlimited:
             found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
     return found
 

@@ -27,6 +27,8 @@ from eblime.batch.local import Workers
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.resume_check import explainer_settings
+from eblime.engine.cache import as_cache
+from eblime.engine.calls import CacheLike
 from eblime.engine.settings import rule_name
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -57,6 +59,7 @@ def explain_many(
     max_failures: int | None = None,
     timeout: float | None = None,
     retry: bool = False,
+    cache: CacheLike = None,
     about: str | Mapping[str, Any] | None = None,
     progress: Progress = None,
 ) -> Run:
@@ -109,9 +112,13 @@ def explain_many(
         Seconds per input; an input that takes longer is recorded as failed. Inputs that share
         model calls also share this time; if it is too short, they are explained one at a time. A
         timeout needs worker processes: `workers=1` then is one process besides the calling one.
-        None waits without a limit.
+        None waits without a limit. The explainer's own `timeout` is for one model call.
     retry
         Explain the inputs of parts with failures again. Files that failed may have been replaced.
+        Model calls that fail are repeated by the explainer's own `retry`.
+    cache
+        A local file that stores the model's answers, or an `AnswerCache`, shared by all workers;
+        None uses the explainer's setting.
     about
         A description of the run, as a string or a dictionary. Resuming with another description
         raises an error.
@@ -122,6 +129,7 @@ def explain_many(
     check_explainer(explainer)
     chosen = find_engine(engine, cpus_per_worker, gpus_per_worker)
     _check_numbers(seed, workers, part_size, timeout)
+    stored = as_cache(cache)
     settings = {
         "explainer": _known_settings(explainer),
         "targets": _plain_targets(targets),
@@ -149,6 +157,7 @@ def explain_many(
             resumed=bool(part_names(folder)),
             timeout=timeout,
             until=rule,
+            cache=stored,
         )
         return _done(chosen, job, workers, max_failures, progress)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.batch.entries import has_rows, is_sparse
+from eblime.engine.asker import book_of
+from eblime.engine.calls import Caller
 from eblime.engine.loop import Talk, converse, reply_from
-from eblime.engine.query import ModelError, Reply, reply_to, rows_to_ask
+from eblime.engine.plan import Plan, plan_of
+from eblime.engine.query import ModelError, Reply
 from eblime.engine.settings import LoopSettings, Question
 from eblime.models.scores import as_scores
 from eblime.protocols import Subject
@@ -24,7 +28,13 @@ _IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that 
 
 
 def group_size(settings: LoopSettings) -> int:
-    """How many inputs may share a call: 1 if the user's batch size has no room for two."""
+    """How many inputs may share a call.
+
+    1 if the user's batch size has no room for two, or if several calls are under way at once: an
+    input is then split among them.
+    """
+    if settings.calls.concurrency > 1:
+        return 1
     first = settings.n_masks if settings.until is None else FIRST
     together = _most_rows(settings) // (first + 1)
     return max(1, together if settings.until is None else together * _IN_TURN)
@@ -55,8 +65,7 @@ def explain_together(
         if len(numbers) == 1:  # in batches of its own
             replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
         else:
-            scores = _scores(settings, questions)
-            replies = [reply_to(*pair) for pair in zip(questions, scores, strict=True)]
+            replies = _replies(settings, questions)
         for k, reply in zip(numbers, replies, strict=True):
             step = advance(talks[k], reply)
             if isinstance(step, Question):
@@ -93,22 +102,35 @@ def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list
     return group
 
 
-def _scores(settings: LoopSettings, questions: Sequence[Question]) -> list[FloatArray]:
-    """The scores that each question asks for."""
-    rows = [rows_to_ask(question) for question in questions]
-    if len(questions) == 1 or not all(map(len, rows)):
-        return [_alone(settings, *pair) for pair in zip(questions, rows, strict=True)]
-    batches = [
-        question.neighbourhood.inputs(some) for question, some in zip(questions, rows, strict=True)
-    ]
-    return _shared(settings, batches, [len(some) for some in rows])
+def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Reply]:
+    """The replies to several questions, from few calls; stored answers are not asked again."""
+    with ExitStack() as stack:
+        books = [
+            stack.enter_context(book_of(settings, question.neighbourhood)) for question in questions
+        ]
+        plans = [plan_of(*pair) for pair in zip(questions, books, strict=True)]
+        scores = _scores(settings, plans)
+        for book, plan, found in zip(books, plans, scores, strict=True):
+            if book is not None and len(found):
+                book.write(plan.keys_to_ask, found)
+    return [plan.reply(found) for plan, found in zip(plans, scores, strict=True)]
 
 
-def _alone(settings: LoopSettings, question: Question, rows: IntArray) -> FloatArray:
-    """The scores of one question, in as many calls as memory needs; none if it asks nothing new."""
+def _scores(settings: LoopSettings, plans: Sequence[Plan]) -> list[FloatArray]:
+    """The scores that each plan asks for, (n, outputs)."""
+    if not all(len(plan.rows_to_ask) for plan in plans):
+        return [_alone(settings, plan) for plan in plans]
+    batches = [plan.question.neighbourhood.inputs(plan.rows_to_ask) for plan in plans]
+    return _shared(settings, batches, [len(plan.rows_to_ask) for plan in plans])
+
+
+def _alone(settings: LoopSettings, plan: Plan) -> FloatArray:
+    """The scores of one plan, in as many calls as memory needs; none if it asks nothing new."""
+    rows, question = plan.rows_to_ask, plan.question
     if not len(rows):
-        assert question.opening is not None  # the first round asks about the input itself
-        return np.empty((0, len(question.opening.original)))
+        original = plan.original()
+        assert original is not None  # else it would be asked
+        return np.empty((0, len(original)))
     most = min(_most_rows(settings), question.neighbourhood.room)
     pieces = np.split(rows, range(most, len(rows), most))
     inputs = question.neighbourhood.inputs
@@ -129,7 +151,8 @@ def _shared(
 def _called(settings: LoopSettings, batch: Any, size: int) -> FloatArray:
     """The scores of a batch, (size, outputs)."""
     try:
-        raw = np.asarray(as_scores(settings.model(batch)), dtype=np.float64)
+        returned = Caller(model=settings.model, calls=settings.calls)(batch)
+        raw = np.asarray(as_scores(returned), dtype=np.float64)
     except Exception as error:
         raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
     scores = raw[:, None] if raw.ndim == 1 else raw

@@ -24,6 +24,7 @@ from eblime.batch.location import Location
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import advance, explain_together, group_size
+from eblime.engine.cache import AnswerCache, as_cache
 from eblime.engine.loop import Talk, converse, explain, reply_from
 from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
@@ -52,6 +53,7 @@ class Worker:
     folder: Location
     about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
     until: Stop | None = None  # the rule that ends the questions about an input
+    cache: AnswerCache | None = None  # stored answers of its model
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -62,6 +64,7 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
+        cache = job.cache or as_cache(explainer.loop.calls.cache)
         worker = cls(
             explainer=explainer,
             inputs=job.inputs,
@@ -69,6 +72,7 @@ class Worker:
             folder=job.folder,
             about=explainer_settings(explainer),
             until=job.until,
+            cache=None if cache is None else cache.for_model(explainer.model),
         )
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         if job.resumed:
@@ -96,8 +100,9 @@ class Worker:
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop, with batch sizes that do not depend on the machine."""
-        limited = stop_settings(self.explainer.loop, self.until, self.settings.get("max_masks"))
-        return replace(limited, steady=True)
+        loop = self.explainer.loop
+        limited = stop_settings(loop, self.until, self.settings.get("max_masks"))
+        return replace(limited, steady=True, calls=replace(loop.calls, cache=self.cache))
 
     def name(self, number: int) -> str:
         """The name of an input; its number if the name cannot be read."""

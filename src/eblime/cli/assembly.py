@@ -21,7 +21,7 @@ def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
         "method": values["method"],
         "labels": None if labels is None else load_labels(Path(labels)),
     }
-    for name in ("design", "kernel"):
+    for name in ("design", "kernel", "retry", "timeout", "concurrency"):
         if values.get(name) is not None:
             settings[name] = values[name]
     return settings

@@ -11,14 +11,17 @@ import typer
 from eblime._checks import check_level
 from eblime.cli.domain_commands import domain_group, make_command, option_values
 from eblime.cli.options import (
+    Cache,
     Cpus,
     Engine,
     Gpus,
     MaxFailures,
+    ModelId,
     Timeout,
     Trust,
     Workers,
     batch_parameters,
+    cache_of,
     known_names,
 )
 from eblime.cli.terminal import open_page, say
@@ -28,7 +31,7 @@ __all__ = ["batch_app", "report"]
 
 _RESULTS = (  # shared options that decide the results; the manifest stores them
     *("model", "labels", "target", "method", "masks", "design", "kernel", "seed", "prob"),
-    *("part_size", "keep", "until", "max_masks"),
+    *("part_size", "keep", "until", "max_masks", "retry", "concurrency"),
 )
 _EXECUTION = (  # shared options that do not
     *("engine", "workers", "cpus_per_worker", "gpus_per_worker", "max_failures", "timeout"),
@@ -106,6 +109,8 @@ def batch(
     gpus_per_worker: Gpus = None,
     max_failures: MaxFailures = None,
     timeout: Timeout = None,
+    cache: Cache = None,
+    model_id: ModelId = None,
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: try failed inputs again.")
     ] = False,
@@ -164,7 +169,8 @@ def _execution(values: dict[str, Any]) -> dict[str, Any]:
     if workers != "auto" and not (workers.isascii() and workers.isdigit() and int(workers) > 0):
         raise ValueError(f"--workers must be a number from 1, or auto; got {workers!r}.")
     found = {name: values[name] for name in _EXECUTION}
-    return {**found, "workers": workers if workers == "auto" else int(workers)}
+    number = workers if workers == "auto" else int(workers)
+    return {**found, "workers": number, "cache": cache_of(values)}
 
 
 def _refuse_early_options(context: typer.Context) -> None:

@@ -42,6 +42,8 @@ _SETTINGS = {  # settings of all explainers -> options
             "until",
         )
     },
+    **{name: f"--{name}" for name in ("cache", "concurrency", "retry", "timeout")},
+    "model_id": "--model-id",
 }
 
 

@@ -13,7 +13,7 @@ from eblime.cli.assembly import make_explainer, model_settings
 from eblime.cli.domain_commands import domain_group, make_command, option_values
 from eblime.cli.files import make_folder
 from eblime.cli.modelfile import load_model
-from eblime.cli.options import explain_parameters, parse_targets
+from eblime.cli.options import cache_of, explain_parameters, parse_targets
 from eblime.cli.running import Showing, run_all
 from eblime.domains.record import Command, Domain, Item
 from eblime.engine.settings import stop_settings
@@ -40,7 +40,7 @@ def _build(domain: Domain, command: Command) -> Any:
 def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     """Explain each input and write its files; bad settings are refused before any model call."""
     check_level("--prob", values["prob"])
-    targets = parse_targets(values["target"], values["targets"])
+    targets, stored = parse_targets(values["target"], values["targets"]), cache_of(values)
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
     options = option_values(command.options, values)
     argument = values["argument"]
@@ -56,7 +56,7 @@ def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
 
     def explain(item: Item, progress: Any) -> list[Any]:
         found = explainer.explain_targets(
-            item.read(), targets, values["seed"], progress=progress, **limits
+            item.read(), targets, values["seed"], progress=progress, cache=stored, **limits
         )
         return list(found.values())
 

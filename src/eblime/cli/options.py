@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from inspect import Parameter
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,14 +13,17 @@ from eblime import registry
 from eblime.domains.record import Command, Domain
 
 __all__ = [
+    "Cache",
     "Cpus",
     "Engine",
     "Gpus",
     "MaxFailures",
+    "ModelId",
     "Timeout",
     "Trust",
     "Workers",
     "batch_parameters",
+    "cache_of",
     "complete_from",
     "explain_parameters",
     "known_names",
@@ -68,7 +71,22 @@ MaxSeconds = Annotated[
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
 Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
+Cache = Annotated[
+    Path | None, typer.Option(help="File that stores the model's answers; none is asked twice.")
+]
+ModelId = Annotated[
+    str | None,
+    typer.Option(help="With --cache: name and version of a model, instead of its content."),
+]
+Retry = Annotated[
+    int | None, typer.Option(help="How often to repeat a model call that failed.", min=0)
+]
+Concurrency = Annotated[int | None, typer.Option(help="Model calls under way at once.", min=1)]
 # of `eblime explain`
+CallTimeout = Annotated[
+    float | None,
+    typer.Option(callback=_seconds, help="Seconds for one model call; a longer one fails."),
+]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
 Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -103,6 +121,7 @@ def explain_parameters(domain: Domain, command: Command) -> list[Parameter]:
         *_shared(domain, command),
         _parameter("targets", Targets, None),
         _parameter("max_seconds", MaxSeconds, None),
+        _parameter("timeout", CallTimeout, None),
         _parameter("out", Out, Path("eblime-out")),
         _parameter("top", Top, command.defaults.get("top", 10)),
         _parameter("json", Json, False),
@@ -149,7 +168,23 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
         _parameter("kernel", _named("kernels", "How much a mask counts"), usual["kernel"]),
         _parameter("seed", Seed, 0),
         _parameter("prob", Prob, 0.95),
+        _parameter("cache", Cache, None),
+        _parameter("model_id", ModelId, None),
+        _parameter("retry", Retry, None),
+        _parameter("concurrency", Concurrency, None),
     ]
+
+
+def cache_of(values: Mapping[str, Any]) -> Any:
+    """The cache that `--cache` and `--model-id` describe; None without `--cache`."""
+    from eblime.engine.cache import AnswerCache
+
+    path, model_id = values["cache"], values["model_id"]
+    if path is None:
+        if model_id is not None:
+            raise ValueError("--model-id needs --cache.")
+        return None
+    return AnswerCache(path, model_id=model_id)
 
 
 def known_names(kind: registry.Kind) -> str:

@@ -34,6 +34,8 @@ _NEWER: dict[str, Types] = {  # may be missing
     "kernel": (str, _NONE),
     "until": (str, _NONE),
     "max_masks": (int, _NONE),
+    "retry": (int, _NONE),
+    "concurrency": (int, _NONE),
 }
 _JSON: dict[type, Types] = {Path: (str,), float: (float, int)}  # how JSON holds other types
 

@@ -159,7 +159,7 @@ class _Left:
         walsh, nugget = parameters.walsh, parameters.nugget(number)
         known = walsh.covariance(part, part.signs, part.signs)
         known[np.diag_indices_from(known)] += nugget * part.noise
-        root = np.linalg.cholesky(known)
+        root = np.asarray(np.linalg.cholesky(known), dtype=np.float64)
         to_pool = _solved(root, walsh.covariance(part, part.signs, pool))
         to_index = _solved(root, walsh.cross(part, index, part.signs).T)
         before = walsh.covariance(part, pool, pool)

@@ -8,6 +8,7 @@ code.
 from __future__ import annotations
 
 from collections.abc import Generator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,16 +16,16 @@ import numpy as np
 from eblime._progress import Progress
 from eblime._types import FloatArray, RNGLike
 from eblime.designs.rounds import OneShot, OwnLaw
-from eblime.engine.query import Reply, ask, progress_of
-from eblime.engine.scorers import scorer_of
+from eblime.engine.asker import answering
+from eblime.engine.more import Source
+from eblime.engine.query import Reply, progress_of
 from eblime.engine.settings import LoopSettings, Question
-from eblime.engine.state import begin
+from eblime.engine.state import State, begin
 from eblime.engine.watch import Watch
-from eblime.models.adapt import as_model
-from eblime.protocols import Subject
+from eblime.protocols import Design, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["Talk", "converse", "explain", "reply_from", "score_of_input"]
+__all__ = ["Talk", "converse", "explain", "finish", "reply_from", "rounds", "score_of_input"]
 
 Talk = Generator[Question, Reply, dict[int, Explanation]]
 
@@ -38,21 +39,21 @@ def explain(
     progress: Progress = None,
 ) -> dict[int, Explanation]:
     """Explain one input: section 2 of the paper perturbs, section 3 infers."""
-    talk = converse(settings, subject, targets, rng)
+    return finish(converse(settings, subject, targets, rng), settings, subject, progress=progress)
+
+
+def finish(
+    talk: Talk, settings: LoopSettings, subject: Subject, *, progress: Progress = None
+) -> dict[int, Explanation]:
+    """Answer all questions of a loop about one input; returns the explanations by column."""
     question = next(talk)
     with (
-        scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer,
         progress_of(progress, settings.budget) as report,
+        answering(settings, subject.scene, question.neighbourhood, report) as answer,
     ):
         while True:
             report(0, question.expected)
-            reply = ask(
-                scorer,
-                question,
-                batch_size=settings.batch_size,
-                steady=settings.steady,
-                report=report,
-            )
+            reply = answer(question)
             try:
                 question = talk.send(reply)
             except StopIteration as end:
@@ -75,15 +76,20 @@ def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
 
 def reply_from(settings: LoopSettings, subject: Subject, question: Question) -> Reply:
     """The model's reply to one question, with the model opened for it alone."""
-    with scorer_of(as_model(settings.model), subject.scene, question.neighbourhood) as scorer:
-        return ask(scorer, question, batch_size=settings.batch_size, steady=settings.steady)
+    with answering(settings, subject.scene, question.neighbourhood) as answer:
+        return answer(question)
 
 
 def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> Talk:
     """The loop: yields questions, is sent the replies, and returns the explanations by column."""
     state = begin(settings, subject, targets, rng)
     watch = Watch(settings=settings)
-    design = watch.design(state)
+    return (yield from rounds(state, watch.design(state)))
+
+
+def rounds(state: State, design: Design) -> Talk:
+    """The rounds of the loop, from a state on."""
+    watch = Watch(settings=state.settings)
     while (wanted := watch.allowed(state, design.next(state.rng, state.first))) is not None:
         state = state.extended(wanted, warn=isinstance(design, (OneShot, OwnLaw)))
         reply = yield state.question()
@@ -92,4 +98,9 @@ def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLik
             break
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
-    return watch.concluded(state).explanations()
+    state = watch.concluded(state)
+    source = Source(state=state)
+    return {
+        column: replace(explanation, source=source)
+        for column, explanation in state.explanations().items()
+    }

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF, MaskedScene, Scene
@@ -71,9 +70,15 @@ class MaskedNeighbourhood:
         """A batch of perturbed inputs by number."""
         return self._masked().inputs(masks_at(self.masks, rows))
 
-    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Whether nothing is hidden."""
-        return np.asarray((masks_at(self.masks, rows) == 1).all(axis=1))
+    @property
+    def scope(self) -> Scene:
+        """The scene: with a mask it decides the perturbed input."""
+        return self.scene
+
+    def keys(self, rows: IntArray) -> list[bytes]:
+        """The masks, packed into bits."""
+        bits = np.packbits(masks_at(self.masks, rows) > 0.5, axis=1)
+        return [row.tobytes() for row in bits]
 
     def _masked(self) -> MaskedScene:
         """The scene, which must be able to make inputs from masks."""

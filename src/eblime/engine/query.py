@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray, IntArray
 from eblime.engine.batch_size import BatchTuner
+from eblime.engine.model_errors import ModelError, checked, failed, is_out_of_memory
+from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, Sheet, plan_of
 from eblime.engine.scorers import RowScorer
-from eblime.protocols import INPUT_ITSELF, Neighbourhood
+from eblime.models.scores import as_scores
+from eblime.protocols import INPUT_ITSELF
 
 __all__ = ["Asking", "ModelError", "Reply", "ask", "progress_of", "reply_to", "rows_to_ask"]
 
-
-class ModelError(RuntimeError):
-    """The model failed or returned something that is not a score, for the masks named."""
-
-
-class Asking(Protocol):
-    """A question: which perturbed inputs, and which outputs of the model."""
-
-    @property
-    def neighbourhood(self) -> Neighbourhood: ...  # noqa: D102
-
-    @property
-    def rows(self) -> IntArray: ...  # noqa: D102
-
-    @property
-    def opening(self) -> Reply | None: ...  # noqa: D102
-
-    def choose(self, original: FloatArray) -> Sequence[int]: ...  # noqa: D102
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """What the model answered to a question."""
-
-    scores: FloatArray  # (n, T)
-    original: FloatArray  # (outputs,) for the input itself
-    columns: Sequence[int]  # the outputs kept
-    batch_size: int  # of the last full batch
-    calls: int  # inputs that the model was asked about
+INTERRUPTED = "interrupted by the user"
 
 
 @contextmanager
@@ -75,190 +50,235 @@ def ask(
     batch_size: int | None,
     steady: bool = False,
     report: Callable[[int], None] = lambda n: None,
+    book: Book | None = None,
+    concurrency: int = 1,
+    partial: bool = False,
 ) -> Reply:
     """Scores of the perturbed inputs in question, for some outputs.
 
     In the first round the input itself is asked with the first batch, which warms the model up and
-    is not timed; `question.choose` picks the outputs from its scores. Perturbed inputs that are
-    the input itself are not asked again. A `steady` batch size is not tuned: the last digits of a
-    network's scores can depend on it, and they must not depend on how fast the machine is.
+    is not timed; `question.choose` picks the outputs from its scores. Perturbed inputs that are the
+    same are asked once, and not at all if an earlier round or a book knows the answer.
+
+    Parameters
+    ----------
+    scorer
+        Calls the model; it is not touched if nothing has to be asked.
+    question
+        What to ask. A budget may leave the last perturbed inputs without an answer.
+    batch_size
+        Inputs per model call; None finds the fastest size.
+    steady
+        Do not tune the batch size: the last digits of a network's scores can depend on it, and they
+        must not depend on how fast the machine is.
+    report
+        Called with the number of newly answered perturbed inputs.
+    book
+        Stored answers: looked up before the model is asked, and written after every batch.
+    concurrency
+        Batches under way at once, for a scorer that launches futures.
+    partial
+        On Ctrl-C return what there is, if that is at least `question.least`.
     """
-    neighbourhood, rows, known = question.neighbourhood, question.rows, question.opening
-    whole = neighbourhood.repeats(rows)
-    todo, first_row = rows[~whole], int(rows[0]) if len(rows) else 0
-    tuner = BatchTuner(scorer, batch_size, steady)
-    columns: list[int] = [] if known is None else list(known.columns)
-    width = None if known is None else len(known.original)
-    answers = _answers(scorer, neighbourhood, todo, tuner, columns, width)
-    if known is None:
-        some, opening = next(answers)
-        original = opening[0]
-        columns += question.choose(original)
-        scores = np.empty((len(rows), len(columns)))
-        scores[some - first_row] = opening[1:][:, columns]
-        report(len(some))
-    else:
-        original, scores = known.original, np.empty((len(rows), len(columns)))
-    scores[whole] = original[columns]
-    report(int(whole.sum()))
-    for some, answer in answers:
-        scores[some - first_row] = answer
-        report(len(some))
-    return Reply(
-        scores=scores,
-        original=original,
-        columns=columns,
-        batch_size=tuner.choice[0],
-        calls=len(todo) + (known is None),
-    )
+    plan = plan_of(question, book)
+    if partial:  # what is asked first must not be special, as in an exhaustive design
+        plan = replace(plan, todo=np.random.default_rng(0).permutation(plan.todo))
+    original = plan.original()
+    sheet = None if original is None else Sheet(plan, original)
+    report(0 if sheet is None else sheet.ready)
+    flights, calls, stopped = None, 0, OVER_BUDGET if plan.cut else None
+    if len(plan.rows_to_ask):
+        flights = _Flights.of(scorer, plan, sheet, batch_size, steady, concurrency)
+        flights.whole = book is not None
+        try:
+            for flight in flights.landed():
+                calls += len(flight.positions) + flight.opens
+                if book is not None:
+                    book.write(flight.keys(plan), flight.scores)
+                if sheet is None:
+                    sheet = Sheet(plan, flight.scores[0])
+                    flights.columns = sheet.columns
+                    report(sheet.ready)
+                report(sheet.put(flight.positions, flight.of(sheet.columns)))
+        except KeyboardInterrupt:
+            if not partial or sheet is None or sheet.n_done < question.least:
+                raise
+            stopped = INTERRUPTED
+    assert sheet is not None  # the input itself is known, or it is asked first
+    return sheet.reply(0 if flights is None else flights.tuner.choice[0], calls, stopped)
 
 
 def rows_to_ask(question: Asking) -> IntArray:
     """The perturbed inputs to ask about in one call, the input itself first in the first round."""
-    rows = question.rows[~question.neighbourhood.repeats(question.rows)]
-    if question.opening is not None:
-        return rows
-    return np.concatenate([[INPUT_ITSELF], rows]).astype(np.intp)
+    return plan_of(question).rows_to_ask
 
 
 def reply_to(question: Asking, scores: FloatArray) -> Reply:
     """The reply made of the scores of `rows_to_ask`, (n, outputs)."""
-    known, rows = question.opening, question.rows
-    whole = question.neighbourhood.repeats(rows)
-    original = scores[0] if known is None else known.original
-    columns = question.choose(original) if known is None else known.columns
-    kept = np.empty((len(rows), len(columns)))
-    kept[whole] = original[list(columns)]
-    kept[~whole] = scores[len(scores) - int((~whole).sum()) :][:, list(columns)]
-    return Reply(
-        scores=kept, original=original, columns=columns, batch_size=len(scores), calls=len(scores)
-    )
+    return plan_of(question).reply(scores)
 
 
-def _answers(
-    scorer: RowScorer,
-    neighbourhood: Neighbourhood,
-    todo: IntArray,
-    tuner: BatchTuner,
-    columns: list[int],
-    width: int | None,
-) -> Iterator[tuple[IntArray, FloatArray]]:
-    """Answers batch by batch; without a known `width` the first has all outputs, the input first.
+def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:
+    """The batch size that keeps all calls under way busy; None where there is only one."""
+    return None if concurrency == 1 else min(max(scorer.sizes), -(-n // concurrency))
 
-    Once the batch size is settled the next batch is launched before the last is fetched, so that a
-    GPU never waits.
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Flight:
+    """A batch under way, and its scores once they are there."""
+
+    positions: IntArray  # of its perturbed inputs in the question
+    opens: bool  # the input itself comes first
+    launched: Any
+    begun: float
+    scores: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    whole: bool = True  # the scores have all outputs, not only those kept
+
+    def keys(self, plan: Plan) -> list[bytes]:
+        """The key of each of its inputs."""
+        return [*([plan.itself] if self.opens else []), *(plan.keys[k] for k in self.positions)]
+
+    def of(self, columns: list[int]) -> FloatArray:
+        """The scores of its perturbed inputs for some outputs."""
+        scores = self.scores[1:] if self.opens else self.scores
+        return scores[:, columns] if self.whole else scores
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Flights:
+    """Batches that are launched and landed.
+
+    One at a time while the batch size is tuned. Then the next batch is launched before the last is
+    fetched where the scorer allows it, so that a GPU never waits; or as many as the user says.
     """
-    waiting: deque[tuple[IntArray, Any, float]] = deque()
-    start = 0
-    if width is None:
-        rows, launched = _open(scorer, neighbourhood, todo, tuner)
-        waiting.append((rows, launched, time.perf_counter()))
-        start = len(rows)
-    while start < len(todo) or waiting:
-        if start < len(todo) and len(waiting) < (2 if tuner.settled and scorer.overlaps else 1):
-            size, way = tuner.choice
-            rows = todo[start : start + size]
-            begun = time.perf_counter()
-            try:
-                launched = _launched(scorer, neighbourhood, rows, way)
-            except ModelError as error:
-                if _out_of_memory(error) and tuner.give_up():
-                    continue
-                raise
-            waiting.append((rows, launched, begun))
-            start += len(rows)
-            continue
-        rows, launched, begun = waiting.popleft()
-        if width is None:
-            answer = _checked(scorer, launched, len(rows) + 1, rows)
-            width = answer.shape[1]
-        else:
-            answer = _checked(scorer, launched, len(rows), rows, width, columns)
-            tuner.learn(len(rows), time.perf_counter() - begun, len(todo) - start)
-        yield rows, answer
 
+    scorer: RowScorer
+    plan: Plan
+    tuner: BatchTuner
+    most: int  # batches under way at once, if the scorer launches futures
+    columns: list[int]  # outputs to keep
+    width: int | None  # number of outputs, once known
+    whole: bool = False  # fetch all outputs, not only those kept
+    start: int = 0  # positions launched so far
+    waiting: list[_Flight] = field(default_factory=list)
 
-def _open(
-    scorer: RowScorer, neighbourhood: Neighbourhood, todo: IntArray, tuner: BatchTuner
-) -> tuple[IntArray, Any]:
-    """Launch the first batch, the input itself before the rest; smaller if memory is short."""
-    while True:
-        rows = todo[: tuner.choice[0] - 1]
+    @classmethod
+    def of(
+        cls,
+        scorer: RowScorer,
+        plan: Plan,
+        sheet: Sheet | None,
+        batch_size: int | None,
+        steady: bool,
+        concurrency: int,
+    ) -> _Flights:
+        """None launched yet."""
+        size = batch_size or _spread(len(plan.rows_to_ask), scorer, concurrency)
+        return cls(
+            scorer=scorer,
+            plan=plan,
+            tuner=BatchTuner(scorer, size, steady),
+            most=concurrency,
+            columns=[] if sheet is None else sheet.columns,
+            width=None if sheet is None else len(sheet.original),
+        )
+
+    def landed(self) -> Iterator[_Flight]:
+        """The batches, as their answers come; the one with the input itself comes first."""
         try:
-            begin = np.concatenate([[INPUT_ITSELF], rows]).astype(np.intp)
-            return rows, _launched(scorer, neighbourhood, begin, 0)
+            if self.plan.asks_itself:
+                self._open()
+            while self.start < len(self.plan.todo) or self.waiting:
+                if self.start < len(self.plan.todo) and len(self.waiting) < self._limit():
+                    self._launch()
+                else:
+                    yield self._land()
+        finally:
+            for flight in self.waiting:
+                if isinstance(flight.launched, Future):
+                    flight.launched.cancel()
+
+    def _limit(self) -> int:
+        """How many batches may be under way; no more once one has failed."""
+        if self.most > 1:
+            return 0 if any(_has_failed(flight.launched) for flight in self.waiting) else self.most
+        return 2 if self.tuner.settled and self.scorer.overlaps else 1
+
+    def _open(self) -> None:
+        """Launch the first batch, the input itself before the rest; smaller if memory is short."""
+        while True:
+            positions = self.plan.todo[: self.tuner.choice[0] - 1]
+            try:
+                self._begin(positions, opens=True, way=0)
+                return
+            except ModelError as error:
+                if not (is_out_of_memory(error) and self.tuner.halve()):
+                    raise
+
+    def _launch(self) -> None:
+        """Launch the next batch; a size that memory does not hold is given up."""
+        size, way = self.tuner.choice
+        try:
+            self._begin(self.plan.todo[self.start : self.start + size], opens=False, way=way)
         except ModelError as error:
-            if not (_out_of_memory(error) and tuner.halve()):
+            if not (is_out_of_memory(error) and self.tuner.give_up()):
                 raise
 
+    def _begin(self, positions: IntArray, *, opens: bool, way: int) -> None:
+        """Launch a batch; an error of the model says which masks it was asked about."""
+        begun, rows = time.perf_counter(), self.plan.question.rows[positions]
+        asked = np.concatenate([[INPUT_ITSELF], rows]).astype(np.intp) if opens else rows
+        try:
+            launched = self.scorer.launch(self.plan.question.neighbourhood, asked, way)
+        except Exception as error:
+            raise failed(rows, error) from error
+        self.waiting.append(
+            _Flight(positions=positions, opens=opens, launched=launched, begun=begun)
+        )
+        self.start += len(positions)
 
-def _launched(scorer: RowScorer, neighbourhood: Neighbourhood, rows: IntArray, way: int) -> Any:
-    """Launch a batch; an error of the model says which masks it was asked about."""
+    def _land(self) -> _Flight:
+        """Wait for a batch, and check its scores."""
+        flight = self._next()
+        rows = self.plan.question.rows[flight.positions]
+        flight.whole = self.whole or flight.opens
+        columns = [] if flight.whole else self.columns
+        launched = _returned(flight.launched, rows)
+        n = len(rows) + flight.opens
+        flight.scores = checked(self.scorer, launched, n, rows, self.width, columns)
+        if flight.opens:
+            self.width = flight.scores.shape[1]
+        else:
+            left = len(self.plan.todo) - self.start
+            self.tuner.learn(len(rows), time.perf_counter() - flight.begun, left)
+        return flight
+
+    def _next(self) -> _Flight:
+        """The first batch of all, then whichever is done first; one that failed comes last.
+
+        So the answers of all calls under way are kept when one fails.
+        """
+        flights = self.waiting
+        if flights[0].opens or not isinstance(flights[0].launched, Future):
+            return flights.pop(0)
+        left = [flight.launched for flight in flights if not _has_failed(flight.launched)]
+        done, _ = wait(left, return_when=FIRST_COMPLETED)
+        good = [k for k, flight in enumerate(flights) if flight.launched in done]
+        return flights.pop(good[0] if good else 0)
+
+
+def _has_failed(launched: Any) -> bool:
+    """Whether a call in the background has ended with an error."""
+    if not isinstance(launched, Future) or not launched.done():
+        return False
+    return launched.cancelled() or launched.exception() is not None
+
+
+def _returned(launched: Any, rows: IntArray) -> Any:
+    """What the model returned, once it has."""
+    if not isinstance(launched, Future):
+        return launched
     try:
-        return scorer.launch(neighbourhood, rows, way)
+        return as_scores(launched.result())
     except Exception as error:
-        raise _failed(rows[rows >= 0], error) from error
-
-
-def _out_of_memory(error: ModelError) -> bool:
-    """Whether a model failed for want of memory: NumPy's, Python's or torch's error."""
-    return isinstance(error.__cause__, MemoryError) or (
-        type(error.__cause__).__name__ == "OutOfMemoryError"
-    )
-
-
-def _failed(rows: IntArray, error: Exception) -> ModelError:
-    """The error that says where the model failed."""
-    return ModelError(f"The model failed on {_place(rows)}: {type(error).__name__}: {error}")
-
-
-def _place(rows: IntArray) -> str:
-    """The masks of a batch, for a message."""
-    if len(rows) == 0:
-        return "the input itself"
-    return f"mask {rows[0]}" if len(rows) == 1 else f"masks {rows[0]} to {rows[-1]}"
-
-
-def _checked(
-    scorer: RowScorer,
-    launched: Any,
-    n: int,
-    rows: IntArray,
-    width: int | None = None,
-    columns: Sequence[int] = (),
-) -> FloatArray:
-    """Fetch the answer to a batch of n and check it: (n, outputs), or of them only `columns`."""
-    shape = tuple(getattr(launched, "shape", None) or np.shape(launched))
-    if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
-        raise ModelError(
-            f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
-            f"for {_place(rows)} it returned shape {shape}."
-            + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
-        )
-    outputs = 1 if len(shape) == 1 else shape[1]
-    if width is not None and outputs != width:
-        raise ModelError(
-            f"The model must return as many outputs for every mask; it returned {width} for the "
-            f"input itself and {outputs} for {_place(rows)}."
-        )
-    try:
-        kept = launched[:, list(columns)] if columns and len(shape) == 2 else launched
-        raw = scorer.fetch(kept)
-        if np.iscomplexobj(raw):
-            raise TypeError("complex numbers")
-        scores = np.asarray(raw, dtype=np.float64).reshape(n, -1)
-    except (TypeError, ValueError) as error:
-        message = f"The model must return real numbers; for {_place(rows)} it did not."
-        raise ModelError(message) from error
-    except Exception as error:
-        raise _failed(rows, error) from error
-    if not np.isfinite(scores).all():
-        row, column = (int(place) for place in np.argwhere(~np.isfinite(scores))[0])
-        place = row - (n - len(rows))  # the input itself, if among them, comes first
-        where = _place(rows[place : place + 1] if place >= 0 else rows[:0])
-        output = columns[column] if columns else column
-        raise ModelError(
-            f"The model must return finite scores; for {where} output {output} is "
-            f"{scores[row, column]}."
-        )
-    return scores
+        raise failed(rows, error) from error

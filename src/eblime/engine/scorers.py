@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from eblime._types import FloatArray, IntArray
+from eblime.engine.calls import Caller, CallSettings
 from eblime.engine.neighbourhood import masks_at
 from eblime.models.scores import as_scores
 from eblime.protocols import (
@@ -43,15 +44,21 @@ class RowScorer(Protocol):
 
 
 @contextmanager
-def scorer_of(model: Model, scene: Scene, neighbourhood: Neighbourhood) -> Iterator[RowScorer]:
-    """Open a model for a scene: on its own device where it can render, else through batches."""
-    if isinstance(model, RenderingModel) and isinstance(scene, Composite):
+def scorer_of(
+    model: Model, scene: Scene, neighbourhood: Neighbourhood, calls: CallSettings
+) -> Iterator[RowScorer]:
+    """Open a model for a scene: on its own device where it can render, else through batches.
+
+    A model that is called with a timeout, with retries or several times at once gets batches.
+    """
+    caller = Caller(model=model, calls=calls)
+    if isinstance(model, RenderingModel) and isinstance(scene, Composite) and calls.plain:
         with model.scorer(scene) as scorer:
             yield _MaskScorer(scorer)
     elif isinstance(scene, RenderedScene):
-        yield _MaskScorer(_BatchScorer(model, scene))
+        yield _MaskScorer(_BatchScorer(caller, scene))
     else:
-        yield _PlainScorer(model, neighbourhood.sizes)
+        yield _PlainScorer(caller, neighbourhood.sizes)
 
 
 class _MaskScorer:
@@ -76,19 +83,21 @@ class _BatchScorer:
     ways = 1
     overlaps = False
 
-    def __init__(self, model: Model, scene: RenderedScene) -> None:
-        self._model, self._scene = model, scene
+    def __init__(self, caller: Caller, scene: RenderedScene) -> None:
+        self._caller, self._scene = caller, scene
         self._batch, self._renderer = scene.batch(1), scene.renderer()
         most = max(1, _BATCH_BYTES // max(1, self._batch.nbytes))
         self.sizes: Sequence[int] = tuple(size for size in _SIZES if size <= most) or (1,)
 
     def launch(self, masks: FloatArray, way: int = 0) -> Any:
-        """Render and ask."""
-        if len(self._batch) < len(masks):
+        """Render and ask; a batch that the model may still be reading is not used again."""
+        if len(self._batch) < len(masks) or not self._caller.calls.plain:
             self._batch = self._scene.batch(len(masks))
         batch = self._batch[: len(masks)]
         self._renderer.render(masks, batch)
-        return as_scores(self._model(batch)).copy()  # the answer may be a view of the batch
+        if not self._caller.waits:
+            return self._caller.start(batch)
+        return as_scores(self._caller(batch)).copy()  # the answer may be a view of the batch
 
     def fetch(self, launched: Any) -> Any:
         """The scores, which are there already."""
@@ -101,13 +110,16 @@ class _PlainScorer:
     ways = 1
     overlaps = False
 
-    def __init__(self, model: Model, sizes: Sequence[int]) -> None:
-        self._model = model
+    def __init__(self, caller: Caller, sizes: Sequence[int]) -> None:
+        self._caller = caller
         self.sizes = sizes
 
     def launch(self, neighbourhood: Neighbourhood, rows: IntArray, way: int = 0) -> Any:
         """Make the inputs and ask."""
-        return as_scores(self._model(neighbourhood.inputs(rows)))
+        batch = neighbourhood.inputs(rows)
+        if not self._caller.waits:
+            return self._caller.start(batch)
+        return as_scores(self._caller(batch))
 
     def fetch(self, launched: Any) -> Any:
         """The scores, which are there already."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eblime._checks import check_count, check_number
 from eblime._repr import stable_repr
 from eblime._types import FloatArray, IntArray
 from eblime.designs.rounds import check_design
-from eblime.engine.query import Reply
+from eblime.engine.calls import CallSettings
+from eblime.engine.plan import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
@@ -36,6 +37,7 @@ class LoopSettings:
     labels: Labels | None
     about: Mapping[str, str]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
+    calls: CallSettings = field(default_factory=CallSettings)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
     max_masks: int = _MAX_MASKS  # the most masks to ask about with a rule
     max_seconds: float | None = None  # the time after which no further round begins
@@ -57,6 +59,7 @@ class LoopSettings:
         if self.batch_size is not None:
             check_count("batch_size", self.batch_size)
         check_labels(self.labels)
+        self.calls.check()
         as_method(self.method)
         as_kernel(self.kernel)
         if self.design is not None:
@@ -74,6 +77,9 @@ class Question:
     ranked: bool  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None  # the reply of the first round; None in the first round
     expected: int | None = None  # masks that it will take in all, as far as is known
+    before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
+    budget: int | None = None  # inputs that the model may be asked about; None is no limit
+    least: int = 1  # different inputs that must have an answer if the user interrupts
 
     def choose(self, original: FloatArray) -> Sequence[int]:
         """The outputs to keep, given the scores of the input itself."""

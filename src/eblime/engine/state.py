@@ -19,7 +19,7 @@ from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
-from eblime.engine.query import Reply
+from eblime.engine.plan import Reply
 from eblime.engine.settings import LoopSettings, Question, brief, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
@@ -36,11 +36,12 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     """The state before the first question."""
     check_targets(targets, settings.labels)
     generator = np.random.default_rng(rng)
+    _check_budget(settings, subject.scene.n_features)
     neighbourhood = subject.neighbourhood(generator)
     if _method_ends(settings) == "required" and not neighbourhood.exact:
         raise ValueError(
             "`method` needs the score with everything hidden, which an input of the domain "
-            f"{subject.scene.domain!r} does not have; got {as_method(settings.method)!r}."
+            f"{subject.scene.domain!r} does not have; got {settings.fitted_by!r}."
         )
     return State(
         settings=settings,
@@ -78,11 +79,12 @@ class State:
     weights: FloatArray | None = None  # of the perturbed inputs in question
     sampling: FloatArray | None = None  # the factor of these weights that corrects uneven draws
     replies: tuple[Reply, ...] = ()
-    stopped: str | None = None  # why the questions ended, where a rule or a limit ended them
+    stopped: str | None = None  # why the questions ended early
     reached: bool | None = None  # whether the stop rule was reached; None without one
     looked_at: int = 0  # masks when the stop rule was last asked
     expected: int | None = None  # masks that it will take in all, as far as is known
     fit: Fit | None = None  # of the answers so far, if the stop rule needed it
+    spent: int = 0  # model calls of the explanation that this one continues
 
     def extended(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """With more perturbed inputs to ask about."""
@@ -98,6 +100,11 @@ class State:
             sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
         weights = _weights(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
+            if not self.may_ask_all:
+                raise ValueError(
+                    f"`max_calls` must be at least {len(weights)}, the number of all masks, for an "
+                    f"exhaustive design; got {self.settings.calls.max_calls}."
+                )
             # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
         return replace(
@@ -118,7 +125,23 @@ class State:
             ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
             expected=self.expected and max(self.expected, len(self.neighbourhood.masks)),
+            before=np.stack([known.scores for known in self.answers], axis=1)
+            if self.answers
+            else None,
+            budget=self._budget(),
+            least=max(0, _least(self.settings.n_masks, self.first.n_features) - self.first.n_masks),
         )
+
+    @property
+    def may_ask_all(self) -> bool:
+        """Whether the model may be asked about all 2^p masks."""
+        most = self.settings.calls.max_calls
+        return most is None or 2**self.first.n_features <= most
+
+    def _budget(self) -> int | None:
+        """How many inputs the model may still be asked about."""
+        most = self.settings.calls.max_calls
+        return None if most is None else most - sum(reply.calls for reply in self.replies)
 
     def answered(self, reply: Reply) -> State:
         """With the model's reply appended."""
@@ -128,11 +151,13 @@ class State:
             replace(self.first, original=float(opening.original[column]))
             for column in opening.columns
         )
-        masks = self.neighbourhood.masks[self.first.n_masks :]
+        masks, weights = self.neighbourhood.masks[self.first.n_masks :], self.weights
+        sampling = self.sampling
+        if reply.answered is not None:
+            masks, weights = masks[reply.answered], weights[reply.answered]
+            sampling = None if sampling is None else sampling[reply.answered]
         answers = tuple(
-            _with_hidden(
-                known.append(masks, scores, self.weights, self.sampling), self.neighbourhood.exact
-            )
+            _with_hidden(known.append(masks, scores, weights, sampling), self.neighbourhood.exact)
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(
@@ -143,6 +168,7 @@ class State:
             weights=None,
             fit=None,
             sampling=None,
+            stopped=reply.stopped,
         )
 
     def fitted(self) -> tuple[Posterior, ...]:
@@ -166,7 +192,7 @@ class State:
     @property
     def calls(self) -> int:
         """How many inputs the model was asked about."""
-        return sum(reply.calls for reply in self.replies)
+        return self.spent + sum(reply.calls for reply in self.replies)
 
     @property
     def exhaustive(self) -> bool:
@@ -224,6 +250,20 @@ class State:
         if self.stopped is not None:
             found["stopped"] = self.stopped
         return found
+
+
+def _least(n_masks: int, p: int) -> int:
+    """How many answers an explanation needs: more than features, unless fewer are wanted."""
+    return min(n_masks, p + 2)
+
+
+def _check_budget(settings: LoopSettings, p: int) -> None:
+    """Refuse a budget that has no room for the input itself and enough perturbed inputs."""
+    most, least = settings.calls.max_calls, min(2**p, _least(settings.n_masks, p) + 1)
+    if most is not None and most < least:
+        raise ValueError(
+            f"`max_calls` must be at least {least} for an input with {p} features; got {most}."
+        )
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:

@@ -38,7 +38,7 @@ class Watch:
     def design(self, state: State) -> Design:
         """The design of the settings, in rounds if the questions may end early."""
         settings, p = self.settings, state.subject.scene.n_features
-        exact = state.neighbourhood.exact
+        exact = state.neighbourhood.exact and state.may_ask_all
         if not self.active:
             return as_design(
                 settings.design, settings.n_masks, p, exact=exact, method=settings.fitted_by
@@ -71,7 +71,7 @@ class Watch:
     def looked(self, state: State) -> State:
         """The state after a round: with the verdict of the rule, if it was time for one."""
         until, known = self.settings.until, state.first.n_masks
-        if until is None or state.exhaustive:
+        if until is None or state.exhaustive or state.stopped is not None:
             return state
         if not isinstance(until, Rule):
             return self._asked(state)

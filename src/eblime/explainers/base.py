@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from eblime._progress import Progress, check_progress
 from eblime._types import RNGLike
 from eblime.engine import loop
+from eblime.engine.calls import CacheLike, CallSettings, Retry
+from eblime.engine.more import Source, source_of
 from eblime.engine.settings import LoopSettings, brief, stop_settings
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
@@ -68,6 +71,12 @@ class BaseExplainer(ABC):
         until: Stop | str | None = None,
         max_masks: int | None = None,
         max_seconds: float | None = None,
+        cache: CacheLike = None,
+        retry: int | Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        max_calls: int | None = None,
+        partial: bool = False,
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -92,6 +101,11 @@ class BaseExplainer(ABC):
             The most masks to ask about with `until`; None is 5,000.
         max_seconds
             No round begins after this time, and the last one is cut to fit in; None has no limit.
+        cache, retry, timeout, concurrency, max_calls
+            Override the explainer's settings; None uses those.
+        partial
+            On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there
+            are more of them than features. `provenance["stopped"]` says so.
         """
         found = self.explain_targets(
             x,
@@ -101,6 +115,12 @@ class BaseExplainer(ABC):
             until=until,
             max_masks=max_masks,
             max_seconds=max_seconds,
+            cache=cache,
+            retry=retry,
+            timeout=timeout,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            partial=partial,
         )
         return next(iter(found.values()))
 
@@ -114,6 +134,12 @@ class BaseExplainer(ABC):
         until: Stop | str | None = None,
         max_masks: int | None = None,
         max_seconds: float | None = None,
+        cache: CacheLike = None,
+        retry: int | Retry | None = None,
+        timeout: float | None = None,
+        concurrency: int | None = None,
+        max_calls: int | None = None,
+        partial: bool = False,
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -125,6 +151,8 @@ class BaseExplainer(ABC):
             How many of the highest outputs to explain, or a list of column numbers and labels.
         rng, progress, until, max_masks, max_seconds
             See `explain`; a rule must be reached for every output.
+        cache, retry, timeout, concurrency, max_calls, partial
+            See `explain`.
 
         Returns
         -------
@@ -133,7 +161,20 @@ class BaseExplainer(ABC):
         """
         shown = self.progress if progress is None else progress
         settings = stop_settings(self.loop, until, max_masks, max_seconds)
+        calls = settings.calls.changed(
+            cache=cache,
+            retry=retry,
+            timeout=timeout,
+            concurrency=concurrency,
+            max_calls=max_calls,
+            partial=partial,
+        )
+        settings = replace(settings, calls=calls)
         return loop.explain(settings, self.subject(x), targets, rng, progress=shown)
+
+    def source_of(self, explanation: Explanation, x: Any) -> Source:
+        """Where a loaded explanation of the input comes from; for `Explanation.more`."""
+        return source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""
@@ -153,4 +194,5 @@ def loop_settings(explainer: Any, about: Sequence[str]) -> LoopSettings:
     return LoopSettings(
         **{name: getattr(explainer, name) for name in _SHARED},
         about={name: brief(getattr(explainer, name)) for name in about},
+        calls=CallSettings.of(explainer),
     )

@@ -10,6 +10,7 @@ from eblime import registry
 from eblime._progress import Progress
 from eblime._repr import settings_repr
 from eblime.domains.record import Domain
+from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
@@ -31,6 +32,8 @@ class Explainer(BaseExplainer):
     settings
         Settings of the domain's `read`: how an input is cut into features.
     n_masks, method, batch_size, progress, labels
+        As for `ImageExplainer`.
+    cache, retry, timeout, concurrency, max_calls
         As for `ImageExplainer`.
     design, kernel
         As for `ImageExplainer`; None uses the domain's default.
@@ -68,6 +71,11 @@ class Explainer(BaseExplainer):
     batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    cache: CacheLike = None
+    retry: int | Retry | None = None
+    timeout: float | None = None
+    concurrency: int = 1
+    max_calls: int | None = None
 
     about = ("settings",)
 

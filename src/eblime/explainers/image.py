@@ -11,6 +11,7 @@ from eblime._repr import settings_repr
 from eblime.domains.image.hiding import HIDES, Hide
 from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
+from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
@@ -60,6 +61,18 @@ class ImageExplainer(BaseExplainer):
         `config.id2label`, if the model has one of them.
     channels
         The channel axis of the image: "auto", "first" or "last".
+    cache
+        A file that stores the model's answers, or an `AnswerCache`: nothing is asked twice.
+    retry
+        How often a failed model call is repeated, or a `Retry`, which says when.
+    timeout
+        Seconds for one model call; a longer one fails.
+    concurrency
+        Model calls under way at once: a function is called in threads, and an `async def` in one
+        event loop.
+    max_calls
+        How many inputs the model may be asked about. The answers within it are explained, and
+        `provenance["stopped"]` says so.
 
     Examples
     --------
@@ -83,6 +96,11 @@ class ImageExplainer(BaseExplainer):
     progress: Progress = None
     labels: Labels | None = None
     channels: Channels = "auto"
+    cache: CacheLike = None
+    retry: int | Retry | None = None
+    timeout: float | None = None
+    concurrency: int = 1
+    max_calls: int | None = None
 
     about = ("segmentation", "hide")
 

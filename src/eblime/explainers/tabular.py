@@ -17,6 +17,7 @@ from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.neighbourhood import PERTURB
 from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.domains.tabular.subject import REPRESENTATIONS, TableSubject, open_row
+from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
@@ -62,6 +63,8 @@ class TabularExplainer(BaseExplainer):
         One label per row of the background, for entropy bins.
     n_masks, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the names of a classifier's classes are read from the classifier.
+    cache, retry, timeout, concurrency, max_calls
+        As for `ImageExplainer`.
     design
         None draws rows at random, and a feature is shown if its value is in the row's bin, as in
         lime; for a sparse matrix None means "bernoulli". A name or a function chooses the hidden
@@ -94,6 +97,11 @@ class TabularExplainer(BaseExplainer):
     batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    cache: CacheLike = None
+    retry: int | Retry | None = None
+    timeout: float | None = None
+    concurrency: int = 1
+    max_calls: int | None = None
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 

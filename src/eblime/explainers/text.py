@@ -10,6 +10,7 @@ from eblime._progress import Progress
 from eblime._repr import settings_repr
 from eblime.domains.text.scene import read_text
 from eblime.domains.text.tokens import Tokens
+from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
@@ -39,6 +40,8 @@ class TextExplainer(BaseExplainer):
         if its sentences are too long or too many, with a warning. None sets no limit.
     n_masks, design, kernel, method, batch_size, progress, labels
         As for `ImageExplainer`; the default design and kernel are those of lime for texts.
+    cache, retry, timeout, concurrency, max_calls
+        As for `ImageExplainer`.
 
     Examples
     --------
@@ -60,6 +63,11 @@ class TextExplainer(BaseExplainer):
     batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    cache: CacheLike = None
+    retry: int | Retry | None = None
+    timeout: float | None = None
+    concurrency: int = 1
+    max_calls: int | None = None
 
     about = ("tokens", "bag", "hide")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from eblime.models.background import AsyncModel
 from eblime.models.foreign import descends
 from eblime.models.huggingface import TASKS, PipelineModel
 from eblime.models.keras import KerasModel
@@ -80,14 +81,6 @@ def _wrap_onnx(model: Any) -> Model:
     return OnnxModel.load(model)
 
 
-def _refuse_async(model: Any) -> Model:
-    """Refuse a function that returns a coroutine."""
-    raise TypeError(
-        "`model` must return scores, but it is an async function. Wrap it in a function that "
-        "waits for them: lambda batch: asyncio.run(model(batch))."
-    )
-
-
 # The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
 # model is a torch module too.
 RECOGNISERS = (
@@ -112,7 +105,7 @@ RECOGNISERS = (
         lambda model: SklearnModel(predict=model.decision_function),
     ),
     Recogniser("other estimator", _has("predict"), wrap_predict),
-    Recogniser("async function", is_async, _refuse_async),
+    Recogniser("async function", is_async, lambda model: AsyncModel(function=model)),
     Recogniser("function", callable, _unchanged),
 )
 
@@ -128,7 +121,7 @@ def as_model(model: Any) -> Model:
         an ONNX file or an onnxruntime session, a Hugging Face pipeline that classifies images or
         texts, an `xgboost.Booster`, a scikit-learn-like object (`predict_proba`, otherwise
         `decision_function`, otherwise `predict`; images are flattened to rows), or any function
-        from a batch to scores.
+        from a batch to scores, also an `async def`, which is awaited.
 
     Examples
     --------

@@ -58,6 +58,9 @@ class OnnxModel:
     output
         Name of the output to explain. None takes the only one, or the one named `logits`; a graph
         with several other outputs needs a name.
+    file
+        Path, time of change and size of the file that `load` opened; None for a session. A cache of
+        answers recognises the model by this file.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class OnnxModel:
     preprocess: Callable[[NDArray[Any]], Any] | None = None
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
+    file: tuple[str, int, int] | None = None
 
     def __post_init__(self) -> None:
         """Refuse an unknown activation or output."""
@@ -130,8 +134,10 @@ class OnnxModel:
         if os.environ.get("EBLIME_THREADS"):  # set in worker processes, which share the cores
             options.intra_op_num_threads = int(os.environ["EBLIME_THREADS"])
         providers = onnxruntime.get_available_providers()  # 1.16 does not choose by itself
+        about = os.stat(path)  # noqa: PTH116  any kind of path
         session = onnxruntime.InferenceSession(path, options, providers=providers)
-        return cls(session=session, **settings)
+        file = (os.fsdecode(path), about.st_mtime_ns, about.st_size)
+        return cls(session=session, file=file, **settings)
 
     @property
     def scales_uint8(self) -> bool:

@@ -27,8 +27,8 @@ def as_scores(returned: Any) -> NDArray[Any]:
         if inspect.iscoroutine(returned):
             returned.close()  # it is never awaited
         raise TypeError(
-            f"The model must return scores; it returned a {type(returned).__name__}. Wrap an async "
-            "function: lambda batch: asyncio.run(model(batch))."
+            f"The model must return scores; it returned a {type(returned).__name__}. Pass an "
+            "`async def` function itself: it is awaited."
         )
     if isinstance(returned, Mapping):
         keys = ", ".join(repr(key) for key in list(returned)[:5])

@@ -13,6 +13,7 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_choice
+from eblime._progress import Progress
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
@@ -41,6 +42,7 @@ class Explanation:
     exhaustive: bool  # all 2^p masks were asked: no sampling error is left
     provenance: Mapping[str, Any]  # settings, seed, versions, model calls, seconds
     generator: Mapping[str, Any] | None = None  # state of the generator before the fit
+    source: Any = None  # model and input, to ask more; None after saving and loading
 
     @property
     def masks(self) -> FloatArray:
@@ -109,6 +111,40 @@ class Explanation:
             method=chosen,
             provenance={**self.provenance, "method": repr(chosen)},
         )
+
+    def more(
+        self, n: int, *, explainer: Any = None, x: Any = None, progress: Progress = None
+    ) -> Explanation:
+        """Ask the model about n more masks; returns the explanation of all answers.
+
+        Answers that are known are not asked again.
+
+        Parameters
+        ----------
+        n
+            Number of masks to add.
+        explainer, x
+            The explainer and the input, for an explanation that was loaded from a file or
+            pickled: such an explanation does not know its model.
+        progress
+            As for `ImageExplainer`.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=100)
+        >>> e = explainer.explain("one two three four five six seven eight nine")
+        >>> len(e.more(50).masks)
+        150
+        """
+        known = explainer is not None and x is not None
+        source = explainer.source_of(self, x) if known else self.source
+        if source is None:
+            raise ValueError(
+                "`explainer` and `x` must be given to continue an explanation that was loaded or "
+                "pickled: e.more(n, explainer=explainer, x=x)."
+            )
+        return source.more(self, n, progress)  # type: ignore[no-any-return]
 
     def table(self, prob: float = 0.95, top: int = 5) -> str:
         """The most important features as text."""

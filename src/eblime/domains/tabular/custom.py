@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.tabular.context import RowContext, standardise
 from eblime.domains.tabular.frame import Frame
 from eblime.domains.tabular.frames import as_frame
+from eblime.domains.tabular.keys import row_keys, table_kind
 from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.protocols import INPUT_ITSELF
 
@@ -78,9 +78,15 @@ class UserNeighbourhood:
         sources = np.where(rows > 0, itself + 1 + rows, itself)
         return self.frame.gather(np.repeat(sources[:, None], len(self.frame.names), axis=1), {})
 
-    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Always False: every perturbed row is scored, also the row itself."""
-        return np.zeros(len(rows), dtype=bool)
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The kind of table and its columns: a model sees nothing else besides the row."""
+        return table_kind(self.inputs(np.array([INPUT_ITSELF])))
+
+    def keys(self, rows: IntArray) -> list[bytes]:
+        """The perturbed rows themselves, or digests of them."""
+        pieces = [rows[k : k + self.room] for k in range(0, len(rows), self.room)]
+        return [key for some in pieces for key in row_keys(self.inputs(some))]
 
     def _call(self, rng: np.random.Generator, n: int) -> Frame:
         """Get n rows from the function, and check their shape."""

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.tabular.background import Feature
 from eblime.domains.tabular.binning import within_bins
 from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.context import RowContext, standardise
+from eblime.domains.tabular.keys import row_keys, table_kind
 from eblime.domains.tabular.strata import Strata, find_strata
 from eblime.protocols import INPUT_ITSELF
 
@@ -105,9 +105,15 @@ class TableNeighbourhood:
             grown.cache.clear()
         return replace(grown, masks=masks)
 
-    def repeats(self, rows: IntArray) -> NDArray[np.bool_]:
-        """Always False: every perturbed row is scored, also the row itself."""
-        return np.zeros(len(rows), dtype=bool)
+    @property
+    def scope(self) -> tuple[str, ...]:
+        """The kind of table and its columns: a model sees nothing else besides the row."""
+        return table_kind(self.inputs(np.array([INPUT_ITSELF])))
+
+    def keys(self, rows: IntArray) -> list[bytes]:
+        """The perturbed rows themselves, or digests of them."""
+        pieces = [rows[k : k + self.room] for k in range(0, len(rows), self.room)]
+        return [key for some in pieces for key in row_keys(self.inputs(some))]
 
     def inputs(self, rows: IntArray) -> Any:
         """Perturbed rows by number, in a table of the background's kind."""

@@ -1,0 +1,177 @@
+"""How a model is called: repeated, limited in time and number, several at once, remembered."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from eblime._checks import check_count, check_number
+from eblime.engine.cache import AnswerCache, as_cache
+from eblime.models.background import AsyncModel, in_thread
+from eblime.protocols import Model
+
+__all__ = ["CallSettings", "Caller", "Retry", "as_retry"]
+
+CacheLike = str | os.PathLike[str] | AnswerCache | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """Repeat a model call that failed, after a pause that grows from one try to the next.
+
+    Parameters
+    ----------
+    times
+        How often a call is repeated, after the first try.
+    wait
+        Seconds before the first repetition.
+    factor
+        Each further pause is longer by this factor.
+    jitter
+        Part of a pause that is random, so that several clients do not come back at once.
+    longest
+        No pause is longer than this many seconds.
+    on
+        Errors that are worth another try; a call that took longer than `timeout` is a
+        `TimeoutError`. Running out of memory is never repeated.
+
+    Examples
+    --------
+    >>> [Retry(jitter=0).pause(failures) for failures in (1, 2, 3)]
+    [0.5, 1.0, 2.0]
+    """
+
+    times: int = 3
+    wait: float = 0.5
+    factor: float = 2.0
+    jitter: float = 0.1
+    longest: float = 60.0
+    on: tuple[type[BaseException], ...] | type[BaseException] = Exception
+
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
+        check_count("times", self.times)
+        for name in ("wait", "jitter", "longest"):
+            check_number(name, getattr(self, name), minimum=-1e-300)
+        check_number("factor", self.factor)
+        kinds = self.on if isinstance(self.on, tuple) else (self.on,)
+        if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
+            raise TypeError(f"`on` must be an exception or a tuple of them; got {self.on!r}.")
+
+    def pause(self, failures: int) -> float:
+        """Seconds to wait after so many failures."""
+        seconds = min(self.longest, self.wait * self.factor ** (failures - 1))
+        return float(seconds * (1 + self.jitter * random.random()))
+
+    def again(self, error: Exception, failures: int) -> bool:
+        """Whether to try again after so many failures."""
+        memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+        return failures <= self.times and isinstance(error, self.on) and not memory
+
+
+def as_retry(retry: int | Retry | None) -> Retry | None:
+    """A number of repetitions as a `Retry`; 0 and None are none."""
+    if retry is None or isinstance(retry, Retry):
+        return retry
+    if isinstance(retry, bool) or not isinstance(retry, int):
+        raise TypeError(f"`retry` must be a whole number or a `Retry`; got {retry!r}.")
+    if retry < 0:
+        raise ValueError(f"`retry` must be >= 0; got {retry}.")
+    return Retry(times=retry) if retry else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """How a model is called; None and 1 are the plain way."""
+
+    cache: CacheLike = None  # where answers are stored
+    retry: int | Retry | None = None
+    timeout: float | None = None  # seconds for one model call
+    concurrency: int = 1  # model calls under way at once
+    max_calls: int | None = None  # inputs that the model may be asked about
+    partial: bool = False  # Ctrl-C explains the answers so far
+
+    @classmethod
+    def of(cls, explainer: Any) -> CallSettings:
+        """Those of an explainer."""
+        names = [entry.name for entry in fields(cls) if entry.name != "partial"]
+        return cls(**{name: getattr(explainer, name) for name in names})
+
+    def changed(self, **given: Any) -> CallSettings:
+        """With those that are not None in place of these; checked."""
+        found = replace(self, **{name: v for name, v in given.items() if v is not None})
+        found.check()
+        return found
+
+    def check(self) -> None:
+        """Refuse settings that cannot work, before the model is called."""
+        as_retry(self.retry)
+        as_cache(self.cache)
+        if self.timeout is not None:
+            check_number("timeout", self.timeout)
+        check_count("concurrency", self.concurrency)
+        if self.max_calls is not None:
+            check_count("max_calls", self.max_calls)
+
+    @property
+    def plain(self) -> bool:
+        """Whether the model may be called in its own way, such as on its device."""
+        return self.timeout is None and self.concurrency == 1 and as_retry(self.retry) is None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Calls a model with a batch: with its timeout, its retries, and in the background."""
+
+    model: Model
+    calls: CallSettings
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call is waited for at once, because only one is under way."""
+        return self.calls.concurrency == 1
+
+    def start(self, batch: Any) -> Future[Any]:
+        """Call the model in the background."""
+        model, limits = self.model, (self.calls.timeout, as_retry(self.calls.retry))
+        if isinstance(model, AsyncModel) and limits == (None, None):
+            return model.submit(batch)
+        return in_thread(self, batch)
+
+    def __call__(self, batch: Any) -> Any:
+        """What the model returns, after as many tries as allowed."""
+        retry, failures = as_retry(self.calls.retry), 0
+        while True:
+            try:
+                return self._once(batch)
+            except Exception as error:
+                failures += 1
+                if retry is None or not retry.again(error, failures):
+                    raise
+                time.sleep(retry.pause(failures))
+
+    def _once(self, batch: Any) -> Any:
+        """One call, for as long as it may take."""
+        timeout = self.calls.timeout
+        if timeout is None:
+            return self.model(batch)
+        begin: Callable[[Any], Future[Any]] = (
+            self.model.submit
+            if isinstance(self.model, AsyncModel)
+            else lambda batch: in_thread(self.model, batch)
+        )
+        future = begin(batch)
+        try:
+            return future.result(timeout)
+        except NotYet:
+            if future.done():  # an error of the model's own
+                raise
+            raise TimeoutError(f"no answer within the timeout of {timeout:g} s") from None
+        finally:
+            future.cancel()

@@ -1,0 +1,187 @@
+"""Continue an explanation: more masks, with the answers so far."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime._progress import Progress
+from eblime._types import FloatArray
+from eblime.answers import Answers, Proposal
+from eblime.designs.growing import rows_of
+from eblime.designs.rounds import OneShot, OwnLaw, as_design
+from eblime.engine.settings import LoopSettings
+from eblime.engine.state import State
+from eblime.protocols import Composite, Design, Neighbourhood, Subject
+from eblime.results.explanation import Explanation
+
+__all__ = ["Source", "source_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Source:
+    """Where an explanation comes from, so that it can be continued; it is never saved."""
+
+    state: State  # after the last answer
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        """A pickled explanation has no source: the model may be anything."""
+        return type(None), ()
+
+    def more(self, explanation: Explanation, n: int, progress: Progress) -> Explanation:
+        """The explanation from n more masks and the answers so far."""
+        from eblime.engine.loop import finish, rounds  # which imports this module
+
+        check_count("n", n)
+        if explanation.exhaustive:
+            raise ValueError("All masks have been asked; there are no more.")
+        state = _continued(self.state, explanation, n)
+        design = _More(
+            design=_larger(state.settings, len(explanation.features)),
+            total=state.settings.n_masks,
+        )
+        talk = rounds(state, design)
+        (found,) = finish(talk, state.settings, state.subject, progress=progress).values()
+        before, now = explanation.prediction, found.prediction
+        if not np.isclose(before, now, rtol=1e-3, atol=1e-6):
+            raise ValueError(
+                f"The explanation was made with another model: its prediction is {before:.6g}; "
+                f"the model now returns {now:.6g}."
+            )
+        kept = {"top_classes"} & {*explanation.provenance}
+        known = {name: explanation.provenance[name] for name in kept}
+        return replace(found, label=explanation.label, provenance={**found.provenance, **known})
+
+
+def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
+    """The source of an explanation that was loaded from a file, given its explainer and input."""
+    _check_same_input(subject.scene, explanation.scene)
+    state = State(
+        settings=replace(settings, labels=None),  # a label may also be a number
+        subject=subject,
+        targets=[explanation.target],
+        seed=explanation.provenance.get("seed"),
+        rng=np.random.default_rng(0),
+        start=time.perf_counter(),
+        neighbourhood=_restored(settings, subject, explanation),
+        first=explanation.answers,
+    )
+    return Source(state=state)
+
+
+def _check_same_input(scene: Any, stored: Any) -> None:
+    """Refuse an input that is not the explained one."""
+    same = list(scene.features) == list(stored.features)
+    if same and isinstance(scene, Composite) and isinstance(stored, Composite):
+        same = all(
+            np.array_equal(getattr(scene, name), getattr(stored, name))
+            for name in ("shown", "hidden", "labels")
+        )
+    if not same:
+        raise ValueError(
+            "`x` must be the explained input, and `explainer` must read it as before; the features "
+            "differ from those of the explanation."
+        )
+
+
+def _restored(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Neighbourhood:
+    """The perturbed inputs of a loaded explanation, made again from its seed."""
+    seed, masks = explanation.provenance.get("seed"), explanation.masks
+    rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
+    empty = subject.neighbourhood(rng)
+    own_law = settings.design is None
+    restored = empty.extend(rng, len(masks) if own_law else masks)
+    if not np.array_equal(restored.masks, masks):
+        raise ValueError(
+            "The perturbed inputs cannot be made again: `rng` was not a whole number, or the "
+            "explainer had other settings. Explain the input again."
+        )
+    return restored
+
+
+def _continued(state: State, explanation: Explanation, n: int) -> State:
+    """The state before the next question about one target."""
+    answers, settings = explanation.answers, state.settings
+    neighbourhood = state.neighbourhood
+    if len(neighbourhood.masks) != answers.n_masks:  # some have no answer
+        if not neighbourhood.exact:
+            raise ValueError(
+                "An explanation of a table row that was interrupted, or that reached `max_calls`, "
+                "cannot be continued. Explain the row again, with a cache."
+            )
+        neighbourhood = state.subject.neighbourhood(state.rng).extend(state.rng, answers.masks)
+    opening = state.replies[:1]
+    return replace(
+        state,
+        settings=replace(
+            settings,
+            n_masks=answers.n_masks + n,
+            method=explanation.method,
+            calls=replace(settings.calls, max_calls=None, partial=False),
+            until=None,
+            max_seconds=None,
+        ),
+        targets=[explanation.target],
+        rng=_generator(answers),
+        neighbourhood=neighbourhood,
+        first=answers,
+        answers=(answers,),
+        replies=tuple(replace(reply, columns=[explanation.target], calls=0) for reply in opening),
+        spent=int(explanation.provenance.get("model_calls", 0)),
+        stopped=None,
+        reached=None,
+        fit=None,
+    )
+
+
+def _generator(answers: Answers) -> np.random.Generator:
+    """A generator that depends on the masks so far alone: the same in every process."""
+    digest = hashlib.blake2b(answers.masks.tobytes(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
+
+
+def _larger(settings: LoopSettings, p: int) -> Design:
+    """The design with room for more masks."""
+    design = as_design(settings.design, settings.n_masks, p, exact=False, method=settings.fitted_by)
+    names: list[str] = [entry.name for entry in fields(design)] if is_dataclass(design) else []
+    return _with_n_masks(design, settings.n_masks) if "n_masks" in names else design
+
+
+def _with_n_masks(design: Any, n_masks: int) -> Design:
+    """A design that is a dataclass, with another number of masks."""
+    larger: Design = replace(design, n_masks=n_masks)
+    return larger
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _More:
+    """A design that continues another one up to a number of masks."""
+
+    design: Design
+    total: int
+
+    def next(
+        self, rng: np.random.Generator, answers: Answers
+    ) -> FloatArray | Proposal | int | None:
+        """Masks that the design would ask about next."""
+        left = self.total - answers.n_masks
+        if left <= 0:
+            return None
+        if isinstance(self.design, OwnLaw):
+            return left
+        if isinstance(self.design, OneShot):
+            drawn = self.design.masks(rng, left + 2, answers.n_features)
+            masks = drawn.masks if isinstance(drawn, Proposal) else drawn
+            begin = int(masks[0].all()) + int(masks[0].all() and not masks[1].any())
+            # without the input itself and its complement
+            some: FloatArray | Proposal = rows_of(drawn, slice(begin, begin + left))
+            return some
+        found = self.design.next(rng, answers)
+        if found is None:
+            raise ValueError("`design` has no more masks to ask about.")
+        return found if isinstance(found, (int, np.integer)) else rows_of(found, slice(0, left))

@@ -1,0 +1,330 @@
+"""Answers in a file: nothing is paid twice, nothing damaged is used."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import threading
+from contextlib import closing
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import eblime
+
+TEXT = "one two three four five six seven eight nine ten eleven twelve"
+
+
+class Counting:
+    """A model of texts with two outputs; it may fail at one of its calls."""
+
+    def __init__(self, fails_at=None, name="a"):
+        self.asked, self.fails_at, self.name = [], fails_at, name
+
+    def __call__(self, texts):
+        """Two scores of a text."""
+        if self.fails_at is not None and len(self.asked) >= self.fails_at:
+            raise ConnectionError("the service is down")
+        self.asked.extend(texts)
+        return [[("two" in t) + 0.01 * len(t), len(t)] for t in texts]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    """A cache for a model with a name."""
+    return eblime.AnswerCache(tmp_path / "answers.db", model_id="a")
+
+
+def explain(model, cache, **settings):
+    """Explain the text by output 0."""
+    rng, target = settings.pop("rng", 0), settings.pop("target", 0)
+    return eblime.TextExplainer(model, cache=cache, **settings).explain(TEXT, target, rng)
+
+
+def test_a_repeated_explanation_asks_nothing(cache):
+    """Nor do another output, another method or kernel; the numbers are the same."""
+    first, again = Counting(), Counting()
+    plain = explain(Counting(), None)
+    one = explain(first, cache)
+    two = explain(again, cache)
+    explain(again, cache, target=1)
+    explain(again, cache, method="lime")
+    explain(again, cache, kernel="uniform")
+
+    assert again.asked == []
+    assert two.provenance["model_calls"] == 0
+    assert one.provenance["model_calls"] == len(first.asked) == len(cache)
+    for found in (one, two):
+        assert_array_equal(found.posterior.mean, plain.posterior.mean)
+        assert_array_equal(found.scores, plain.scores)
+
+
+def test_more_masks_ask_only_what_is_new(cache):
+    """Of a design whose masks begin with those of fewer masks."""
+    model = Counting()
+    explain(model, cache, n_masks=200, design="bernoulli")
+    before = list(model.asked)
+    e = explain(model, cache, n_masks=400, design="bernoulli")
+
+    assert len(set(model.asked)) == len(model.asked)
+    assert_array_equal(len(model.asked) - len(before), e.provenance["model_calls"])
+    assert e.provenance["model_calls"] <= 200
+
+
+def test_the_input_its_features_and_the_model_are_told_apart(cache, tmp_path):
+    """Another text, other tokens, another way of hiding or another model asks again."""
+    explain(Counting(), cache)
+    for settings in ({"hide": "[MASK]"}, {"tokens": r"\S+ \S+"}):
+        model = Counting()
+        explain(model, cache, **settings)
+        assert model.asked
+    model = Counting()
+    eblime.TextExplainer(model, cache=cache).explain(TEXT + "!", 0)
+    assert model.asked
+    other = eblime.AnswerCache(cache.path, model_id="b")
+    model = Counting()
+    explain(model, other)
+    assert model.asked
+    assert cache.stats().models == 2
+    assert cache.stats().inputs == 5
+
+
+def test_models_are_recognised_by_their_content(tmp_path):
+    """An object with other settings is another model; what it counts does not matter."""
+    path = tmp_path / "answers.db"
+    explain(Counting(), path)
+    same, other = Counting(), Counting(name="other")
+    explain(same, path)
+    explain(same, path)
+    explain(other, path)
+
+    assert same.asked == []
+    assert other.asked
+    with pytest.raises(TypeError, match=r"cannot be recognised.*model_id="):
+        explain(lambda texts, stream=(t for t in "ab"): [len(t) for t in texts], path, target=None)
+
+
+def test_a_failure_loses_at_most_one_batch(cache):
+    """What was answered before the error is not asked again."""
+    failing, model = Counting(fails_at=300), Counting()
+    with pytest.raises(eblime.ModelError, match="the service is down"):
+        explain(failing, cache, batch_size=10)
+    explain(model, cache, batch_size=10)
+
+    assert len(failing.asked) == 300
+    assert not set(failing.asked) & set(model.asked)
+
+
+def test_calls_under_way_are_kept_when_one_fails(cache):
+    """Their answers are paid for."""
+    kept, late, model = [], threading.Event(), Counting()
+
+    def service(texts):
+        if "three" not in texts[0]:
+            late.set()
+            raise ConnectionError("down")
+        late.wait(10)
+        kept.extend(texts)
+        return [[("two" in t) + 0.01 * len(t), len(t)] for t in texts]
+
+    with pytest.raises(eblime.ModelError, match="down"):
+        explain(service, cache, batch_size=1, concurrency=4)
+    explain(model, cache)
+
+    assert kept
+    assert not set(kept) & set(model.asked)
+
+
+SCRIPT = """
+    import os, signal, sys, eblime
+
+    def model(texts):
+        global n
+        n += len(texts)
+        if n > int(sys.argv[2]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return [0.01 * len(t) for t in texts]
+
+    n = 0
+    cache = eblime.AnswerCache(sys.argv[1], model_id="m")
+    explainer = eblime.TextExplainer(model, cache=cache, batch_size=5, n_masks=int(sys.argv[3]))
+    explainer.explain("one two three four five six seven eight nine", rng=int(sys.argv[4]))
+    print(n)
+"""
+
+
+def run(path, limit=10**9, n_masks=500, seed=0):
+    """A process that explains."""
+    arguments = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), str(limit)]
+    return subprocess.Popen(
+        [*arguments, str(n_masks), str(seed)], stdout=subprocess.PIPE, env=dict(os.environ)
+    )
+
+
+def test_a_killed_process_loses_at_most_one_batch(tmp_path):
+    """The next one asks only for the rest."""
+    path = tmp_path / "answers.db"
+    killed = run(path, limit=100)
+    killed.communicate(timeout=120)
+
+    assert killed.returncode == -signal.SIGKILL
+    stored = len(eblime.AnswerCache(path))
+    assert 95 <= stored <= 100
+    out, _ = run(path).communicate(timeout=120)
+    asked = int(out)
+    assert len(eblime.AnswerCache(path)) == stored + asked
+
+
+def test_processes_share_a_file(tmp_path):
+    """Two at once, with different masks: no error, and all answers are there."""
+    path = tmp_path / "answers.db"
+    both = [run(path, seed=seed) for seed in (1, 2)]
+    asked = [int(process.communicate(timeout=120)[0]) for process in both]
+
+    assert [process.returncode for process in both] == [0, 0]
+    assert max(asked) <= len(eblime.AnswerCache(path)) <= sum(asked)
+    for seed in (1, 2):
+        assert int(run(path, seed=seed).communicate(timeout=120)[0]) == 0
+
+
+def spoil_text(path):
+    """Not a database."""
+    path.write_text("no database " * 1000)
+
+
+def spoil_row(path):
+    """Another number in an answer."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE answers SET outputs = zeroblob(16)")
+        connection.commit()
+
+
+def spoil_layout(path):
+    """Another version of the layout."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 99")
+        connection.commit()
+
+
+def spoil_pages(path):
+    """Cut the file and overwrite its middle."""
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) // 2] = os.urandom(len(content) // 2 - 4096)
+    path.write_bytes(bytes(content))
+
+
+@pytest.mark.parametrize("spoil", [spoil_text, spoil_row, spoil_layout, spoil_pages])
+def test_a_damaged_file_is_set_aside(cache, spoil):
+    """With a warning; the answers are asked again, and the numbers are right."""
+    plain = explain(Counting(), cache)
+    spoil(cache.file)
+    model = Counting()
+    with pytest.warns(UserWarning, match=r"is damaged .* renamed to 'answers.db.damaged'"):
+        e = explain(model, cache)
+
+    assert len(model.asked) == len(cache) == plain.provenance["model_calls"]
+    assert_array_equal(e.scores, plain.scores)
+    assert cache.file.with_name("answers.db.damaged").exists()
+    again = Counting()
+    explain(again, cache)
+    assert again.asked == []
+
+
+def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_path):
+    """A folder, a folder that does not exist, and a database of another program."""
+    model = Counting()
+    (tmp_path / "folder").mkdir()
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        connection.execute("CREATE TABLE prices (price REAL)")
+    with pytest.raises(ValueError, match="is a folder"):
+        explain(model, tmp_path / "folder")
+    with pytest.raises(ValueError, match="in a folder that exists"):
+        explain(model, tmp_path / "nowhere" / "a.db")
+    with pytest.raises(ValueError, match="another program"):
+        explain(model, tmp_path / "other.db")
+    with pytest.raises(TypeError, match="`cache` must be the path"):
+        explain(model, 3)
+
+    assert model.asked == []
+    assert (tmp_path / "other.db").exists()
+
+
+def test_a_call_overrides_the_explainers_cache(tmp_path):
+    """The file of the call is written, the other is not."""
+    explainer = eblime.TextExplainer(Counting(), cache=tmp_path / "a.db", n_masks=50)
+    explainer.explain(TEXT, 0, cache=tmp_path / "b.db")
+
+    assert not (tmp_path / "a.db").exists()
+    assert len(eblime.AnswerCache(tmp_path / "b.db")) > 40
+
+
+def test_a_cache_can_be_counted_and_cleared(cache):
+    """It is empty before it is used."""
+    assert cache.stats() == (0, 0, 0, 0)
+    explain(Counting(), cache)
+    stats = cache.stats()
+
+    assert stats.answers == len(cache) > 100
+    assert (stats.inputs, stats.models) == (1, 1)
+    assert stats.bytes > 1000
+    cache.clear()
+    assert len(cache) == 0
+    model = Counting()
+    explain(model, cache)
+    assert model.asked
+
+
+def test_rows_of_tables_are_shared_between_inputs(cache):
+    """The model sees a row, whichever row is explained."""
+    background = np.random.default_rng(0).integers(0, 2, size=(60, 5)).astype(float)
+    asked = []
+
+    def model(rows):
+        asked.extend(map(tuple, rows))
+        return rows[:, 0] + rows[:, 1]
+
+    explainer = eblime.TabularExplainer(model, background, n_masks=400, cache=cache)
+    for row in background[:5]:
+        explainer.explain(row)
+
+    assert len(asked) == len(set(asked)) <= 32
+
+
+def test_images_are_not_rendered_again(cache):
+    """The model is not opened where all answers are known."""
+    image = np.random.default_rng(0).random((16, 16))
+    grid = ("grid", {"rows": 4, "columns": 4})
+    calls = []
+
+    def model(batch):
+        calls.append(len(batch))
+        return batch.mean(axis=(1, 2))
+
+    explainer = eblime.ImageExplainer(model, segmentation=grid, n_masks=100, cache=cache)
+    first, asked = explainer.explain(image), len(calls)
+    second = explainer.explain(image, rng=0)
+
+    assert len(calls) == asked
+    assert_array_equal(first.posterior.mean, second.posterior.mean)
+
+
+def test_runs_share_a_cache(tmp_path):
+    """`explain_many` asks nothing in a second run; a resumed run still asks the model itself."""
+    pytest.importorskip("pyarrow")
+    texts = [TEXT, TEXT[4:], "red green blue two", "two"]
+    model = Counting()
+    explainer = eblime.TextExplainer(model, n_masks=80)
+    path = tmp_path / "answers.db"
+    first = eblime.explain_many(explainer, texts, tmp_path / "a", cache=path)
+    asked = len(model.asked)
+    second = eblime.explain_many(explainer, texts, tmp_path / "b", cache=path)
+
+    assert len(model.asked) == asked == len(eblime.AnswerCache(path))
+    assert first.frame()["mean"].tolist() == second.frame()["mean"].tolist()
+    eblime.explain_many(explainer, texts, tmp_path / "b", cache=path)
+    assert len(model.asked) > asked

@@ -1,0 +1,322 @@
+"""Slow and flaky models: retries, timeouts, calls at once, budgets, Ctrl-C."""
+
+import asyncio
+import threading
+import time
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import eblime
+from eblime.engine.calls import Caller, CallSettings
+
+TEXT = "one two three four five six seven eight nine ten eleven twelve"
+
+
+def score(texts):
+    """A score of words."""
+    return [("two" in t) + 0.5 * ("seven" in t) - 0.01 * len(t) for t in texts]
+
+
+class Flaky:
+    """Fails at the first tries of every batch."""
+
+    def __init__(self, failures, error=ConnectionError):
+        self.left, self.failures, self.error, self.tries = failures, failures, error, 0
+
+    def __call__(self, texts):
+        """Fail, or answer."""
+        self.tries += 1
+        if self.left:
+            self.left -= 1
+            raise self.error("busy")
+        self.left = self.failures
+        return score(texts)
+
+
+FAST = eblime.Retry(times=2, wait=0.001)
+
+
+def test_failed_calls_are_repeated():
+    """As often as allowed; the numbers are those of a model that never fails."""
+    plain = eblime.TextExplainer(score).explain(TEXT)
+    found = eblime.TextExplainer(Flaky(2), retry=FAST).explain(TEXT)
+
+    assert_array_equal(found.posterior.mean, plain.posterior.mean)
+    with pytest.raises(eblime.ModelError, match=r"failed on masks 1 to \d+: ConnectionError: busy"):
+        eblime.TextExplainer(Flaky(3), retry=FAST).explain(TEXT)
+    with pytest.raises(eblime.ModelError, match="busy"):
+        eblime.TextExplainer(Flaky(1)).explain(TEXT)
+
+
+def test_only_some_errors_are_repeated():
+    """A programming error is not; nor is a lack of memory."""
+    for error in (TypeError, MemoryError):
+        model = Flaky(1, error)
+        with pytest.raises(eblime.ModelError, match=error.__name__):
+            eblime.TextExplainer(model, batch_size=50).explain(
+                TEXT, retry=eblime.Retry(wait=0, on=(ConnectionError, MemoryError))
+            )
+        assert model.tries == 1
+
+
+def test_pauses_grow():
+    """By the factor, up to the longest, with some chance."""
+    retry = eblime.Retry(wait=1.0, factor=3.0, jitter=0.5, longest=5.0)
+
+    for failures, base in ((1, 1.0), (2, 3.0), (3, 5.0), (9, 5.0)):
+        assert base <= retry.pause(failures) <= 1.5 * base
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"retry": -1}, "`retry` must be >= 0"),
+        ({"retry": "often"}, "`retry` must be a whole number"),
+        ({"timeout": 0}, "`timeout` must be finite and > 0"),
+        ({"concurrency": 0}, "`concurrency` must be >= 1"),
+        ({"max_calls": 0}, "`max_calls` must be >= 1"),
+        ({"max_calls": 10}, "`max_calls` must be at least 15 for an input with 12 features"),
+        ({"max_calls": 100, "design": "exhaustive"}, "at least 4096, the number of all masks"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused_before_any_call(settings, message):
+    """In the constructor or before the model is asked."""
+    asked = []
+
+    def model(texts):
+        asked.extend(texts)
+        return score(texts)
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        eblime.TextExplainer(model, **settings).explain(TEXT)
+    assert asked == []
+
+
+def test_a_call_that_takes_too_long_fails():
+    """The error names the masks; the hanging call keeps nothing from ending."""
+    stuck = threading.Event()
+
+    def model(texts):
+        stuck.wait(60)
+        return score(texts)
+
+    with pytest.raises(eblime.ModelError, match=r"masks 1 to .*TimeoutError: no answer within"):
+        eblime.TextExplainer(model, timeout=0.05).explain(TEXT)
+    stuck.set()
+
+
+def test_a_call_that_took_too_long_is_repeated():
+    """Where retries are allowed."""
+    tries = []
+
+    def model(texts):
+        tries.append(len(texts))
+        if len(tries) == 1:
+            time.sleep(2)
+        return score(texts)
+
+    found = eblime.TextExplainer(model, timeout=0.5, retry=FAST).explain(TEXT)
+
+    assert_array_equal(found.scores, eblime.TextExplainer(score).explain(TEXT).scores)
+
+
+def test_a_timeout_error_of_the_model_itself_is_passed_on():
+    """It is not taken for ours."""
+
+    def model(texts):
+        raise TimeoutError("gateway")
+
+    with pytest.raises(eblime.ModelError, match="gateway"):
+        eblime.TextExplainer(model, timeout=5).explain(TEXT)
+
+
+class Gate:
+    """Counts how many calls are under way, and lets them pass when enough are."""
+
+    def __init__(self, wanted):
+        self.wanted, self.now, self.most = wanted, 0, 0
+        self.changed = threading.Condition()
+
+    def __call__(self, texts):
+        """Wait until `wanted` calls have been under way at once."""
+        with self.changed:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.most >= self.wanted, timeout=30)
+            self.now -= 1
+        return score(texts)
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 7])
+def test_calls_run_at_once(batch_size):
+    """As many as allowed, no more, with the same numbers in the same order."""
+    gate = Gate(4)
+    plain = eblime.TextExplainer(score, n_masks=200).explain(TEXT)
+    found = eblime.TextExplainer(gate, n_masks=200, concurrency=4, batch_size=batch_size).explain(
+        TEXT
+    )
+
+    assert gate.most == 4
+    assert_array_equal(found.scores, plain.scores)
+    assert_array_equal(found.posterior.mean, plain.posterior.mean)
+
+
+def test_async_calls_run_at_once():
+    """In one event loop."""
+    now, most, loops = 0, 0, set()
+
+    async def model(texts):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        loops.add(id(asyncio.get_running_loop()))
+        for _ in range(200):
+            await asyncio.sleep(0.005)
+            if most >= 8:
+                break
+        now -= 1
+        return score(texts)
+
+    explainer = eblime.TextExplainer(model, n_masks=200, concurrency=8)
+    found = explainer.explain(TEXT)
+
+    assert most == 8
+    assert len(loops) == 1
+    assert_array_equal(found.scores, eblime.TextExplainer(score, n_masks=200).explain(TEXT).scores)
+
+
+def test_async_calls_have_timeouts_and_retries():
+    """A coroutine that hangs is cancelled."""
+    cancelled, tries = [], []
+
+    async def model(texts):
+        tries.append(1)
+        if len(tries) == 1:
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                cancelled.append(1)
+                raise
+        return score(texts)
+
+    explainer = eblime.TextExplainer(model, timeout=0.2, retry=FAST, n_masks=50)
+    explainer.explain(TEXT)
+
+    assert cancelled == [1]
+    tries.clear()
+    with pytest.raises(TimeoutError, match="no answer within"):
+        Caller(model=explainer.model, calls=CallSettings(timeout=0.05))([TEXT])
+
+
+def test_errors_of_calls_at_once_name_their_masks():
+    """And end the explanation."""
+
+    def model(texts):
+        if any("three" not in t for t in texts):
+            raise ValueError("no three")
+        return score(texts)
+
+    with pytest.raises(eblime.ModelError, match=r"failed on mask \d+: ValueError: no three"):
+        eblime.TextExplainer(model, concurrency=3, batch_size=1).explain(TEXT)
+
+
+def test_images_are_called_at_once():
+    """Every call has a batch of its own."""
+    image = np.random.default_rng(0).random((16, 16))
+    settings = {"segmentation": ("grid", {"rows": 3, "columns": 4}), "n_masks": 200}
+
+    def model(batch):
+        before = batch.mean(axis=(1, 2))
+        time.sleep(0.002)
+        return np.stack([before, batch.mean(axis=(1, 2))], axis=1)
+
+    plain = eblime.ImageExplainer(model, **settings).explain(image, 0)
+    for more in ({"concurrency": 8}, {"timeout": 30}, {"retry": 1}):
+        for target in (0, 1):
+            found = eblime.ImageExplainer(model, **settings, **more).explain(image, target)
+            assert_array_equal(found.scores, plain.scores)
+
+
+def test_networks_can_have_timeouts():
+    """A torch network then gets batches instead of masks, with about the same scores."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 3))
+    image = np.random.default_rng(0).random((8, 8)).astype(np.float32)
+    settings = {"segmentation": ("grid", {"rows": 2, "columns": 3}), "n_masks": 200}
+    plain = eblime.ImageExplainer(network, **settings).explain(image)
+    found = eblime.ImageExplainer(network, **settings, timeout=60, concurrency=2).explain(image)
+
+    np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-5)
+    assert network.training
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_budget_ends_the_questions(together):
+    """What was answered is explained, and the explanation says so."""
+    asked = []
+
+    def model(texts):
+        asked.extend(texts)
+        return score(texts)
+
+    explainer = eblime.TextExplainer(model, max_calls=100)
+    if together:
+        from eblime.batch.shared_calls import explain_together
+
+        subjects = [explainer.subject(TEXT), explainer.subject(TEXT[4:])]
+        rngs = [np.random.default_rng(0), np.random.default_rng(1)]
+        found = [entry[0] for entry in explain_together(explainer.loop, subjects, 1, rngs)]
+    else:
+        found = [explainer.explain(TEXT)]
+
+    assert len(asked) == 100 * len(found)
+    for e in found:
+        assert "max_calls" in e.provenance["stopped"]
+        assert e.provenance["model_calls"] == 100
+        assert len(np.unique(e.masks, axis=0)) == 100
+        assert_array_equal(e.scores, score(e.scene.inputs(e.masks)))
+        fitted = eblime.fit(e.masks, e.scores, e.weights)
+        assert_array_equal(fitted.mean, e.posterior.mean)
+    assert "stopped" not in eblime.TextExplainer(score, max_calls=5000).explain(TEXT).provenance
+
+
+def test_a_budget_leaves_no_room_for_all_masks():
+    """Then a sample is asked instead, not the first masks of all."""
+    e = eblime.TextExplainer(score, max_calls=100).explain("one two three four five six seven")
+
+    assert not e.exhaustive
+    assert 0.3 < e.masks.mean() < 0.7
+
+
+class Interrupted:
+    """A user presses Ctrl-C at some call."""
+
+    def __init__(self, at):
+        self.left = at
+
+    def __call__(self, texts):
+        """Answer some calls."""
+        self.left -= len(texts)
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return score(texts)
+
+
+@pytest.mark.parametrize("text", [TEXT, "one two three four five six seven eight nine"])
+def test_ctrl_c_returns_what_there_is(text):
+    """If the user wants that, and there is enough."""
+    settings = {"batch_size": 10}
+    e = eblime.TextExplainer(Interrupted(200), **settings).explain(text, partial=True)
+
+    assert e.provenance["stopped"] == "interrupted by the user"
+    assert 100 <= len(e.masks) < 1000
+    assert 0.2 < e.masks.mean() < 0.8
+    assert_array_equal(e.scores, score(e.scene.inputs(e.masks)))
+    with pytest.raises(KeyboardInterrupt):
+        eblime.TextExplainer(Interrupted(200), **settings).explain(text)
+    with pytest.raises(KeyboardInterrupt):
+        eblime.TextExplainer(Interrupted(10), **settings).explain(text, partial=True)

@@ -1,0 +1,128 @@
+"""Continuing an explanation."""
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+
+TEXT = "one two three four five six seven eight nine ten eleven twelve"
+ROWS = np.random.default_rng(0).normal(size=(100, 5))
+IMAGE = np.random.default_rng(0).random((16, 16))
+
+
+class Model:
+    """Counts what it is asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def __call__(self, batch):
+        """Two scores."""
+        if isinstance(batch, list):
+            self.asked.extend(batch)
+            one = np.array([("two" in t) + 0.5 * ("seven" in t) for t in batch])
+        else:
+            self.asked.extend(row.tobytes() for row in batch)
+            one = batch.reshape(len(batch), -1)[:, :2].prod(axis=1)
+        return np.stack([one, 1 - one**2], axis=1)
+
+
+def made(kind, design=None):
+    """An explainer, its model and an input."""
+    model = Model()
+    chosen = {} if design is None else {"design": design}
+    if kind == "text":
+        return eblime.TextExplainer(model, n_masks=150, **chosen), model, TEXT
+    if kind == "table":
+        return eblime.TabularExplainer(model, ROWS, n_masks=150, **chosen), model, ROWS[3]
+    grid = ("grid", {"rows": 4, "columns": 4})
+    return eblime.ImageExplainer(model, segmentation=grid, n_masks=150, **chosen), model, IMAGE
+
+
+@pytest.mark.parametrize(
+    ("kind", "design"),
+    [
+        ("text", None),
+        ("text", "bernoulli"),
+        ("image", "paired"),
+        ("table", None),
+        ("table", "bernoulli"),
+    ],
+)
+def test_more_is_one_fit_to_all_answers(kind, design):
+    """Nothing is asked again, the first answers stay, and a second time gives the same."""
+    explainer, model, x = made(kind, design)
+    e = explainer.explain(x, 1, rng=5)
+    more = e.more(60)
+
+    assert len(model.asked) == len(set(model.asked)) == more.provenance["model_calls"]
+    assert len(more.masks) == 210
+    assert_array_equal(more.masks[:150], e.masks)
+    assert_array_equal(more.scores[:150], e.scores)
+    assert more.target == 1
+    fitted = eblime.fit(more.masks, more.scores, more.weights)
+    assert_allclose(fitted.mean, more.posterior.mean)
+    assert_allclose(fitted.sd, more.posterior.sd)
+    assert_array_equal(e.more(60).masks, more.masks)
+    assert len(more.more(10).masks) == 220
+
+
+@pytest.mark.parametrize("kind", ["text", "image", "table"])
+def test_a_loaded_explanation_needs_its_explainer_and_input(kind, tmp_path):
+    """With them it continues as it would have without being saved."""
+    explainer, _, x = made(kind)
+    e = explainer.explain(x, 1)
+    loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+    with pytest.raises(ValueError, match=r"`explainer` and `x` must be given"):
+        loaded.more(60)
+    more, again = e.more(60), loaded.more(60, explainer=explainer, x=x)
+
+    assert_array_equal(again.masks, more.masks)
+    assert_array_equal(again.posterior.mean, more.posterior.mean)
+    assert again.label == more.label
+    assert pickle.loads(pickle.dumps(e)).source is None
+
+
+def test_tables_continue_as_one_longer_explanation():
+    """The rows of a table are those of more masks at once."""
+    explainer, _, x = made("table")
+    longer = eblime.TabularExplainer(Model(), ROWS, n_masks=210)
+
+    assert_array_equal(explainer.explain(x, 0).more(60).scores, longer.explain(x, 0).scores)
+
+
+def test_another_input_or_model_is_refused(tmp_path):
+    """The features, or the prediction, differ."""
+    explainer, _, _ = made("text")
+    loaded = eblime.load(explainer.explain(TEXT, 0).save(tmp_path / "e.eblime"))
+    with pytest.raises(ValueError, match="`x` must be the explained input"):
+        loaded.more(10, explainer=explainer, x="another text")
+    other = eblime.TextExplainer(lambda texts: [[3.0, len(t)] for t in texts])
+    with pytest.raises(ValueError, match="another model: its prediction is"):
+        loaded.more(10, explainer=other, x=TEXT)
+    generator = made("table")[0].explain(ROWS[3], 0, rng=np.random.default_rng(7))
+    loaded = eblime.load(generator.save(tmp_path / "g.eblime"))
+    with pytest.raises(ValueError, match="cannot be made again"):
+        loaded.more(10, explainer=made("table")[0], x=ROWS[3])
+
+
+def test_after_all_masks_there_are_no_more():
+    """An exhaustive explanation is complete."""
+    e = made("text")[0].explain("one two three", 0)
+
+    assert e.exhaustive
+    with pytest.raises(ValueError, match="All masks have been asked"):
+        e.more(5)
+
+
+def test_a_refitted_explanation_continues_with_its_method():
+    """And an interrupted one with the answers that it has."""
+    explainer, _, x = made("text")
+    more = explainer.explain(x, 0).refit("lime").more(20)
+    short = explainer.explain(x, 0, max_calls=60)
+
+    assert more.posterior.method == eblime.fit(more.masks, more.scores, method="lime").method
+    assert len(short.more(30).masks) == len(short.masks) + 30
