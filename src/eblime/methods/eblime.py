@@ -101,7 +101,7 @@ class EBLIME:
     >>> scores = masks @ [2.0, -1.0] + [0.1, -0.1, 0.0, 0.1, 0.0, -0.1]
     >>> post = eblime.fit(masks, scores, method=EBLIME())
     >>> post.mean.round(2), post.prob_positive().round(2)
-    (array([ 1.93, -0.96]), array([1.  , 0.01]))
+    (array([ 1.96, -0.95]), array([1.  , 0.01]))
     """
 
     a: float = 1e-6
