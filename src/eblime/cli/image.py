@@ -172,7 +172,7 @@ COMMAND = Command(
     items=items,
     inputs=inputs,
     explainer=explainer,
-    defaults={"design": "bernoulli", "top": 5},
+    defaults={"design": "paired", "top": 5},
     options=[
         Option(
             name="segmentation",

@@ -40,7 +40,7 @@ class ImageExplainer(BaseExplainer):
     n_masks
         Number of masks to score; all 2^p if there are no more.
     design
-        Which masks: "bernoulli", "paired", "stratified", "leverage", "sizes", "focused",
+        Which masks: "paired", "bernoulli", "stratified", "leverage", "sizes", "focused",
         "information", "exhaustive", a function of (rng, n_masks, p), or a `Design`, which may ask
         in rounds.
     kernel
@@ -89,7 +89,7 @@ class ImageExplainer(BaseExplainer):
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
     n_masks: int = 1000
-    design: Any = "bernoulli"
+    design: Any = "paired"
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     batch_size: int | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -34,6 +34,8 @@ class BayesLIME:
     """
 
     intercept: Literal["penalised", "none", "flat"] = "penalised"
+
+    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
     def __post_init__(self) -> None:
         """Refuse an unknown intercept."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -65,6 +65,8 @@ class BayesSHAP:
 
     constrained: bool | None = None
     ridge: float | None = None
+
+    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
     def __post_init__(self) -> None:
         """Refuse settings that no regression can have."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -112,6 +112,8 @@ class EBLIME:
     grid: PublishedGrid | None = None
     local: bool | None = None
     noise: Literal["equal", "unequal"] = "equal"
+
+    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
     def __post_init__(self) -> None:
         """Refuse settings that no prior can have, and decide `local` where it is None."""

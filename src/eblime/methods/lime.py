@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -33,6 +33,8 @@ class LIME:
 
     alpha: float = 1.0
     intercept: Literal["flat", "none"] = "flat"
+
+    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
     def __post_init__(self) -> None:
         """Refuse settings that no ridge regression can have."""

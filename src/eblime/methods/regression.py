@@ -19,7 +19,8 @@ from eblime.protocols import Method, SharedMethod, WeightedMethod
 
 __all__ = ["as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
 
-_ROWS = 10_000  # all masks together count as much: twice as much as the samples that lime draws
+_FEW = 1_000  # masks; where all masks are fewer, they are repeated
+_ROWS = 10_000  # up to this many rows, twice the samples that lime draws
 
 
 def as_method(method: str | Method) -> Method:
@@ -47,13 +48,17 @@ def fit_each(
     Notes
     -----
     All masks (`exhaustive`) determine the weighted linear fit: there is no sampling error. Few rows
-    have few degrees of freedom, and a prior would decide although nothing is unknown. So the masks
-    are repeated until there are more rows than lime draws. No other mask is left to predict: the
+    have few degrees of freedom, and a prior would decide although nothing is unknown. So where
+    there are fewer than 1,000, a method to which a repeated mask counts more (`counts_repeats`)
+    gets them repeated, up to more rows than lime draws. No other mask is left to predict: the
     held-out R^2 is `r2`.
     """
     if not exhaustive:
         return _fit_all(method, rng, answers)
-    fitted = _fit_all(method, rng, [_repeated(target) for target in answers])
+    often = answers
+    if answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
+        often = [_repeated(target) for target in answers]
+    fitted = _fit_all(method, rng, often)
     return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
 
 
