@@ -7,13 +7,15 @@ the weighted linear fit, intercept free, to the whole population.
 
 - p13: photos with 11 to 13 superpixels, whose answers are known for all 2^p masks;
 - p40: photos with 28 to 45 superpixels, whose answers are known for 5,000 masks and their
-  complements, which are the population.
+  complements, which are the population;
+- german: rows of German credit with 20,000 perturbed rows around each, drawn with replacement.
 
 "calls" and "fixed N" are medians over the photos where both reach the rule within `--max-masks`,
 for each photo the median over seeds; "ratio" is that of these medians. With `--same-rule` the fixed
 N must reach the very same rule, whose level allows for looking repeatedly.
 
     python benchmarks/calls.py --tables FOLDER --photos 10 --seeds 3          # two minutes
+    EBLIME_DATA=... python benchmarks/calls.py --tables FOLDER --cases german
     python benchmarks/calls.py --tables FOLDER --rules top3 --design paired --seeds 20
     python benchmarks/calls.py --tables FOLDER --method "EBLIME(noise='unequal')" --design paired
 """
@@ -51,6 +53,7 @@ class Population:
     weights: np.ndarray
     truth: np.ndarray
     all_masks: bool
+    paired: bool = False  # whether each mask is followed by its complement
 
     def ask(self, masks: np.ndarray) -> np.ndarray:
         """The scores of masks, by number."""
@@ -78,7 +81,37 @@ def photos(tables: Path, name: str) -> Iterator[Population]:
             masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
             scores = scores.reshape(2, -1).T.ravel()
         weights = ExponentialKernel()(masks)
-        yield Population(masks, scores, weights, best_fit(masks, scores, weights), name == "p13")
+        yield Population(
+            masks, scores, weights, best_fit(masks, scores, weights), name == "p13", name == "p40"
+        )
+
+
+def german_credit(tables: Path, name: str) -> Iterator[Population]:
+    """Rows of German credit, with 20,000 perturbed rows around each; boosted trees."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.ensemble import GradientBoostingClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    from eblime.datasets.tabular import german
+
+    table = german()
+    words = [column for column in table.data if table.data[column].dtype.kind not in "uif"]
+    encode = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
+    )
+    order = np.random.default_rng(0).permutation(len(table.data))
+    model = make_pipeline(encode, GradientBoostingClassifier(random_state=0))
+    model.fit(table.data.iloc[order[:800]], table.target[order[:800]])
+    explainer = eblime.TabularExplainer(model, table.data, n_masks=20_000, method="lime")
+    for number, row in enumerate(order[800:820]):
+        e = explainer.explain(table.data.iloc[row], target=1, rng=1_000 + number)
+        yield Population(
+            e.masks, e.scores, e.weights, best_fit(e.masks, e.scores, e.weights), False
+        )
+
+
+CASES = {"p13": photos, "p40": photos, "german": german_credit}
 
 
 def rounds(
@@ -94,14 +127,16 @@ def rounds(
     if population.all_masks:
         asked = in_rounds(rng, design, max_masks, p, exact=True, next_total=next_total)
     else:
-        asked = FromPopulation(population, design == "paired", max_masks)
+        asked = FromPopulation(population, design == "paired" and population.paired, max_masks)
     while (wanted := asked.next(rng, known)) is not None:
         room = max_masks - known.n_masks
         masks = getattr(wanted, "masks", wanted)[:room]
         if not len(masks):
             return
-        weights = ExponentialKernel()(masks)
-        scores = population.ask(masks) if population.all_masks else asked.scores(masks)
+        if population.all_masks:
+            scores, weights = population.ask(masks), ExponentialKernel()(masks)
+        else:
+            scores, weights = asked.answers(len(masks))
         more = {}
         if hasattr(wanted, "sampling_weights"):
             more = {"sampling": wanted.sampling_weights[:room]}
@@ -131,9 +166,10 @@ class FromPopulation:
         self.asked = self.rows[known:total]
         return self.population.masks[self.asked]
 
-    def scores(self, masks: np.ndarray) -> np.ndarray:
-        """The scores of the masks of this round."""
-        return self.population.scores[self.asked[: len(masks)]]
+    def answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The scores and weights of the first masks of this round."""
+        rows = self.asked[:count]
+        return self.population.scores[rows], self.population.weights[rows]
 
 
 def is_wrong(rule: object, post: Posterior, truth: np.ndarray) -> bool:
@@ -222,7 +258,7 @@ def study(options: argparse.Namespace) -> pd.DataFrame:
     rules = [parse_rule(text) for text in options.rules]
     found = []
     for table in options.cases:
-        for number, population in enumerate(photos(options.tables, table)):
+        for number, population in enumerate(CASES[table](options.tables, table)):
             if number >= options.photos:
                 break
             needed = fixed(population, rules, options, number)
@@ -274,7 +310,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
-    parser.add_argument("--cases", nargs="*", default=["p13", "p40"], choices=["p13", "p40"])
+    parser.add_argument("--cases", nargs="*", default=["p13", "p40"], choices=list(CASES))
     parser.add_argument("--rules", nargs="*", default=list(RULES), help="such as top3 or width10%%")
     parser.add_argument("--photos", type=int, default=1000, help="photos of each table, at most")
     parser.add_argument("--seeds", type=int, default=3)

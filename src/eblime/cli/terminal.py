@@ -11,7 +11,13 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -103,7 +109,10 @@ def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: i
 
 @contextmanager
 def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, nothing in a pipe; call the function with (done, total)."""
+    """A progress bar on a terminal, nothing in a pipe; call the function with (done, total).
+
+    It shows the masks so far and the total, which is an estimate where a stop rule decides.
+    """
     console = Console(stderr=True)
     if quiet or not console.is_terminal:
         yield lambda done, total: None
@@ -111,7 +120,7 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
+        MofNCompleteColumn(),
     )
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(printable(what), total=None)
