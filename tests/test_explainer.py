@@ -168,7 +168,7 @@ def test_the_frame_and_the_printed_table():
 
 def test_more_superpixels_than_masks_give_a_warning():
     """With both numbers; the result is still finite."""
-    message = r"more features \\(12\\) than masks that count \\(\\d\\)"
+    message = r"more features \(12\) than masks that count \(\d\)"
     with pytest.warns(UserWarning, match=message) as caught:
         e = explain(n_masks=5)
 

@@ -34,7 +34,6 @@ __all__ = [
     "MaskScorer",
     "MaskedScene",
     "Method",
-    "MethodDesign",
     "Model",
     "Neighbourhood",
     "RenderedScene",
@@ -45,7 +44,6 @@ __all__ = [
     "SharedMethod",
     "Stop",
     "Subject",
-    "WeightedMethod",
 ]
 
 # ---------------------------------------------------------------- one input and its neighbours
@@ -262,15 +260,6 @@ class Design(Protocol):
         ...
 
 
-@runtime_checkable
-class MethodDesign(Design, Protocol):
-    """A design that chooses masks for a method."""
-
-    def for_method(self, method: Method) -> Design:
-        """The design for that method; refuses one that it does not suit."""
-        ...
-
-
 # ---------------------------------------------------------------- from answers to importances
 
 
@@ -295,19 +284,6 @@ class SharedMethod(Method, Protocol):
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """The posteriors of several targets, which share masks and weights."""
-        ...
-
-
-@runtime_checkable
-class WeightedMethod(Method, Protocol):
-    """A method that has a kernel of its own, and needs no weights."""
-
-    def with_kernel(self, kernel: str | Kernel | None) -> Method:
-        """The same method with an explainer's kernel, unless it has its own."""
-        ...
-
-    def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
-        """Refuse weights that contradict its kernel."""
         ...
 
 

@@ -135,7 +135,7 @@ def test_one_feature_is_answered_exactly() -> None:
 
 def test_fewer_masks_than_features_give_wide_intervals() -> None:
     """Fewer masks than features give wide intervals."""
-    masks = paired(RNG(0), 10, 30)
+    masks = paired(RNG(0), 10, 30).masks
     post = eblime.fit(masks, masks[:, 0], method="quadrature")
     low, high = post.interval().T
     assert np.isfinite(post.sd).all()

@@ -124,8 +124,9 @@ class NormalMixture:
 
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions, (K, p) -> (K, p)."""
-        sd = np.maximum(self._sds, np.finfo(float).tiny)
-        terms = special.ndtr((x[:, None] - self.means) / sd)
+        sd, gap = self._sds, x[:, None] - self.means
+        safe = np.where(sd > 0, sd, 1.0)
+        terms = np.where(sd > 0, special.ndtr(gap / safe), np.heaviside(gap, 1.0))
         return np.asarray(np.einsum("l,klm->km", self.weights, terms))
 
     def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:

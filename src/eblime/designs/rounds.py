@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,9 +11,18 @@ from eblime import registry
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
-from eblime.protocols import Design, MaskDesign, Method, MethodDesign
+from eblime.protocols import Design, MaskDesign, Method
 
-__all__ = ["OneShot", "OwnLaw", "as_design", "check_design", "one_shot"]
+__all__ = ["MethodDesign", "OneShot", "OwnLaw", "as_design", "check_design", "one_shot"]
+
+
+@runtime_checkable
+class MethodDesign(Design, Protocol):
+    """A design that chooses masks for a method."""
+
+    def for_method(self, method: Method) -> Design:
+        """The design for that method; refuses one that it does not suit."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from eblime.engine.calls import CallSettings
 from eblime.engine.plan import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
-from eblime.methods.regression import as_method
-from eblime.protocols import Kernel, Method, Neighbourhood, Stop, WeightedMethod
+from eblime.methods.regression import WeightedMethod, as_method
+from eblime.protocols import Kernel, Method, Neighbourhood, Stop
 from eblime.stopping.parse import as_rule
 from eblime.stopping.rule import Rule
 

@@ -5,22 +5,36 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from copy import deepcopy
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime import registry
 from eblime._checks import check_masks, check_scores, check_weights
-from eblime._types import RNGLike
+from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
-from eblime.protocols import Method, SharedMethod, WeightedMethod
+from eblime.protocols import Kernel, Method, SharedMethod
 
-__all__ = ["as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
+__all__ = ["WeightedMethod", "as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
 
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
+
+
+@runtime_checkable
+class WeightedMethod(Method, Protocol):
+    """A method that has a kernel of its own, and needs no weights."""
+
+    def with_kernel(self, kernel: str | Kernel | None) -> Method:
+        """The same method with an explainer's kernel, unless it has its own."""
+        ...
+
+    def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
+        """Refuse weights that contradict its kernel."""
+        ...
 
 
 def as_method(method: str | Method) -> Method:
