@@ -1,0 +1,1 @@
+"""Doors for code that was written for another library."""
