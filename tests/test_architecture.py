@@ -74,7 +74,7 @@ ALLOWED = {
     # doors for code of other libraries
     "compat": {
         *("_checks", "_files", "_progress", "_types", "_version", "_warn", "answers"),
-        *("core", "domains", "methods", "plot", "posterior", "protocols", "reporting"),
+        *("core", "domains", "kernels", "methods", "plot", "posterior", "protocols", "reporting"),
         *("results", "IPython", "matplotlib", "numpy", "scipy", "skimage", "sklearn"),
     },
     # many inputs, studies, the command line

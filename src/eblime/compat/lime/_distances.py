@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray
+from eblime.kernels import ExponentialKernel
 
-__all__ = ["distances_to_first", "exponential_kernel"]
+__all__ = ["describe_kernel", "distances_to_first", "exponential_kernel"]
 
 
 def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
@@ -46,3 +47,15 @@ def distances_to_first(data: FloatArray, metric: str | Callable[..., Any]) -> Fl
             "`distance_metric` must be 'cosine', 'euclidean', 'manhattan', another metric of "
             f"scipy's cdist or a function of two rows; got {metric!r:.60} ({error})."
         ) from error
+
+
+def describe_kernel(kernel_fn: Any, metric: str | Callable[..., Any], *, unit: float = 1.0) -> str:
+    """A kernel in words, for the reader of the results; distances were multiplied by `unit`."""
+    function, settings = getattr(kernel_fn, "func", kernel_fn), getattr(kernel_fn, "keywords", {})
+    width = settings.get("kernel_width")
+    known: Any = metric
+    if function is exponential_kernel and known in ("euclidean", "cosine"):
+        return repr(ExponentialKernel(distance=known, width=settings["kernel_width"] / unit))
+    named = getattr(function, "__name__", type(function).__name__)
+    distance = metric if isinstance(metric, str) else getattr(metric, "__name__", "the user's")
+    return f"{named} with width {width} on {distance} distances"

@@ -42,6 +42,7 @@ class Sample:
             provenance={
                 "input": {},
                 "design": "random, as in lime",
+                "seed": "random_state of the explainer",
                 "model_calls": answers.n_masks,
                 "versions": {"eblime": __version__, "numpy": np.__version__},
                 **provenance,

@@ -102,6 +102,8 @@ class RecurrentTabularExplainer:
             raise AttributeError(name)
         return getattr(self._explainer, name)
 
+    validate_training_data_stats = staticmethod(LimeTabularExplainer.validate_training_data_stats)
+
     def explain_instance(
         self,
         data_row: Any,

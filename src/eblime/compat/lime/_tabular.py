@@ -10,7 +10,11 @@ import numpy as np
 from scipy import sparse
 
 from eblime._types import FloatArray
-from eblime.compat.lime._distances import distances_to_first, exponential_kernel
+from eblime.compat.lime._distances import (
+    describe_kernel,
+    distances_to_first,
+    exponential_kernel,
+)
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
 from eblime.compat.lime._result import fill
@@ -99,7 +103,7 @@ class LimeTabularExplainer:
     >>> explainer = LimeTabularExplainer(rows, mode="regression", random_state=0)
     >>> exp = explainer.explain_instance(rows[0], lambda x: x[:, 0] - 2 * x[:, 2], num_features=2)
     >>> [name for name, weight in exp.as_list()]
-    ['2 > 0.67', '-0.01 < 0 <= 0.67']
+    ['-0.02 < 2 <= 0.66', '-0.10 < 0 <= 0.66']
     """
 
     def __init__(
@@ -134,7 +138,9 @@ class LimeTabularExplainer:
         self.sample_around_instance = sample_around_instance
         self.training_data_stats = training_data_stats
         self.feature_names = column_names(training_data, feature_names)
-        self.categorical_features = [int(j) for j in categorical_features or ()]
+        self.categorical_features = [
+            int(j) for j in (() if categorical_features is None else categorical_features)
+        ]
         self.feature_selection = feature_selection
         self.class_names = class_names
         width = np.sqrt(data.shape[1]) * 0.75 if kernel_width is None else kernel_width
@@ -210,7 +216,7 @@ class LimeTabularExplainer:
         scene = mapper.scene(self.feature_names)
         answers = checked_answers(scaled, scores, weights, chosen, scene.features)
         fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
-        about: dict[str, Any] = {"kernel": repr(self.base.kernel_fn)}
+        about: dict[str, Any] = {"kernel": describe_kernel(self.base.kernel_fn, distance_metric)}
         if self.mode == "classification":
             about["top_classes"] = top_classes(scores[0], self.class_names)
         sample = Sample.of(answers[0], scene, about)

@@ -101,7 +101,7 @@ class Explanation(Result):
         return self.local_exp
 
     def as_pyplot_figure(
-        self, label: int = 1, figsize: tuple[float, float] | None = None, **kwargs: Any
+        self, label: int = 1, *, figsize: tuple[float, float] | None = None, **kwargs: Any
     ) -> Any:
         """A pyplot figure: bars, with 95 % intervals where the method has them."""
         from eblime.compat.lime._figure import bar_figure

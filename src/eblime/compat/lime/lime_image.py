@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 from eblime._checks import check_count
 from eblime._progress import progress_reporter
 from eblime._types import FloatArray
-from eblime.compat.lime._distances import distances_to_first, exponential_kernel
+from eblime.compat.lime._distances import (
+    describe_kernel,
+    distances_to_first,
+    exponential_kernel,
+)
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
 from eblime.compat.lime._result import Result, fill
@@ -195,7 +199,7 @@ class LimeImageExplainer:
         answers = checked_answers(masks, scores, weights, chosen, scene.features)
         fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
         about = {
-            "kernel": repr(self.base.kernel_fn),
+            "kernel": describe_kernel(self.base.kernel_fn, distance_metric),
             "top_classes": top_classes(scores[0], None),
             "batch_size": batch_size,
         }

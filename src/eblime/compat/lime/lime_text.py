@@ -9,7 +9,11 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.compat.lime._distances import distances_to_first, exponential_kernel
+from eblime.compat.lime._distances import (
+    describe_kernel,
+    distances_to_first,
+    exponential_kernel,
+)
 from eblime.compat.lime._indexed import IndexedCharacters, IndexedString, Pieces
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
@@ -163,7 +167,7 @@ class LimeTextExplainer:
             answers[0],
             scene,
             {
-                "kernel": repr(self.base.kernel_fn),
+                "kernel": describe_kernel(self.base.kernel_fn, distance_metric, unit=100.0),
                 "top_classes": top_classes(scores[0], self.class_names),
             },
         )
