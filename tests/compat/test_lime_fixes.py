@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from lime_cases import TEXT, classify, judge, look, photo, predict, rows, squares
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import truncnorm
 
 import eblime
 from eblime.compat import lime
+from eblime.compat.lime.discretize import truncated_normal
 from eblime.compat.lime.lime_tabular import BaseDiscretizer
 
 DATA = rows()
@@ -292,6 +294,37 @@ def test_a_discretizer_of_the_user():
         *(f"{n} {sign} #" for n in "abcd" for sign in ("<=", ">")),
         "e=#",
     }
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.0, 0.5), (-8.0, 9.0), (0.0, 1e-3), (2.0, 3.0), (-1e9, 0.0), (-9.0, -7.0)]
+)
+def test_truncated_normals_are_those_of_scipy(low, high):
+    """The same numbers from the same random state, also where zero is outside."""
+    bins = np.ones(2000, dtype=int)
+    ends = np.array([-1.0, low]), np.array([1.0, high])
+    found = truncated_normal(np.random.RandomState(0), *ends, bins)
+    wanted = truncnorm.rvs(*(end[bins] for end in ends), random_state=np.random.RandomState(0))
+
+    assert_allclose(found, wanted, atol=1e-9)
+    assert ((found >= low) & (found <= high)).all()
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+def test_bins_of_width_zero_give_their_border(method):
+    """Lime gives 0, a value that the column never has; only `method="lime"` does the same."""
+    data = np.column_stack([[1.0] * 60 + [2.0, 3, 4, 5] * 10, np.arange(100.0)])
+    seen = []
+
+    def spy(x):
+        seen.append(x)
+        return x[:, 0]
+
+    explainer = lime.LimeTabularExplainer(data, mode="regression", random_state=0, method=method)
+    explainer.explain_instance(data[99], spy, num_samples=200)
+
+    assert (seen[0][:, 0] == 0).any() == (method == "lime")
+    assert (seen[0][:, 0] == 1).any() == (method == "eblime")
 
 
 def test_frames_and_series(tmp_path):

@@ -129,6 +129,22 @@ def test_forward_selection_of_correlated_columns(theirs, rng):
     )
 
 
+def test_counts_with_many_ones(theirs):
+    """Bins of width zero, of which lime makes 0."""
+    data = np.column_stack([np.repeat([1, 1, 1, 2, 5], 20), np.arange(100) % 7 + 1]).astype(float)
+    found, wanted = (
+        make(data, mode="regression", random_state=0).explain_instance(
+            data[-1], lambda x: x[:, 0] * x[:, 1], num_samples=200
+        )
+        for make in (
+            partial(ours.LimeTabularExplainer, method="lime"),
+            theirs.lime_tabular.LimeTabularExplainer,
+        )
+    )
+
+    assert_same(found, wanted)
+
+
 def test_a_regression(theirs):
     """Both labels of a regression, its range, and the value predicted."""
     settings, call = {"mode": "regression"}, {"predict_fn": predict, "num_features": 3}

@@ -143,7 +143,7 @@ def draw_rows(
     discretizer
         Draws numbers from bins, last; None for none.
     """
-    data = np.zeros((n, len(row)))
+    data = np.zeros((n, len(row)), order="F")  # columns are drawn one after the other
     if normal is not None:
         data = random_state.normal(0, 1, data.size).reshape(data.shape) * normal[1] + normal[0]
     own = row if discretizer is None else discretizer.discretize(row)
@@ -157,7 +157,7 @@ def draw_rows(
     if discretizer is not None:
         inverse[1:] = discretizer.undiscretize(inverse[1:])
     inverse[0] = row
-    return Neighbours(data=data, inverse=inverse)
+    return Neighbours(data=np.ascontiguousarray(data), inverse=np.ascontiguousarray(inverse))
 
 
 def draw_sparse(

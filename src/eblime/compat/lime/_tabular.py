@@ -34,24 +34,15 @@ from eblime.compat.lime._table_reading import (
     name_row,
     regression_scores,
 )
-from eblime.compat.lime.discretize import (
-    BaseDiscretizer,
-    DecileDiscretizer,
-    EntropyDiscretizer,
-    QuartileDiscretizer,
-    StatsDiscretizer,
-)
+from eblime.compat.lime.discretize import BaseDiscretizer, named_discretizer
 from eblime.compat.lime.explanation import Explanation, check_mode
 from eblime.compat.lime.lime_base import LimeBase, check_settings
+from eblime.methods.lime import LIME
+from eblime.methods.regression import as_method
 from eblime.protocols import Method
 
 __all__ = ["LimeTabularExplainer"]
 
-_DISCRETIZERS: dict[str, Callable[..., BaseDiscretizer]] = {
-    "quartile": QuartileDiscretizer,
-    "decile": DecileDiscretizer,
-    "entropy": EntropyDiscretizer,
-}
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
 
 
@@ -149,6 +140,7 @@ class LimeTabularExplainer:
         self.discretizer: BaseDiscretizer | None = None
         if discretize_continuous and not sparse.issparse(data):
             self.discretizer = self._discretizer(data, discretizer, training_labels)
+            self.discretizer.keeps_borders = not isinstance(as_method(method), LIME)
             self.categorical_features = list(range(data.shape[1]))
         self._learn(data)
 
@@ -233,22 +225,16 @@ class LimeTabularExplainer:
     def _discretizer(
         self, data: FloatArray, discretizer: str | BaseDiscretizer, labels: Any
     ) -> BaseDiscretizer:
-        """The discretiser of that name, the given one, or one of the given statistics."""
+        """The given discretiser, or a new one; statistics of the user come first."""
+        kind = "stats" if self.training_data_stats else discretizer
+        if isinstance(kind, BaseDiscretizer):
+            return kind
         settings = {"labels": labels, "random_state": self.random_state}
         if self.training_data_stats:
             settings["data_stats"] = self.training_data_stats
-            discretizer = StatsDiscretizer(
-                data, self.categorical_features, self.feature_names, **settings
-            )
-        if isinstance(discretizer, BaseDiscretizer):
-            return discretizer
-        if discretizer not in _DISCRETIZERS:
-            raise ValueError(
-                "`discretizer` must be 'quartile', 'decile', 'entropy' or a BaseDiscretizer; "
-                f"got {discretizer!r:.60}."
-            )
-        made = _DISCRETIZERS[discretizer]
-        return made(data, self.categorical_features, self.feature_names, **settings)
+        return named_discretizer(kind)(
+            data, self.categorical_features, self.feature_names, **settings
+        )
 
     def _learn(self, data: Any) -> None:
         """Scales of the columns, and the values and shares of categories and bins."""

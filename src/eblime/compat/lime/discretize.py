@@ -9,8 +9,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import truncnorm
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.compat.lime._random import as_random_state
 
 __all__ = [
@@ -44,6 +46,8 @@ class BaseDiscretizer(ABC):
     data_stats
         `means`, `stds`, `mins` and `maxs` of each bin by column, instead of those of the data.
     """
+
+    keeps_borders = True  # False: a bin of width zero gives 0 whatever its border is, as in lime
 
     def __init__(
         self,
@@ -95,24 +99,18 @@ class BaseDiscretizer(ABC):
         return found
 
     def get_undiscretize_values(self, feature: int, values: Any) -> FloatArray:
-        """A number from each of these bins of a column; bins of width zero give their border."""
-        from scipy.stats import truncnorm
-
+        """A number from each of these bins of a column; a bin of width zero gives its border."""
+        bins = np.asarray(values)
         low, high, mean, sd = (
-            np.asarray(table[feature], dtype=np.float64)[values]
+            np.asarray(table[feature], dtype=np.float64)
             for table in (self.mins, self.maxs, self.means, self.stds)
         )
         start, end = (low - mean) / sd, (high - mean) / sd
-        wide = start != end
-        found = np.array(start)
-        found[wide] = truncnorm.rvs(
-            start[wide],
-            end[wide],
-            loc=mean[wide],
-            scale=sd[wide],
-            random_state=self.random_state,
-        )
-        return found
+        found = (low if self.keeps_borders else start)[bins]
+        wide = (start != end)[bins]
+        drawn = truncated_normal(self.random_state, start, end, bins[wide])
+        found[wide] = drawn * sd[bins[wide]] + mean[bins[wide]]
+        return np.asarray(found)
 
     def _describe(self, feature: int, column: FloatArray, cuts: FloatArray) -> None:
         """Mean, spread and ends of the bins of a column."""
@@ -176,6 +174,40 @@ class EntropyDiscretizer(BaseDiscretizer):
             cuts = np.sort(grown.threshold[grown.children_left > -1])
             found.append(cuts if len(cuts) else np.array([np.median(column)]))
         return found
+
+
+def named_discretizer(name: object) -> Callable[..., BaseDiscretizer]:
+    """The class of a discretiser by its name."""
+    known = {
+        "quartile": QuartileDiscretizer,
+        "decile": DecileDiscretizer,
+        "entropy": EntropyDiscretizer,
+        "stats": StatsDiscretizer,
+    }
+    if not isinstance(name, str) or name not in known:
+        raise ValueError(
+            "`discretizer` must be 'quartile', 'decile', 'entropy' or a BaseDiscretizer; "
+            f"got {name!r:.60}."
+        )
+    return known[name]
+
+
+def truncated_normal(
+    random_state: np.random.RandomState, start: FloatArray, end: FloatArray, bins: IntArray
+) -> FloatArray:
+    """A standard normal number inside each of these bins, from one uniform number each.
+
+    They are the draws of `scipy.stats.truncnorm.rvs` with the same random state. Where zero is
+    in the bin, as the bin's own mean is, the quantile function is computed from the nearer tail,
+    without logarithms.
+    """
+    if (start[bins] > 0).any() or (end[bins] < 0).any():
+        return np.asarray(truncnorm.rvs(start[bins], end[bins], random_state=random_state))
+    share = random_state.uniform(size=len(bins))
+    mass = (ndtr(end) - ndtr(start))[bins]
+    below = ndtr(start)[bins] + share * mass
+    above = ndtr(-end)[bins] + (1 - share) * mass
+    return np.asarray(np.where(below < 0.5, 1, -1) * ndtri(np.minimum(below, above)))
 
 
 def _percentiles(data: Any, features: Sequence[int], levels: Sequence[int]) -> list[FloatArray]:

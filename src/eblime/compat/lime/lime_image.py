@@ -17,9 +17,10 @@ from eblime.compat.lime._distances import (
     distances_to_first,
     exponential_kernel,
 )
+from eblime.compat.lime._image_result import ImageExplanation
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
-from eblime.compat.lime._result import Result, fill
+from eblime.compat.lime._result import fill
 from eblime.compat.lime._surrogate import checked_answers
 from eblime.compat.lime.lime_base import LimeBase, check_settings
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
@@ -27,74 +28,6 @@ from eblime.domains.image.scene import ImageScene
 from eblime.protocols import Method
 
 __all__ = ["ImageExplanation", "LimeImageExplainer"]
-
-
-class ImageExplanation(Result):
-    """The explanation of an image.
-
-    Parameters
-    ----------
-    image
-        The image, (H, W, C).
-    segments
-        The superpixel of each pixel, (H, W), numbered as the features are: 0 .. p - 1.
-    """
-
-    def __init__(self, image: NDArray[Any], segments: NDArray[Any]) -> None:
-        Result.__init__(self)
-        self.image = image
-        self.segments = segments
-
-    def get_image_and_mask(
-        self,
-        label: int,
-        positive_only: bool = True,
-        negative_only: bool = False,
-        hide_rest: bool = False,
-        num_features: int = 5,
-        min_weight: float = 0.0,
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The image and a mask of its most important superpixels.
-
-        Parameters
-        ----------
-        label
-            The label.
-        positive_only, negative_only
-            Take only superpixels that raise, or that lower, the score. With neither, those that
-            raise it are painted green and have 1 in the mask, the others red and -1.
-        hide_rest
-            Whether all other superpixels are black.
-        num_features
-            How many superpixels to take.
-        min_weight
-            The smallest weight, in size, to take.
-
-        Returns
-        -------
-        image, mask
-            (H, W, C) and (H, W).
-        """
-        if label not in self.local_exp:
-            raise KeyError(f"Label {label!r} was not explained.")
-        if positive_only and negative_only:
-            raise ValueError("`positive_only` and `negative_only` must not both be True.")
-        exp = self.local_exp[label]
-        picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
-        mask = np.zeros(self.segments.shape, self.segments.dtype)
-        if positive_only or negative_only:
-            sign = 1 if positive_only else -1
-            exp = [(j, weight) for j, weight in exp if sign * weight > max(min_weight, 0)]
-        for j, weight in exp[:num_features]:
-            if abs(weight) < min_weight:
-                continue
-            inside = self.segments == j
-            picture[inside] = self.image[inside]
-            mask[inside] = 1
-            if not (positive_only or negative_only):
-                mask[inside] = -1 if weight < 0 else 1
-                picture[inside, 0 if weight < 0 else 1] = np.max(self.image)
-        return picture, mask
 
 
 class LimeImageExplainer:
