@@ -36,7 +36,6 @@ __all__ = [
     "Method",
     "Model",
     "Neighbourhood",
-    "Pieced",
     "RenderedScene",
     "Renderer",
     "RenderingModel",
@@ -138,14 +137,6 @@ class Described(Scene, Protocol):
     def details(self) -> Mapping[str, Sequence[Any]]:
         """Columns of a table with one entry per feature: where it is, or the value it has."""
         ...
-
-
-@runtime_checkable
-class Pieced(Scene, Protocol):
-    """A scene whose input is pieces of text in their order: texts."""
-
-    pieces: Sequence[str]  # joined, they are the text
-    owners: Sequence[int]  # feature of each piece, -1 for a separator
 
 
 @runtime_checkable

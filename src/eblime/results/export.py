@@ -5,19 +5,28 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from eblime._checks import check_level
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
-from eblime.protocols import Pieced
 from eblime.results.explanation import Explanation
 
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
 
 JSON_SCHEMA = "eblime.explanation/1"
+
+
+@runtime_checkable
+class Pieced(Protocol):
+    """A scene that is a text: pieces in their order, some of which are features."""
+
+    features: Sequence[str]
+    pieces: Sequence[str]  # joined, they are the text
+    owners: Sequence[int]  # feature of each piece, -1 for a separator
 
 
 def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[str, Any]:
@@ -146,7 +155,7 @@ def _numbers(values: list[str]) -> Any:
 
 def _words(scene: Pieced) -> list[str]:
     """The first occurrence of each feature of a text, with the separator after it."""
-    words, current = [""] * scene.n_features, -1
+    words, current = [""] * len(scene.features), -1
     for piece, owner in zip(scene.pieces, scene.owners, strict=True):
         if owner >= 0:
             current = -1 if words[owner] else owner
