@@ -73,7 +73,7 @@ ALLOWED = {
     },
     # doors for code of other libraries
     "compat": {
-        *("_checks", "_files", "_progress", "_types", "_version", "_warn", "answers"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "_warn", "answers"),
         *("core", "domains", "kernels", "methods", "plot", "posterior", "protocols", "reporting"),
         *("results", "IPython", "matplotlib", "numpy", "scipy", "skimage", "sklearn"),
     },

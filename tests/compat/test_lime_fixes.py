@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import pickle
 import re
+import subprocess
 import sys
 import types
 
@@ -272,6 +273,8 @@ def test_other_methods_work_too():
 @pytest.mark.parametrize("how", ["none", "forward_selection", "lasso_path", "highest_weights"])
 def test_the_selection_decides_what_is_listed(how):
     """The posterior has all features; as many are listed as lime would."""
+    if how == "lasso_path":
+        pytest.importorskip("sklearn")
     explainer = lime.LimeTabularExplainer(DATA, random_state=0, feature_selection=how)
     exp = explainer.explain_instance(DATA[0], classify, num_features=2, num_samples=200)
 
@@ -454,6 +457,19 @@ def test_signatures_are_those_of_lime(name):
             assert mine.name == other.name, method
             assert mine.default == other.default, (method, mine.name)
         assert set(wanted) <= set(found), method
+
+
+def test_the_package_is_imported_when_first_used():
+    """`import eblime` is enough, and does not import it."""
+    code = (
+        "import sys, eblime; assert 'eblime.compat' not in sys.modules; "
+        "print(eblime.compat.lime.LimeTextExplainer.__name__, 'sklearn' in sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed.split() == ["LimeTextExplainer", "False"]
 
 
 def test_records_do_not_keep_the_model():

@@ -1,1 +1,7 @@
-"""Doors for code that was written for another library."""
+"""Doors for code that was written for another library: `eblime.compat.lime`."""
+
+from __future__ import annotations
+
+from eblime._lazy import lazy_modules
+
+__getattr__ = lazy_modules(__name__, ("lime",))

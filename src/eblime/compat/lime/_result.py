@@ -88,7 +88,7 @@ def fill(
             fit,
             Record(
                 sample=sample,
-                scores=np.asarray(scores, dtype=np.float64)[:, label],
+                scores=np.array(scores[:, label]),  # a copy: a view would keep all outputs
                 method=fit.method,
                 target=label,
                 label=str(name),

@@ -288,6 +288,6 @@ class LimeTabularExplainer:
         if self.mode == "regression":
             return regression_scores(predicted)
         scores = class_scores(predicted)
-        if self.class_names is None:
-            self.class_names = [str(j) for j in range(scores.shape[1])]
+        known = range(scores.shape[1]) if self.class_names is None else self.class_names
+        self.class_names = [str(j) for j in known] if self.class_names is None else list(known)
         return scores
