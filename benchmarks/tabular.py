@@ -57,7 +57,7 @@ def main() -> None:
     }
     ours_frame = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
     lime = LimeTabularExplainer(data, random_state=0)
-    doors = {
+    replacements = {
         method: compat.LimeTabularExplainer(data, random_state=0, method=method)
         for method in ("eblime", "lime")
     }
@@ -75,7 +75,7 @@ def main() -> None:
             f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
                 e.explain_instance(data[k], model, num_features=30, num_samples=N), method
             )
-            for method, e in doors.items()
+            for method, e in replacements.items()
         },
         **{
             f"eblime, {perturb}": lambda k, e=e: intervals(e.explain(data[k], 1, rng=k))

@@ -51,7 +51,7 @@ def main() -> None:
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
     ours = eblime.TextExplainer(model, n_masks=N)
     lime = LimeTextExplainer(random_state=0)
-    doors = {
+    replacements = {
         method: compat.LimeTextExplainer(random_state=0, method=method)
         for method in ("eblime", "lime")
     }
@@ -78,7 +78,7 @@ def main() -> None:
             f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
                 e.explain_instance(documents[k], model, num_features=30, num_samples=N), method
             )
-            for method, e in doors.items()
+            for method, e in replacements.items()
         },
         "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
         "shap": explained_by_shap,

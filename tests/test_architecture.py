@@ -71,7 +71,7 @@ ALLOWED = {
         *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),
         *("registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
-    # doors for code of other libraries
+    # replacements of other libraries
     "compat": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "_warn", "answers"),
         *("core", "domains", "kernels", "methods", "plot", "posterior", "protocols", "reporting"),

@@ -261,6 +261,19 @@ def test_results_can_be_saved_and_drawn(tmp_path):
         assert str(e)
 
 
+def test_the_explanation_of_a_row_has_its_values():
+    """Numbers as they are, and names of categories."""
+    exp = explained_row(
+        feature_names=list("abcde"), categorical_features=[4], categorical_names={4: "xyz"}
+    )
+    details = exp.explanation.details()
+
+    assert details["column"] == list("abcde")
+    assert_allclose([float(value) for value in details["value"][:4]], DATA[0, :4], rtol=1e-5)
+    assert details["value"][4] == "xyz"[int(DATA[0, 4])]
+    assert details["bin"][4] == f"e={details['value'][4]}"
+
+
 def test_other_methods_work_too():
     """Any method of this library, by name or as an object."""
     settings = eblime.EBLIME(local=False)

@@ -1,4 +1,4 @@
-"""Doors for code that was written for another library: `eblime.compat.lime`."""
+"""Replacements of other libraries: `eblime.compat.lime`."""
 
 from __future__ import annotations
 

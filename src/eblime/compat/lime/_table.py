@@ -12,7 +12,6 @@ from scipy import sparse
 from eblime._types import FloatArray, IntArray
 from eblime.compat.lime.discretize import BaseDiscretizer
 from eblime.compat.lime.explanation import DomainMapper
-from eblime.domains.tabular.scene import TableScene
 
 __all__ = ["Neighbours", "Scaler", "TableDomainMapper", "draw_rows", "draw_sparse", "frequencies"]
 
@@ -98,15 +97,6 @@ class TableDomainMapper(DomainMapper):
         if kwargs:
             raise TypeError(f"`{next(iter(kwargs))}` is not an option for a table.")
         return [(self.names[j], weight) for j, weight in exp]
-
-    def scene(self, columns: Sequence[str]) -> TableScene:
-        """The row as an explanation keeps it."""
-        chosen = range(len(columns)) if self.feature_indexes is None else self.feature_indexes
-        return TableScene(
-            features=[str(self.names[j]) for j in chosen],
-            columns=[str(columns[j]) for j in chosen],
-            values=[str(value) for value in self.feature_values],
-        )
 
 
 def frequencies(column: Any) -> tuple[list[Any], FloatArray]:

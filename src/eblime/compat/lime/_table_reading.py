@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.compat.lime._table import TableDomainMapper
 from eblime.compat.lime.discretize import BaseDiscretizer
+from eblime.domains.tabular.numerals import short_text
+from eblime.domains.tabular.scene import TableScene
 
 __all__ = ["as_row", "as_rows", "class_scores", "column_names", "name_row", "regression_scores"]
 
@@ -101,20 +103,36 @@ def name_row(
     categories: Sequence[int],
     categorical_names: Mapping[int, Sequence[Any]],
     discretizer: BaseDiscretizer | None,
-) -> TableDomainMapper:
-    """The names and values of a row's features."""
+) -> tuple[TableDomainMapper, TableScene]:
+    """The names and values of a row's features, for lime's methods and for an explanation."""
+    columns = [str(name) for name in names]
     if sparse.issparse(row):
         values = [f"{value:.2f}" for value in row.data]
-        return TableDomainMapper(list(names), values, scaled_row, [], None, row.indices)
-    shown, values = [str(name) for name in names], [f"{value:.2f}" for value in row]
+        mapper = TableDomainMapper(columns, values, scaled_row, [], None, row.indices)
+        return mapper, _scene(columns, columns, [short_text(v) for v in row.data], row.indices)
+    shown, values = list(columns), [f"{value:.2f}" for value in row]
+    texts = [short_text(value) for value in row]
     cut = {} if discretizer is None else discretizer.names
     for j in categories:
         if j not in cut:
             level = int(row[j])
-            known = categorical_names[j][level] if j in categorical_names else level
-            shown[j], values[j] = f"{shown[j]}={known}", "True"
+            texts[j] = str(categorical_names[j][level] if j in categorical_names else level)
+            shown[j], values[j] = f"{columns[j]}={texts[j]}", "True"
     binned = None
     if discretizer is not None:
         bins = discretizer.discretize(row)
         binned = [cut[j][int(bins[j])] if j in cut else name for j, name in enumerate(shown)]
-    return TableDomainMapper(shown, values, scaled_row, categories, binned)
+    mapper = TableDomainMapper(shown, values, scaled_row, categories, binned)
+    return mapper, _scene(mapper.names, columns, texts, range(len(columns)))
+
+
+def _scene(
+    features: Sequence[str], columns: Sequence[str], values: Sequence[str], chosen: Iterable[int]
+) -> TableScene:
+    """The row as an explanation keeps it; `chosen` are the columns that it has."""
+    numbers = list(chosen)
+    return TableScene(
+        features=[features[j] for j in numbers],
+        columns=[columns[j] for j in numbers],
+        values=list(values),
+    )

@@ -195,7 +195,7 @@ class LimeTabularExplainer:
         scaled = self._scaled(drawn)
         weights = self.base.kernel_fn(distances_to_first(scaled, distance_metric))
         scores = self._scores(predict_fn(drawn.inverse))
-        mapper = name_row(
+        mapper, scene = name_row(
             row,
             scaled[0],
             self.feature_names,
@@ -205,7 +205,6 @@ class LimeTabularExplainer:
         )
         result = Explanation(mapper, mode=self.mode, class_names=self.class_names)
         chosen = result.choose_labels(scores, labels, top_labels)
-        scene = mapper.scene(self.feature_names)
         answers = checked_answers(scaled, scores, weights, chosen, scene.features)
         fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
         about: dict[str, Any] = {"kernel": describe_kernel(self.base.kernel_fn, distance_metric)}
