@@ -344,7 +344,7 @@ def test_sequences_of_a_recurrent_network(load):
 
 
 def test_sparse_rows(load):
-    """Rows of a document-term matrix, as csr, csc or coo."""
+    """Rows of a document-term matrix, as csr or csc."""
     from scipy import sparse
 
     lime_tabular = load("lime_tabular")
