@@ -30,6 +30,7 @@ from lime import lime_image
 from skimage import data, segmentation, transform
 
 import eblime
+from eblime.compat import lime as compat
 
 N_CHEAP, N_REAL = 1_000, 200
 
@@ -70,6 +71,19 @@ def run_lime(image, labels, model, n, target):
             num_samples=n,
             segmentation_fn=lambda _: labels,
         )
+
+
+def run_compat(image, labels, model, n, target):
+    """Our replacement of lime, with lime's defaults: batches of 10."""
+    return compat.LimeImageExplainer(random_state=0).explain_instance(
+        image,
+        model,
+        labels=(target,),
+        top_labels=None,
+        hide_color=0,
+        num_samples=n,
+        segmentation_fn=lambda _: labels,
+    )
 
 
 def run_captum(image, labels, model, n, target):
@@ -149,6 +163,7 @@ def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
             "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
             "np.where alone": lambda: run_where(*args, cheap, N_CHEAP, 0),
             "lime": lambda: run_lime(*args, cheap, N_CHEAP, 0),
+            "eblime.compat.lime": lambda: run_compat(*args, cheap, N_CHEAP, 0),
             "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
             "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
         },
@@ -193,6 +208,7 @@ def real_model(image: np.ndarray, labels: np.ndarray) -> None:
             "forward passes alone": lambda: bare(torch.contiguous_format),
             "forward passes alone, channels last": lambda: bare(torch.channels_last),
             "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
+            "eblime.compat.lime": lambda: run_compat(*args, numpy_model, N_REAL, target),
             "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
         },
         7,

@@ -25,6 +25,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import eblime
+from eblime.compat import lime as compat
 
 N, ROWS, ROUNDS = 5_000, 10, 5
 
@@ -56,13 +57,26 @@ def main() -> None:
     }
     ours_frame = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
     lime = LimeTabularExplainer(data, random_state=0)
+    replacements = {
+        method: compat.LimeTabularExplainer(data, random_state=0, method=method)
+        for method in ("eblime", "lime")
+    }
     shaps = {size: shap.KernelExplainer(model, data[:size], silent=True) for size in (50, 1)}
 
     def intervals(explanation: eblime.Explanation) -> object:
         return explanation.posterior.interval()
 
+    def listed(exp: compat.explanation.Explanation, method: str) -> object:
+        return exp.as_list(intervals=method == "eblime")
+
     jobs = {
         "lime": lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N),
+        **{
+            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
+                e.explain_instance(data[k], model, num_features=30, num_samples=N), method
+            )
+            for method, e in replacements.items()
+        },
         **{
             f"eblime, {perturb}": lambda k, e=e: intervals(e.explain(data[k], 1, rng=k))
             for perturb, e in ours.items()

@@ -24,6 +24,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import eblime
+from eblime.compat import lime as compat
 from eblime.domains.text.scene import read_text
 
 N, TEXTS, ROUNDS = 5_000, 3, 5
@@ -50,6 +51,10 @@ def main() -> None:
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
     ours = eblime.TextExplainer(model, n_masks=N)
     lime = LimeTextExplainer(random_state=0)
+    replacements = {
+        method: compat.LimeTextExplainer(random_state=0, method=method)
+        for method in ("eblime", "lime")
+    }
     scenes = [read_text(text) for text in documents]
 
     def explained_by_shap(k: int) -> object:
@@ -62,10 +67,19 @@ def main() -> None:
         model.seconds += texts.seconds  # rendering is ours, not shap's
         return values
 
+    def listed(exp: compat.explanation.Explanation, method: str) -> object:
+        return exp.as_list(intervals=method == "eblime")
+
     jobs = {
         "lime": lambda k: lime.explain_instance(
             documents[k], model, num_features=30, num_samples=N
         ),
+        **{
+            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
+                e.explain_instance(documents[k], model, num_features=30, num_samples=N), method
+            )
+            for method, e in replacements.items()
+        },
         "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
         "shap": explained_by_shap,
     }

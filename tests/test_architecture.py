@@ -77,6 +77,13 @@ ALLOWED = {
         *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),
         *("registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
+    # replacements of other libraries
+    "compat": {
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "_warn", "answers"),
+        *("core", "domains", "kernels", "methods", "plot", "posterior", "protocols"),
+        *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
+        *("sklearn",),
+    },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_table", "_text", "_threads", "_types"),

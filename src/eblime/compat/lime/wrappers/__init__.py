@@ -1,0 +1,1 @@
+"""Wrappers of scikit-image, where lime has them."""

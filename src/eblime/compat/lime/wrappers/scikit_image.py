@@ -1,0 +1,79 @@
+"""Segmentation functions of scikit-image with their parameters fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from eblime._checks import check_choice
+from eblime.compat.lime.utils.generic_utils import has_arg
+
+__all__ = ["BaseWrapper", "SegmentationAlgorithm"]
+
+_ALGORITHMS = ("quickshift", "felzenszwalb", "slic")
+
+
+class BaseWrapper:
+    """A function and the parameters to call it with."""
+
+    def __init__(self, target_fn: Any = None, **target_params: Any) -> None:
+        self.target_fn = target_fn
+        self.target_params = target_params
+
+    def _check_params(self, parameters: Any) -> None:
+        """Refuse parameters that the function does not have."""
+        target = self if self.target_fn is None else self.target_fn
+        if not callable(target):
+            raise AttributeError(
+                f"`target_fn` must be callable; got an object of type {type(target).__name__}."
+            )
+        if isinstance(parameters, str):
+            raise TypeError("`parameters` must be a list or a dictionary; got a string.")
+        for name in parameters:
+            if not has_arg(target, name):
+                raise ValueError(f"`{name}` is not a parameter of the function.")
+
+    def set_params(self, **params: Any) -> None:
+        """Replace the parameters; unknown ones are refused."""
+        self._check_params(params)
+        self.target_params = params
+
+    def filter_params(self, fn: Any, override: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The parameters that `fn` has, and those of `override`."""
+        own = {name: value for name, value in self.target_params.items() if has_arg(fn, name)}
+        return own | dict(override or {})
+
+
+class SegmentationAlgorithm:
+    """A segmentation function of scikit-image with its parameters.
+
+    Parameters
+    ----------
+    algo_type
+        "quickshift", "felzenszwalb" or "slic".
+    target_params
+        Parameters of that function. As in lime, those that the installed scikit-image does not
+        have are ignored; `random_seed` is one of them since scikit-image 0.21 (`rng` now).
+    """
+
+    def __init__(self, algo_type: str, **target_params: Any) -> None:
+        check_choice("algo_type", algo_type, _ALGORITHMS)
+        from skimage import segmentation
+
+        self.algo_type = algo_type
+        self.target_fn = getattr(segmentation, algo_type)
+        self.target_params = BaseWrapper(**target_params).filter_params(self.target_fn)
+
+    def set_params(self, **params: Any) -> None:
+        """Replace the parameters; unknown ones are refused."""
+        wrapper = BaseWrapper(self.target_fn)
+        wrapper.set_params(**params)
+        self.target_params = wrapper.target_params
+
+    def filter_params(self, fn: Any, override: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The parameters that `fn` has, and those of `override`."""
+        return BaseWrapper(**self.target_params).filter_params(fn, override)
+
+    def __call__(self, *args: Any) -> Any:
+        """The label of each pixel of an image."""
+        return self.target_fn(args[0], **self.target_params)

@@ -1,0 +1,495 @@
+"""What lime gets wrong, and what results have besides lime's numbers."""
+
+import dataclasses
+import inspect
+import pickle
+import re
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from lime_cases import TEXT, classify, judge, look, photo, predict, rows, squares
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import truncnorm
+
+import eblime
+from eblime.compat import lime
+from eblime.compat.lime.discretize import truncated_normal
+from eblime.compat.lime.lime_tabular import BaseDiscretizer
+
+DATA = rows()
+NASTY = "a</script><script>alert(1)</script>"
+
+
+def explained_row(method="eblime", **settings):
+    """A row explained for two classes."""
+    explainer = lime.LimeTabularExplainer(DATA, random_state=0, method=method, **settings)
+    return explainer.explain_instance(DATA[0], classify, top_labels=2, num_samples=300)
+
+
+def explained_text(method="eblime", text=TEXT):
+    """A text explained for its second class."""
+    return lime.LimeTextExplainer(random_state=0, method=method).explain_instance(
+        text, judge, num_samples=200
+    )
+
+
+def explained_image(method="eblime", segmentation=squares):
+    """An image explained for its two most likely classes."""
+    return lime.LimeImageExplainer(random_state=0, method=method).explain_instance(
+        photo(), look, top_labels=2, num_samples=150, segmentation_fn=segmentation
+    )
+
+
+EXPLAINED = pytest.mark.parametrize("explained", [explained_row, explained_text, explained_image])
+
+
+@EXPLAINED
+def test_results_have_a_posterior_of_all_features(explained):
+    """Lime's numbers are those of the posterior, which is that of `eblime.fit`."""
+    exp = explained()
+    label = exp.top_labels[0] if exp.top_labels else 1
+    post, e = exp.posterior, exp.explanation
+    again = eblime.fit(e.masks, e.scores, e.weights)
+
+    assert isinstance(e, eblime.Explanation)
+    assert exp.explanations[label].posterior is post
+    assert_allclose(post.mean, again.mean)
+    for j, weight in exp.local_exp[label]:
+        assert weight == pytest.approx(post.mean[j])
+    assert exp.intercept[label] == pytest.approx(post.intercept)
+    assert exp.score == pytest.approx(post.r2)
+    assert exp.local_pred[0] == pytest.approx(post.intercept + e.masks[0] @ post.mean)
+    assert post.has_spread
+    assert e.prediction == e.scores[0]
+
+
+@pytest.mark.parametrize("explained", [explained_row, explained_text])
+def test_lists_with_intervals(explained):
+    """`intervals=True` adds both ends, of the level asked for."""
+    exp = explained()
+    label = exp.available_labels()[0]
+    plain, wide = exp.as_list(label), exp.as_list(label, intervals=True)
+    narrow = exp.as_list(label, intervals=True, prob=0.5)
+
+    assert [row[:2] for row in wide] == plain
+    ends = exp.explanations[label].posterior.interval(0.95)
+    assert_allclose([row[2:] for row in wide], [ends[j] for j, _ in exp.local_exp[label]])
+    assert all(a[2] < b[2] < b[3] < a[3] for a, b in zip(wide, narrow, strict=True))
+    with pytest.raises(eblime.NoSpreadError):
+        explained("lime").as_list(label, intervals=True)
+
+
+@EXPLAINED
+def test_explainers_and_explanations_can_be_pickled(explained):
+    """A copy gives the same explanation as the original would."""
+    exp = explained()
+
+    copy = pickle.loads(pickle.dumps(exp))
+
+    assert copy.local_exp == exp.local_exp
+    assert_array_equal(copy.posterior.mean, exp.posterior.mean)
+
+
+def test_a_pickled_explainer_draws_the_same():
+    """Discretiser, kernel and random state survive, also with time steps."""
+    explainer = lime.LimeTabularExplainer(DATA, random_state=0)
+    series = lime.RecurrentTabularExplainer(DATA[:, :4].reshape(-1, 2, 2), random_state=0)
+    for one, row, model in (
+        (explainer, DATA[1], classify),
+        (series, DATA[1, :4].reshape(2, 2), lambda x: classify(np.zeros((len(x), 5)))),
+    ):
+        copy = pickle.loads(pickle.dumps(one))
+        found, wanted = (
+            e.explain_instance(row, model, num_samples=50).local_exp for e in (copy, one)
+        )
+        assert found == wanted
+    pickle.loads(pickle.dumps(lime.LimeTextExplainer()))
+    pickle.loads(pickle.dumps(lime.LimeImageExplainer()))
+
+
+@pytest.mark.parametrize("first", [0, 1, 5])
+@pytest.mark.parametrize("method", ["lime", "eblime"])
+def test_every_superpixel_is_hidden_in_some_images(first, method):
+    """Labels that do not start at zero, as those of SLIC, give the same numbers."""
+    seen = []
+
+    def spy(batch):
+        seen.append(np.asarray(batch))
+        return look(batch)
+
+    explainer = lime.LimeImageExplainer(random_state=0, method=method)
+    exp = explainer.explain_instance(
+        photo(),
+        spy,
+        labels=(0,),
+        top_labels=None,
+        hide_color=0,
+        num_samples=60,
+        segmentation_fn=lambda image: 3 * squares(image) + first,
+    )
+    images = np.concatenate(seen)
+
+    shown = np.stack([images[:, squares(photo()) == j].any(axis=(1, 2)) for j in range(12)], axis=1)
+    assert (~shown).any(axis=0).all()
+    assert_array_equal(shown, exp.explanation.masks == 1)
+    assert_array_equal(np.unique(exp.segments), sorted(j for j, _ in exp.local_exp[0]))
+    assert exp.local_exp == explained_plain(method).local_exp
+
+
+def explained_plain(method):
+    """The same image with superpixels numbered from zero."""
+    return lime.LimeImageExplainer(random_state=0, method=method).explain_instance(
+        photo(),
+        look,
+        labels=(0,),
+        top_labels=None,
+        hide_color=0,
+        num_samples=60,
+        segmentation_fn=squares,
+    )
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+def test_any_number_of_channels(channels):
+    """Lime fails on more than three."""
+    image = np.random.default_rng(0).random((24, 32, channels))
+    exp = lime.LimeImageExplainer(random_state=0).explain_instance(
+        image,
+        lambda batch: batch[:, :8, :8].mean(axis=(1, 2, 3))[:, None],
+        top_labels=1,
+        num_samples=80,
+        segmentation_fn=squares,
+    )
+
+    assert exp.local_exp[0][0][0] == 0
+
+
+def test_pages_are_small_and_safe(tmp_path):
+    """Names, classes and texts are escaped; a page is a tenth of lime's 1.2 MB, or less."""
+    names, classes = [NASTY, "b", "c", "d", "e"], [f"{NASTY}{k}" for k in range(3)]
+    row = explained_row(feature_names=names, class_names=classes)
+    text = explained_text(text=f"good {NASTY} dog & cat")
+    row.save_to_file(tmp_path / "row.html", show_table=True, show_all=False)
+    for page in (row.as_html(), text.as_html(text=True), (tmp_path / "row.html").read_text("utf8")):
+        assert "<script>alert" not in page
+        assert not re.search(r'<(script|link|img)[^>]+(src|href)="http', page)
+        assert len(page) < 150_000
+    assert "&amp;" in text.as_html()
+    with pytest.raises(TypeError, match="`opacity` is not an option"):
+        row.as_html(opacity=True)
+
+
+def test_pages_show_what_is_asked_for():
+    """Some labels, with or without the other classes."""
+    names = ["gull", "heron", "stork"]
+    exp = explained_row(class_names=names)
+    most = exp.top_labels[0]
+    one = exp.as_html(labels=[most], predict_proba=False)
+
+    assert exp.as_html().count("<section") == 2 * one.count("<section")
+    assert [name for name in names if name in one] == [names[most]]
+    assert all(name in exp.as_html() for name in names)
+    with pytest.raises(KeyError, match="was not explained"):
+        exp.as_html(labels=[exp.predict_proba.argmin()])
+
+
+def test_notebooks_use_the_current_ipython(monkeypatch):
+    """`display` and `HTML` come from IPython.display, which IPython 9 has."""
+    shown = []
+    fake = types.ModuleType("IPython.display")
+    fake.HTML, fake.display = str, shown.append
+    package = types.ModuleType("IPython")
+    package.display, package.get_ipython = fake, lambda: None
+    monkeypatch.setitem(sys.modules, "IPython", package)
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    explained_row().show_in_notebook(show_table=True)
+
+    assert len(shown) == 2
+    assert not any("<script" in part for part in shown)
+    monkeypatch.setitem(sys.modules, "IPython.display", None)
+    with pytest.raises(ImportError, match="save_to_file"):
+        explained_row().show_in_notebook()
+
+
+@pytest.mark.parametrize("method", ["lime", "eblime"])
+def test_figures_have_whiskers_where_there_are_intervals(method):
+    """A pyplot figure with a bar per feature, the largest on top."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    exp = explained_row(method, class_names=["red", "green", "blue"])
+    label = exp.top_labels[0]
+    figure = exp.as_pyplot_figure(label=label)
+    (axes,) = figure.axes
+
+    assert figure.number in pyplot.get_fignums()
+    names, weights = zip(*exp.as_list(label), strict=True)
+    assert tuple(t.get_text() for t in axes.get_yticklabels())[::-1] == names
+    assert_allclose([bar.get_width() for bar in axes.patches][::-1], weights)
+    assert len(axes.collections) == (len(axes.patches) if method == "eblime" else 0)
+    assert ["red", "green", "blue"][label] in axes.get_title()
+    pyplot.close(figure)
+
+
+def test_no_progress_bar_unless_asked_for(capfd):
+    """Lime always draws one."""
+    explained_image()
+    assert capfd.readouterr().err == ""
+    lime.LimeImageExplainer().explain_instance(
+        photo(), look, num_samples=30, segmentation_fn=squares, progress_bar=True
+    )
+
+    assert "30/30" in capfd.readouterr().err
+
+
+def test_explanations_are_small():
+    """Masks take one bit each, so that a thousand explanations fit into memory."""
+    exp = lime.LimeTabularExplainer(DATA, random_state=0).explain_instance(DATA[0], classify)
+
+    assert len(pickle.dumps(exp)) < 150_000  # 5000 scores and weights, 8 bytes each, and 5000 masks
+
+
+def test_results_can_be_saved_and_drawn(tmp_path):
+    """The explanation works as any other of this library."""
+    for exp in (explained_row(), explained_text(), explained_image(), explained_row("lime")):
+        e = exp.explanation
+        loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+        assert_allclose(loaded.posterior.mean, e.posterior.mean)
+        assert "<html" in e.to_html()
+        assert e.plot() is not None
+        assert str(e)
+
+
+def test_the_explanation_of_a_row_has_its_values():
+    """Numbers as they are, and names of categories."""
+    exp = explained_row(
+        feature_names=list("abcde"), categorical_features=[4], categorical_names={4: "xyz"}
+    )
+    details = exp.explanation.details()
+
+    assert details["column"] == list("abcde")
+    assert_allclose([float(value) for value in details["value"][:4]], DATA[0, :4], rtol=1e-5)
+    assert details["value"][4] == "xyz"[int(DATA[0, 4])]
+    assert details["bin"][4] == f"e={details['value'][4]}"
+
+
+def test_other_methods_work_too():
+    """Any method of this library, by name or as an object."""
+    settings = eblime.EBLIME(local=False)
+    for method, name in (("bayeslime", "BayesLIME"), (settings, settings.name)):
+        exp = explained_row(method)
+        assert exp.posterior.method == name
+        assert exp.as_list(exp.top_labels[0], intervals=True)
+
+
+@pytest.mark.parametrize("how", ["none", "forward_selection", "lasso_path", "highest_weights"])
+def test_the_selection_decides_what_is_listed(how):
+    """The posterior has all features; as many are listed as lime would."""
+    if how == "lasso_path":
+        pytest.importorskip("sklearn")
+    explainer = lime.LimeTabularExplainer(DATA, random_state=0, feature_selection=how)
+    exp = explainer.explain_instance(DATA[0], classify, num_features=2, num_samples=200)
+
+    assert exp.posterior.n_features == 5
+    assert len(exp.as_list()) == (5 if how == "none" else 2)
+
+
+def test_a_discretizer_of_the_user():
+    """A subclass that only has `bins`."""
+
+    class Halves(BaseDiscretizer):
+        def bins(self, data, labels):
+            return [np.array([np.median(data[:, j])]) for j in self.to_discretize]
+
+    names = list("abcde")
+    made = Halves(DATA, [4], names, random_state=0)
+    exp = explained_row(feature_names=names, discretizer=made, categorical_features=[4])
+
+    assert {re.sub(r"[-\d.]+", "#", n) for n, _ in exp.as_list(exp.top_labels[0])} <= {
+        *(f"{n} {sign} #" for n in "abcd" for sign in ("<=", ">")),
+        "e=#",
+    }
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(-1.0, 0.5), (-8.0, 9.0), (0.0, 1e-3), (2.0, 3.0), (-1e9, 0.0), (-9.0, -7.0)]
+)
+def test_truncated_normals_are_those_of_scipy(low, high):
+    """The same numbers from the same random state, also where zero is outside."""
+    bins = np.ones(2000, dtype=int)
+    ends = np.array([-1.0, low]), np.array([1.0, high])
+    found = truncated_normal(np.random.RandomState(0), *ends, bins)
+    wanted = truncnorm.rvs(*(end[bins] for end in ends), random_state=np.random.RandomState(0))
+
+    assert_allclose(found, wanted, atol=1e-9)
+    assert ((found >= low) & (found <= high)).all()
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+def test_bins_of_width_zero_give_their_border(method):
+    """Lime gives 0, a value that the column never has; only `method="lime"` does the same."""
+    data = np.column_stack([[1.0] * 60 + [2.0, 3, 4, 5] * 10, np.arange(100.0)])
+    seen = []
+
+    def spy(x):
+        seen.append(x)
+        return x[:, 0]
+
+    explainer = lime.LimeTabularExplainer(data, mode="regression", random_state=0, method=method)
+    explainer.explain_instance(data[99], spy, num_samples=200)
+
+    assert (seen[0][:, 0] == 0).any() == (method == "lime")
+    assert (seen[0][:, 0] == 1).any() == (method == "eblime")
+
+
+def test_frames_and_series(tmp_path):
+    """A data frame of numbers gives the names of its columns; rows may be series."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(DATA, columns=list("abcde"))
+    exp = lime.LimeTabularExplainer(frame, random_state=0).explain_instance(
+        frame.iloc[0], classify, num_samples=200
+    )
+    plain = lime.LimeTabularExplainer(DATA, feature_names=list("abcde"), random_state=0)
+
+    assert exp.local_exp == plain.explain_instance(DATA[0], classify, num_samples=200).local_exp
+    assert any("a" in name for name, _ in exp.as_list())
+    pick = lime.SubmodularPick(
+        plain, frame, classify, sample_size=3, num_exps_desired=2, num_samples=50
+    )
+    assert len(pick.sp_explanations) == 2
+
+
+def refused(model):
+    """A model that must not be called."""
+    raise AssertionError("the model was called")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda: lime.LimeTabularExplainer(DATA, mode="ranking"), "`mode` must be"),
+        (lambda: lime.LimeTabularExplainer(DATA, discretizer="thirds"), "`discretizer` must be"),
+        (lambda: lime.LimeTabularExplainer(DATA, discretizer="entropy"), "`labels` must not be"),
+        (lambda: lime.LimeTabularExplainer(DATA, feature_selection="best"), "`feature_selection`"),
+        (lambda: lime.LimeTabularExplainer(DATA, feature_names=["a"]), "`feature_names` must have"),
+        (lambda: lime.LimeTabularExplainer(DATA * np.nan), "no missing"),
+        (lambda: lime.LimeTabularExplainer([["x", "y"]]), "`training_data` must be numbers"),
+        (lambda: lime.LimeTabularExplainer(DATA, method="magic"), "`method` must be one of"),
+        (lambda: lime.LimeTabularExplainer(DATA, random_state="x"), "`random_state` must be"),
+        (
+            lambda: lime.LimeTabularExplainer(DATA, training_data_stats={"means": {}}),
+            "must have mins",
+        ),
+        (lambda: lime.LimeTabularExplainer(DATA).explain_instance(DATA, refused), "one row of 5"),
+        (
+            lambda: lime.LimeTabularExplainer(DATA).explain_instance(
+                DATA[0], refused, distance_metric="far"
+            ),
+            "`distance_metric` must be",
+        ),
+        (
+            lambda: lime.LimeTabularExplainer(DATA).explain_instance(
+                DATA[0], refused, num_samples=0
+            ),
+            "`num_samples` must be",
+        ),
+        (lambda: lime.LimeTextExplainer().explain_instance("", refused), "at least one word"),
+        (lambda: lime.LimeTextExplainer().explain_instance(b"x", refused), "must be a string"),
+        (
+            lambda: lime.LimeImageExplainer().explain_instance(np.zeros(3), refused),
+            "`image` must be",
+        ),
+        (
+            lambda: lime.LimeImageExplainer().explain_instance(
+                photo(), refused, segmentation_fn=lambda image: image
+            ),
+            "`segmentation_fn` must return",
+        ),
+        (lambda: lime.SubmodularPick(None, DATA, refused, method="some"), "`method` must be one"),
+    ],
+)
+def test_bad_input_is_refused_before_the_model_is_called(ask, message):
+    """The message says what must hold."""
+    with pytest.raises((TypeError, ValueError), match=message):
+        ask()
+
+
+def test_bad_answers_are_refused():
+    """Classes without probabilities, wrong shapes, labels that do not exist, NaN."""
+    explainer = lime.LimeTabularExplainer(DATA)
+    text = lime.LimeTextExplainer()
+    with pytest.raises(NotImplementedError, match="predict_proba"):
+        explainer.explain_instance(DATA[0], predict)
+    with pytest.raises(ValueError, match="`labels` must be columns"):
+        explainer.explain_instance(DATA[0], classify, labels=(3,))
+    with pytest.raises(ValueError, match="finite"):
+        text.explain_instance(TEXT, lambda t: judge(t) * np.nan)
+    with pytest.raises(ValueError, match="`classifier_fn` must return"):
+        text.explain_instance(TEXT, lambda t: judge(t)[:, 0])
+    with pytest.warns(UserWarning, match="do not sum to 1"):
+        explainer.explain_instance(DATA[0], lambda x: 2 * classify(x), num_samples=20)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "lime_tabular.LimeTabularExplainer",
+        "lime_tabular.RecurrentTabularExplainer",
+        "lime_text.LimeTextExplainer",
+        "lime_text.IndexedString",
+        "lime_text.IndexedCharacters",
+        "lime_image.LimeImageExplainer",
+        "lime_image.ImageExplanation",
+        "lime_base.LimeBase",
+        "explanation.Explanation",
+        "submodular_pick.SubmodularPick",
+        "discretize.QuartileDiscretizer",
+        "discretize.EntropyDiscretizer",
+        "wrappers.scikit_image.SegmentationAlgorithm",
+    ],
+)
+def test_signatures_are_those_of_lime(name):
+    """Every parameter of lime's, in its order and with its default, in every public method."""
+    module, _, kind = name.rpartition(".")
+    pytest.importorskip("lime")
+    theirs = getattr(pytest.importorskip(f"lime.{module}"), kind)
+    ours = getattr(__import__(f"eblime.compat.lime.{module}", fromlist=[kind]), kind)
+    public = [
+        method
+        for method, value in inspect.getmembers(theirs, callable)
+        if method == "__init__" or not method.startswith("_")
+    ]
+    dropped = {"convert_and_round", "generate_lars_path"}  # lime's own helpers
+
+    for method in set(public) - dropped:
+        wanted = inspect.signature(getattr(theirs, method)).parameters
+        found = inspect.signature(getattr(ours, method)).parameters
+        positional = [p for p in found.values() if p.kind is not p.KEYWORD_ONLY]
+        for mine, other in zip(positional, wanted.values(), strict=False):
+            assert mine.name == other.name, method
+            assert mine.default == other.default, (method, mine.name)
+        assert set(wanted) <= set(found), method
+
+
+def test_the_package_is_imported_when_first_used():
+    """`import eblime` is enough, and does not import it."""
+    code = (
+        "import sys, eblime; assert 'eblime.compat' not in sys.modules; "
+        "print(eblime.compat.lime.LimeTextExplainer.__name__, 'sklearn' in sys.modules)"
+    )
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+    assert printed.split() == ["LimeTextExplainer", "False"]
+
+
+def test_records_do_not_keep_the_model():
+    """Nothing but arrays, settings and the input is kept."""
+    exp = explained_row()
+    record = next(iter(exp._records.values()))
+
+    assert {field.name for field in dataclasses.fields(record)} == {
+        *("sample", "scores", "method", "target", "label")
+    }
