@@ -14,14 +14,13 @@ from eblime.core.indices import Index
 from eblime.core.quadrature import Table, mask_keys, read_table
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import Parameters, fit_parameters
-from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.methods.quadrature import Quadrature, index_of
 from eblime.protocols import Method
 
 __all__ = ["Adaptive"]
 
 _POOL = 600  # pairs that compete in a round
-_FIRST = 64  # pairs of the first round, at most, unless there are many features
+_FIRST = 32  # pairs of the first round, at most, unless there are many features
 _ROUNDING = 1e-9  # of a variance: smaller ones cannot be told from zero
 _TRIES = 20  # times to look for masks that were not asked yet
 
@@ -39,7 +38,7 @@ class Adaptive:
     Parameters
     ----------
     n_masks
-        How many masks to ask in all, rounded down to pairs. All masks are asked if 2^p is no more.
+        How many masks to ask in all, rounded down to pairs; at most all of them.
     method
         The `Quadrature` whose index the masks are chosen for.
     """
@@ -59,14 +58,12 @@ class Adaptive:
     def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
         """The masks of the next round, (n, p), pairs one below the other."""
         p, asked = answers.n_features, answers.n_masks // 2
-        if not asked and p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks:
-            return exhaustive(rng, self.n_masks, p)
-        total = max(1, self.n_masks // 2)
+        total = max(1, min(self.n_masks // 2, 2 ** min(p - 1, 62)))
         index = index_of(self.method, p)
         if not asked:
             first = min(total, max(2 * p, min(total // 3, _FIRST)))
             return _pairs(_first_round(rng, p, first, by_size=self.method.index == "shapley"))
-        wanted = min(total - asked, max(4, asked // 4))
+        wanted = min(total - asked, max(4, asked // 3))
         if wanted <= 0:
             return None
         pool = _pool(rng, answers.masks)

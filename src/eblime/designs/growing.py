@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime import registry
 from eblime._types import IntArray
 from eblime.answers import Answers
 from eblime.designs.masks import exhaustive
@@ -60,7 +61,9 @@ def in_rounds(
     ValueError
         If `max_masks` is less than the first round.
     """
-    made = as_design(design, max_masks, p, exact=exact, method=method)
+    found = registry.find("designs", design) if isinstance(design, str) else design
+    all_at_once = exact and not isinstance(found, type)  # a class has rounds of its own
+    made = as_design(design, max_masks, p, exact=all_at_once, method=method)
     if not isinstance(made, (OneShot, OwnLaw)):
         return made
     least = next_total(0, _PER_FEATURE * p)
