@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy import special
+from scipy.linalg import solve_triangular
 
 from eblime._types import FloatArray
 from eblime.core.indices import Index
@@ -21,6 +22,7 @@ from eblime.core.walsh_fit import (
     Parameters,
     Prior,
     Solved,
+    add_noise,
     fit_parameters,
     information,
     root_of_inverse,
@@ -71,6 +73,7 @@ class Function:
     best: Parameters
     draws: tuple[Parameters, ...]
     quantiles: FloatArray  # (L, parts) of the amplitudes, one for each draw
+    stretch: tuple[float, ...]  # of the variance, by the leave-one-out residuals of each part
     df: float  # degrees of freedom of an amplitude
 
     @classmethod
@@ -99,6 +102,9 @@ class Function:
             best=best,
             draws=tuple(Parameters(vector=row, split=table.split) for row in draws),
             quantiles=np.stack([rng.permutation(levels) for _ in table.parts], axis=1),
+            stretch=tuple(
+                solve_part(part, best, number).stretch for number, part in enumerate(table.parts)
+            ),
             df=max(1.0, n - used / len(table.parts)),
         )
 
@@ -133,22 +139,31 @@ class Function:
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Means and covariances given the parameters, at quantiles of the parts' amplitudes."""
         walsh, parts = parameters.walsh, self.table.parts
-        solved = [solve_part(part, parameters, number) for number, part in enumerate(parts)]
+        roots = [root_of_part(part, parameters, number) for number, part in enumerate(parts)]
+        scores = [part.scores for part in parts]
+        right = [solve_triangular(*pair, lower=True) for pair in zip(roots, scores, strict=True)]
         scale = [
-            part.fit * part.stretch / (2 * special.gammaincinv(self.df / 2, level))
-            for part, level in zip(solved, levels, strict=True)
+            float(known @ known) * stretch / (2 * special.gammaincinv(self.df / 2, level))
+            for known, stretch, level in zip(right, self.stretch, levels, strict=True)
         ]
         found = []
         for index in indices:
             size = len(index.subsets(self.table.n_features))
             mean, cov = np.zeros(size), np.zeros((size, size))
-            for part, known, amplitude in zip(parts, solved, scale, strict=True):
+            for part, root, known, amplitude in zip(parts, roots, right, scale, strict=True):
                 cross = walsh.cross(part, index, part.signs)
-                pull = cross @ known.inverse
-                mean += pull @ part.scores
-                cov += amplitude * (walsh.own(part, index) - pull @ cross.T)
+                pull = solve_triangular(root, cross.T, lower=True)
+                mean += known @ pull
+                cov += amplitude * (walsh.own(part, index) - pull.T @ pull)
             found.append((mean, cov))
         return found
+
+
+def root_of_part(part: Part, parameters: Parameters, number: int) -> FloatArray:
+    """The lower Cholesky root of the covariance of a part's answers."""
+    covariance = parameters.walsh.covariance(part, part.signs, part.signs)
+    add_noise(part, covariance, parameters.nugget(number))
+    return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
 def solve_part(part: Part, parameters: Parameters, number: int) -> Solved:

@@ -152,8 +152,8 @@ class Walsh:
 def hyperbolic(rho: FloatArray, s: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
     """`e^c sinh(D)` and `e^c cosh(D)` between masks with signs s (n, p) and t (m, p), (n, m)."""
     c = 0.5 * float(np.log1p(-(rho**2)).sum())
-    d = (s * np.arctanh(rho)) @ t.T
-    up = np.exp(d + c)
-    np.subtract(c, d, out=d)
-    down = np.exp(d, out=d)
-    return (up - down) / 2, (up + down) / 2
+    up = (s * np.arctanh(rho)) @ t.T
+    up += c - np.log(2)
+    np.exp(up, out=up)
+    down = (np.exp(2 * c) / 4) / up
+    return up - down, np.add(up, down, out=up)

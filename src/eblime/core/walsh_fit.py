@@ -16,11 +16,22 @@ from scipy.linalg import lapack, solve_triangular
 from eblime._types import FloatArray, IntArray
 from eblime.core.walsh import CONSTANT, Part, Walsh, hyperbolic
 
-__all__ = ["Parameters", "Prior", "Solved", "evidence", "fit_parameters", "information", "solve"]
+__all__ = [
+    "Parameters",
+    "Prior",
+    "Solved",
+    "add_noise",
+    "evidence",
+    "fit_parameters",
+    "information",
+    "root_of_inverse",
+    "solve",
+]
 
 LARGEST = 0.95  # of rho
 _LEAD = 3  # parameters before the logits of rho
-_MOST_ROWS = 400  # answers of a part that the information about the parameters is computed from
+_ROUNDING = 1e-12  # of a variance
+_MOST_ROWS = 250  # answers of a part that the information about the parameters is computed from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -97,16 +108,22 @@ class Solved:
         return max(1.0, float(squares.mean()) * len(self.alpha) / self.fit)
 
 
+def add_noise(part: Part, covariance: FloatArray, nugget: float) -> None:
+    """Add the noise of the answers to their covariance, in place, and what rounding needs."""
+    diagonal = np.diag_indices_from(covariance)
+    covariance[diagonal] += nugget * part.noise + _ROUNDING * float(covariance[0, 0])
+
+
 def solve(part: Part, covariance: FloatArray, nugget: float) -> Solved:
     """Add the noise to a covariance, in place, and invert it."""
-    covariance[np.diag_indices_from(covariance)] += nugget * part.noise
+    add_noise(part, covariance, nugget)
     root, failed = lapack.dpotrf(covariance, lower=1, clean=0)
     if failed:
         raise np.linalg.LinAlgError("The covariance of the answers is not positive definite.")
     log_det = 2 * float(np.log(np.diag(root)).sum())
     inverse, _ = lapack.dpotri(root, lower=1, overwrite_c=1)
-    upper = np.triu_indices_from(inverse, 1)
-    inverse[upper] = inverse.T[upper]
+    inverse = np.tril(inverse)
+    inverse += np.tril(inverse, -1).T
     alpha = inverse @ part.scores
     fit = float(part.scores @ alpha)
     if not (fit > 0 and np.isfinite(log_det)):
@@ -195,7 +212,7 @@ def information(parts: Sequence[Part], parameters: Parameters) -> FloatArray:
     Notes
     -----
     `tr(R^-1 dR_a R^-1 dR_b) / 2`, less `tr(R^-1 dR_a) tr(R^-1 dR_b) / (2 n)` for the amplitude. Of
-    a part with more than 400 answers, an even selection of 400 stands for all.
+    a part with more than 250 answers, an even selection of 250 stands for all.
     """
     found = np.zeros((len(parameters.vector), len(parameters.vector)))
     for number, part in enumerate(parts):

@@ -11,7 +11,7 @@ from scipy.linalg import solve_triangular
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index
-from eblime.core.quadrature import Table, mask_keys, read_table
+from eblime.core.quadrature import Table, mask_keys, read_table, root_of_part
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import Parameters, fit_parameters
 from eblime.methods.quadrature import Quadrature, index_of
@@ -154,9 +154,7 @@ class _Left:
     ) -> _Left:
         """Condition the prior on the answers, by a Cholesky root: an inverse is less exact."""
         walsh, nugget = parameters.walsh, parameters.nugget(number)
-        known = walsh.covariance(part, part.signs, part.signs)
-        known[np.diag_indices_from(known)] += nugget * part.noise
-        root = np.asarray(np.linalg.cholesky(known), dtype=np.float64)
+        root = root_of_part(part, parameters, number)
         to_pool = _solved(root, walsh.covariance(part, part.signs, pool))
         to_index = _solved(root, walsh.cross(part, index, part.signs).T)
         before = walsh.covariance(part, pool, pool)
