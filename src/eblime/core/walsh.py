@@ -14,7 +14,6 @@ here enumerates the `2^p` masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,19 +81,12 @@ class Walsh:
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
         subsets, sign = index.subsets(len(self.rho)), (-1) ** index.order
-        found = np.zeros((len(subsets), len(subsets)))
-        for first, *before in index.terms():
-            for second, *after in index.terms():
-                here = self._double(subsets, first, second, before, after)
-                after[0] *= sign  # the second argument with the opposite sign
-                there = self._double(subsets, first, -second, before, after)
-                if part.odd:
-                    found += 0.5 * (here - there).real
-                if part.even:
-                    found += 0.5 * self.even * (here + there).real
+        here = self._double(subsets, _products(index, 1.0, 1.0))
+        there = self._double(subsets, _products(index, -1.0, sign))
+        found = part.odd * (here - there) / 2 + part.even * self.even * (here + there) / 2
         if part.odd and index.order == 1:
             found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
-        return found
+        return np.asarray(found)
 
     def _others(self, subsets: IntArray, t: NDArray[Any]) -> NDArray[Any]:
         """The product over features outside each subset of `1 + rho_i t_i`, (n, P)."""
@@ -102,51 +94,72 @@ class Walsh:
         inside = np.prod(factors[:, subsets], axis=2)
         return np.asarray(factors.prod(axis=1)[:, None] / inside)
 
-    def _double(
-        self,
-        subsets: IntArray,
-        first: complex,
-        second: complex,
-        before: Sequence[complex],
-        after: Sequence[complex],
-    ) -> NDArray[Any]:
-        """The index applied to both arguments of the product kernel, at nodes first and second.
+    def _double(self, subsets: IntArray, pairs: _Pairs) -> FloatArray:
+        """The index applied to both arguments of the product kernel, (P, P).
 
         A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
         second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
-        `before` and `after` are the weights of the differences and the levels.
         """
-        node = first * second
-        rest = 1 + self.rho * node
-        member = np.zeros((len(subsets), len(self.rho)))
-        np.put_along_axis(member, subsets, 1.0, axis=1)
-        size = np.prod(2 * self.rho[subsets] / rest[subsets], axis=1)
-        shared = member @ member.T
-        one = (member * (rest / self.rho)) @ member.T  # the factor of a feature in both
-        order = subsets.shape[1]
-        found = np.where(shared == 1, one * node ** (order - 1), node**order)
-        found[np.diag_indices_from(found)] = np.prod(rest[subsets] / self.rho[subsets], axis=1)
-        found = before[0] * after[0] * found * size * size[:, None]
-        if before[1] or after[1]:
-            found = found + self._levels(rest, size, (first, second), before, after)
-        return np.asarray(found * rest.prod())
+        x, inverse = pairs.first * pairs.second, 1 / self.rho
+        rest = 1 + np.multiply.outer(x, self.rho)  # (Q, p)
+        all_features = rest.prod(axis=1)
+        size = np.prod((2 * self.rho / rest)[:, subsets], axis=2)  # (Q, P)
+        weight = pairs.change[0] * pairs.change[1] * all_features
+        found = _gram(size, weight * x ** subsets.shape[1], size)
+        if subsets.shape[1] == 2:  # pairs that share a feature
+            member = np.zeros((len(subsets), len(self.rho)))
+            np.put_along_axis(member, subsets, 1.0, axis=1)
+            found = found + _gram(size, weight * x, size) * ((member * inverse) @ member.T)
+        both = np.prod(inverse[subsets] + x[:, None, None], axis=2)
+        diagonal = np.sum(weight[:, None] * size**2 * both, axis=0)
+        if pairs.has_levels:
+            found = found + _with_levels(pairs, size, 1 / rest, all_features)
+            level = pairs.level[0] * pairs.level[1] * all_features
+            diagonal = diagonal + np.sum(level[:, None] / rest, axis=0)
+        found[np.diag_indices_from(found)] = diagonal
+        return np.asarray(found.real)
 
-    def _levels(
-        self,
-        rest: NDArray[Any],
-        size: NDArray[Any],
-        nodes: tuple[complex, complex],
-        before: Sequence[complex],
-        after: Sequence[complex],
-    ) -> NDArray[Any]:
-        """The terms of `_double` with a level in one argument or both, over `rest.prod()`."""
-        plain = 1 / rest
-        left = before[0] * after[1] * nodes[1] * np.outer(size, plain)
-        right = before[1] * after[0] * nodes[0] * np.outer(plain, size)
-        both = before[1] * after[1] * np.outer(plain, plain)
-        found = left + right + both
-        found[np.diag_indices_from(found)] = before[1] * after[1] * plain
-        return np.asarray(found)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Pairs:
+    """All pairs of nodes of an index, for the two arguments of a kernel; (Q,) each."""
+
+    first: NDArray[Any]
+    second: NDArray[Any]
+    change: tuple[NDArray[Any], NDArray[Any]]  # weights of the differences
+    level: tuple[NDArray[Any], NDArray[Any]]  # weights of the levels
+
+    @property
+    def has_levels(self) -> bool:
+        """Whether any level has weight."""
+        return bool(self.level[0].any())
+
+
+def _products(index: Index, node: float, change: float) -> _Pairs:
+    """Pairs of nodes; the second node and its difference are multiplied by a sign."""
+    nodes, changes = index.nodes, index.differences
+    levels = np.zeros_like(changes) if index.levels is None else index.levels
+    n = len(nodes)
+    return _Pairs(
+        first=np.repeat(nodes, n),
+        second=node * np.tile(nodes, n),
+        change=(np.repeat(changes, n), change * np.tile(changes, n)),
+        level=(np.repeat(levels, n), np.tile(levels, n)),
+    )
+
+
+def _gram(left: NDArray[Any], weights: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """`left' diag(weights) right`, (P, P)."""
+    return np.asarray((left * weights[:, None]).T @ right)
+
+
+def _with_levels(
+    pairs: _Pairs, size: NDArray[Any], plain: NDArray[Any], rest: NDArray[Any]
+) -> NDArray[Any]:
+    """The terms of `_double` off the diagonal with a level in one argument or in both."""
+    left = _gram(size, pairs.change[0] * pairs.level[1] * pairs.second * rest, plain)
+    right = _gram(plain, pairs.level[0] * pairs.change[1] * pairs.first * rest, size)
+    return np.asarray(left + right + _gram(plain, pairs.level[0] * pairs.level[1] * rest, plain))
 
 
 def hyperbolic(rho: FloatArray, s: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
