@@ -163,7 +163,7 @@ def test_the_frame_and_the_printed_table():
     assert str(e).startswith("for: predicted 0.3")
     assert "superpixel 11" in str(e)
     assert "label='for'" in repr(e)
-    assert e.provenance["model_calls"] == len(np.unique(e.masks, axis=0)) < 200
+    assert e.provenance["model_calls"] == len(np.unique(e.masks, axis=0)) == 200
 
 
 def test_more_superpixels_than_masks_give_a_warning():
