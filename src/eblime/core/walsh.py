@@ -14,7 +14,6 @@ here enumerates the `2^p` masks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,19 +80,12 @@ class Walsh:
 
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
-        subsets, sign = index.subsets(len(self.rho)), (-1) ** index.order
-        found = np.zeros((len(subsets), len(subsets)))
-        for first, *before in index.terms():
-            for second, *after in index.terms():
-                here = self._double(subsets, first, second, before, after)
-                after[0] *= sign  # the second argument with the opposite sign
-                there = self._double(subsets, first, -second, before, after)
-                if part.odd:
-                    found += 0.5 * (here - there).real
-                if part.even:
-                    found += 0.5 * self.even * (here + there).real
-        if part.odd and index.order == 1:
-            found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
+        odd, even = float(part.odd), self.even * part.even
+        signs = (even + odd) / 2, (even - odd) / 2  # of both arguments, and of opposite ones
+        if index.order == 2:
+            return _own_of_pairs(self.rho, index, signs)
+        found = _own_of_features(self.rho, index, signs)
+        found[np.diag_indices_from(found)] += 4 * odd * self.linear * index.total**2 * self.rho
         return found
 
     def _others(self, subsets: IntArray, t: NDArray[Any]) -> NDArray[Any]:
@@ -102,51 +94,57 @@ class Walsh:
         inside = np.prod(factors[:, subsets], axis=2)
         return np.asarray(factors.prod(axis=1)[:, None] / inside)
 
-    def _double(
-        self,
-        subsets: IntArray,
-        first: complex,
-        second: complex,
-        before: Sequence[complex],
-        after: Sequence[complex],
-    ) -> NDArray[Any]:
-        """The index applied to both arguments of the product kernel, at nodes first and second.
 
-        A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
-        second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
-        `before` and `after` are the weights of the differences and the levels.
-        """
+def _own_of_features(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+    """Both arguments of the product kernel under an index of features, (p, p).
+
+    A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
+    second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
+    `signs` are the factors of the term with both arguments and of the one with opposite arguments.
+    """
+    nodes = index.nodes
+    levels = np.zeros(len(nodes)) if index.levels is None else index.levels
+    second = np.concatenate([nodes, -nodes])
+    change = np.concatenate([signs[0] * index.differences, -signs[1] * index.differences])
+    level = np.concatenate([signs[0] * levels, signs[1] * levels])
+    found = np.zeros((len(rho), len(rho)), dtype=np.result_type(nodes, index.differences))
+    for first, before, before_level in index.terms():
         node = first * second
-        rest = 1 + self.rho * node
-        member = np.zeros((len(subsets), len(self.rho)))
-        np.put_along_axis(member, subsets, 1.0, axis=1)
-        size = np.prod(2 * self.rho[subsets] / rest[subsets], axis=1)
-        shared = member @ member.T
-        one = (member * (rest / self.rho)) @ member.T  # the factor of a feature in both
-        order = subsets.shape[1]
-        found = np.where(shared == 1, one * node ** (order - 1), node**order)
-        found[np.diag_indices_from(found)] = np.prod(rest[subsets] / self.rho[subsets], axis=1)
-        found = before[0] * after[0] * found * size * size[:, None]
-        if before[1] or after[1]:
-            found = found + self._levels(rest, size, (first, second), before, after)
-        return np.asarray(found * rest.prod())
+        rest = 1 + rho[:, None] * node  # (p, 2 K)
+        slope, product = 2 * rho[:, None] / rest, rest.prod(axis=0)
+        left = before * slope * node + before_level * first / rest
+        term = (left * (change * product)) @ slope.T
+        own = 2 * ((before * change * product) @ slope.T)
+        if index.levels is not None:
+            plain = (before * slope * second + before_level / rest) * (level * product)
+            term = term + plain @ (1 / rest).T
+            own = own + (before_level * level * product) @ (1 / rest).T
+        term[np.diag_indices_from(term)] = own
+        found += term
+    return np.ascontiguousarray(found.real)
 
-    def _levels(
-        self,
-        rest: NDArray[Any],
-        size: NDArray[Any],
-        nodes: tuple[complex, complex],
-        before: Sequence[complex],
-        after: Sequence[complex],
-    ) -> NDArray[Any]:
-        """The terms of `_double` with a level in one argument or both, over `rest.prod()`."""
-        plain = 1 / rest
-        left = before[0] * after[1] * nodes[1] * np.outer(size, plain)
-        right = before[1] * after[0] * nodes[0] * np.outer(plain, size)
-        both = before[1] * after[1] * np.outer(plain, plain)
-        found = left + right + both
-        found[np.diag_indices_from(found)] = before[1] * after[1] * plain
-        return np.asarray(found)
+
+def _own_of_pairs(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+    """Both arguments of the product kernel under an index of pairs of features, (P, P).
+
+    Only the products of two nodes matter, and few of them differ.
+    """
+    products = np.outer(index.nodes, index.nodes).ravel()
+    weights = np.outer(index.differences, index.differences).ravel()
+    every = np.round(np.concatenate([products, -products]), 13)
+    node, place = np.unique(every, return_inverse=True)
+    weight = np.bincount(place.ravel(), np.concatenate([signs[0] * weights, signs[1] * weights]))
+    rest = 1 + rho[:, None] * node
+    slope, weight = 2 * rho[:, None] / rest, weight * rest.prod(axis=0)
+    subsets = index.subsets(len(rho))
+    both = slope[subsets[:, 0]] * slope[subsets[:, 1]]  # (P, nodes)
+    found = (both * (weight * node**2)) @ both.T
+    for shared in range(len(rho)):  # pairs with one feature in common
+        rows = np.flatnonzero((subsets == shared).any(axis=1))
+        other = slope[subsets[rows].sum(axis=1) - shared]
+        found[np.ix_(rows, rows)] = (other * (2 * weight * node * slope[shared])) @ other.T
+    found[np.diag_indices_from(found)] = 4 * both @ weight
+    return np.asarray(found)
 
 
 def hyperbolic(rho: FloatArray, s: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
