@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.core.indices import Index
 
 __all__ = ["CONSTANT", "Part", "Walsh", "hyperbolic"]
@@ -63,36 +63,49 @@ class Walsh:
 
     def cross(self, part: Part, index: Index, t: FloatArray) -> FloatArray:
         """Prior covariance of the index with the part at masks with signs t (n, p), (P, n)."""
-        subsets, sign = index.subsets(t.shape[1]), (-1) ** index.order
-        base = np.prod(2 * self.rho[subsets] * t[:, subsets], axis=2)  # (n, P)
-        found = np.zeros_like(base)
+        if index.order == 2:
+            return _cross_of_pairs(self.rho, index, self._signs(part), t)
+        base, found = 2 * self.rho * t, np.zeros_like(t)
+        same, opposite = self._signs(part)
         for node, weight, level in index.terms():
-            here, there = self._others(subsets, node * t), self._others(subsets, -node * t)
-            if part.odd:
-                term = weight * base * (here - sign * there) + level * (here - there)
-                found += 0.5 * term.real
-            if part.even:
-                term = weight * base * (here + sign * there) + level * (here + there)
-                found += 0.5 * self.even * term.real
-        if part.odd and index.order == 1:
+            here, there = self._others(node * t), self._others(-node * t)
+            term = weight * base * (same * here - opposite * there)
+            found += (term + level * (same * here + opposite * there)).real
+        if part.odd:
             found += self.linear * index.total * base
         return np.asarray(found.T)
 
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
-        odd, even = float(part.odd), self.even * part.even
-        signs = (even + odd) / 2, (even - odd) / 2  # of both arguments, and of opposite ones
         if index.order == 2:
-            return _own_of_pairs(self.rho, index, signs)
-        found = _own_of_features(self.rho, index, signs)
-        found[np.diag_indices_from(found)] += 4 * odd * self.linear * index.total**2 * self.rho
+            return _own_of_pairs(self.rho, index, self._signs(part))
+        found = _own_of_features(self.rho, index, self._signs(part))
+        if part.odd:
+            found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
         return found
 
-    def _others(self, subsets: IntArray, t: NDArray[Any]) -> NDArray[Any]:
-        """The product over features outside each subset of `1 + rho_i t_i`, (n, P)."""
+    def _signs(self, part: Part) -> tuple[float, float]:
+        """A part as a sum of two product kernels: their factors, for masks and for opposites."""
+        odd, even = float(part.odd), self.even * part.even
+        return (even + odd) / 2, (even - odd) / 2
+
+    def _others(self, t: NDArray[Any]) -> NDArray[Any]:
+        """The product over all other features of `1 + rho_i t_i`, for each feature, (n, p)."""
         factors = 1 + self.rho * t
-        inside = np.prod(factors[:, subsets], axis=2)
-        return np.asarray(factors.prod(axis=1)[:, None] / inside)
+        return np.asarray(factors.prod(axis=1)[:, None] / factors)
+
+
+def _cross_of_pairs(
+    rho: FloatArray, index: Index, signs: tuple[float, float], t: FloatArray
+) -> FloatArray:
+    """One argument of the product kernel under an index of pairs of features, (P, n)."""
+    node = np.concatenate([index.nodes, -index.nodes])
+    weight = np.concatenate([signs[0] * index.differences, signs[1] * index.differences])
+    factors = 1 + (rho * t)[:, :, None] * node  # (n, p, 2 K)
+    slope = (2 * rho * t)[:, :, None] / factors
+    table = (slope * (weight * factors.prod(axis=1))[:, None, :]) @ slope.transpose(0, 2, 1)
+    first, second = index.subsets(t.shape[1]).T
+    return np.ascontiguousarray(table[:, first, second].T)
 
 
 def _own_of_features(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
@@ -100,7 +113,7 @@ def _own_of_features(rho: FloatArray, index: Index, signs: tuple[float, float]) 
 
     A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
     second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
-    `signs` are the factors of the term with both arguments and of the one with opposite arguments.
+    `signs` are those of `Walsh._signs`.
     """
     nodes = index.nodes
     levels = np.zeros(len(nodes)) if index.levels is None else index.levels
