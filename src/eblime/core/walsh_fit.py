@@ -20,6 +20,7 @@ __all__ = ["Parameters", "Prior", "Solved", "evidence", "fit_parameters", "infor
 
 LARGEST = 0.95  # of rho
 _LEAD = 3  # parameters before the logits of rho
+_ROUNDING = 1e-13  # of a variance
 _MOST_ROWS = 400  # answers of a part that the information about the parameters is computed from
 
 
@@ -99,7 +100,8 @@ class Solved:
 
 def solve(part: Part, covariance: FloatArray, nugget: float) -> Solved:
     """Add the noise to a covariance, in place, and invert it."""
-    covariance[np.diag_indices_from(covariance)] += nugget * part.noise
+    least = _ROUNDING * float(np.diag(covariance).max())  # what inverting it needs
+    covariance[np.diag_indices_from(covariance)] += nugget * part.noise + least
     root, failed = lapack.dpotrf(covariance, lower=1, clean=0)
     if failed:
         raise np.linalg.LinAlgError("The covariance of the answers is not positive definite.")

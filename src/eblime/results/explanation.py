@@ -20,7 +20,12 @@ from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Composite, Described, Kernel, Method, Scene
-from eblime.results.indices import index_posterior, pair_interactions, with_own_kernel
+from eblime.results.indices import (
+    by_quadrature,
+    index_posterior,
+    pair_interactions,
+    with_own_kernel,
+)
 from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
@@ -313,6 +318,8 @@ class Explanation:
         """What was explained, the five most important features, and notes about the fit."""
         cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
         stopped = registry.resolve("eblime.reporting.diagnostics:stop_sentence")(self)
-        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
+        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}"]
+        lines += [f"Importances: {self.posterior.estimand}"] if by_quadrature(self) else []
+        lines += [self.table()]
         lines += [f"Stopped: {stopped}"] if stopped else []
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])

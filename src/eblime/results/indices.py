@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("index_posterior", "index_posteriors", "own_kernel", "own_width", "pair_interactions"),
-    *("posteriors_by_width", "with_own_kernel"),
+    *("by_quadrature", "every_index", "index_posterior", "index_posteriors", "own_kernel"),
+    *("own_width", "pair_interactions", "posteriors_by_width", "with_own_kernel"),
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
@@ -60,6 +60,30 @@ def index_posteriors(
     indices = [index_of(method, answers.n_features) for method in methods]
     words = [method.estimand for method in methods]
     return fit_indices(_generator(explanation, rng), answers, indices, words)
+
+
+def by_quadrature(explanation: Explanation) -> bool:
+    """Whether the posterior is one over functions of the mask, rather than a linear fit."""
+    return isinstance(explanation.method, Quadrature)
+
+
+def every_index(explanation: Explanation) -> dict[str, Posterior]:
+    """The posteriors of all indices, its own among them; empty unless it is by `Quadrature`."""
+    method = explanation.method
+    if not isinstance(method, Quadrature):
+        return {}
+    others = [
+        replace(method, index=name)  # type: ignore[arg-type]  # one of INDICES
+        for name in INDICES
+        if name != method.index
+    ]
+    if method.index != "lime" and method.kernel is None:
+        kernel = kernel_of_repr(explanation.provenance.get("kernel"))
+        others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
+    fitted = index_posteriors(explanation, others)
+    found = {one.index: post for one, post in zip(others, fitted, strict=True)}
+    found[method.index] = explanation.posterior
+    return {name: found[name] for name in INDICES if name in found}
 
 
 def posteriors_by_width(
