@@ -55,9 +55,9 @@ ALLOWED = {
         *("scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_progress", "_text", "_types", "_warn"),
-        *("answers", "core", "methods", "posterior", "protocols", "registry", "arviz", "numpy"),
-        *("pandas", "shap"),
+        *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types", "_warn"),
+        *("answers", "core", "kernels", "methods", "posterior", "protocols", "registry"),
+        *("arviz", "numpy", "pandas", "shap"),
     },
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types", "_version"),

@@ -41,12 +41,19 @@ class Summarised(Protocol):
     def fit_label(self) -> str: ...
 
 
-def importance_table(post: Summarised, names: Sequence[str] | None, prob: float, top: int) -> str:
+def importance_table(
+    post: Summarised,
+    names: Sequence[str] | None,
+    prob: float,
+    top: int,
+    *,
+    noun: str = "feature",
+) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
     mean = post.mean
     order = np.argsort(-np.abs(mean), kind="stable")[:top]
-    labels = [f"feature {j}" if names is None else printable(names[j]) for j in order]
-    head, columns = ["feature", "mean"], [mean[order]]
+    labels = [f"{noun} {j}" if names is None else printable(names[j]) for j in order]
+    head, columns = [noun, "mean"], [mean[order]]
     if post.has_spread:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
         columns += [post.sd[order], *post.interval(prob)[order].T]
@@ -60,7 +67,7 @@ def importance_table(post: Summarised, names: Sequence[str] | None, prob: float,
         *align(head, cells),
     ]
     if len(mean) > top:
-        lines.append(f"... and {len(mean) - top} more features")
+        lines.append(f"... and {len(mean) - top} more {noun}s")
     return "\n".join(lines)
 
 

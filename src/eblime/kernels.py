@@ -7,8 +7,9 @@ Two conventions are in use and differ by a factor of sqrt(2) in the width. lime 
 
 from __future__ import annotations
 
+import ast
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import gammaln
@@ -24,6 +25,7 @@ __all__ = [
     "HAMMING",
     "ExponentialKernel",
     "as_kernel",
+    "kernel_of_repr",
     "shapley",
     "size_weights",
     "uniform",
@@ -79,9 +81,14 @@ class ExponentialKernel:
         """The paper's width."""
         if self.theta is not None:
             return self.theta
+        return float(np.sqrt(2) * self.width_for(p))
+
+    def width_for(self, p: int) -> float:
+        """The width in lime's convention for p features."""
+        if self.theta is not None:
+            return float(self.theta / np.sqrt(2))
         default = {"euclidean": 0.75 * np.sqrt(p), "cosine": 0.25, "hamming": 0.5}
-        width = default[self.distance] if self.width is None else self.width
-        return float(np.sqrt(2) * width)
+        return float(default[self.distance] if self.width is None else self.width)
 
     def _distances(self, masks: FloatArray) -> FloatArray:
         """Distances from the mask of ones, (N,)."""
@@ -140,6 +147,28 @@ def as_kernel(kernel: str | Kernel | None) -> Kernel:
             f"function from masks (N, p) to weights (N,); got {kernel!r}."
         )
     return kernel
+
+
+def kernel_of_repr(text: object) -> Kernel | None:
+    """The kernel that a stored representation is of; None for a function of the user.
+
+    Examples
+    --------
+    >>> kernel_of_repr("ExponentialKernel(distance='cosine', width=None, theta=None)") == COSINE
+    True
+    """
+    for known in (uniform, shapley):
+        if text == f"<function {known.__name__}>":
+            return known
+    try:
+        call: Any = ast.parse(str(text), mode="eval").body
+        if call.func.id != "ExponentialKernel" or call.args:
+            return None
+        return ExponentialKernel(
+            **{word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        )
+    except (AttributeError, SyntaxError, TypeError, ValueError, RecursionError, MemoryError):
+        return None
 
 
 def size_weights(kernel: str | Kernel | None, p: int) -> FloatArray:

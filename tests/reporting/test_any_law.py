@@ -162,9 +162,16 @@ def test_plots_of_other_domains_are_refused(kind, message):
         explained().plot(kind)
 
 
+def test_widths_need_the_answers_alone():
+    """A point estimate has answers too."""
+    ax = explained().refit("lime").plot("width", top=1, widths=[1.0, 2.0])
+
+    assert len(ax.collections) == 1
+
+
 def test_all_plot_kinds_are_tested_here():
     """A new kind must be added to the tests of this file."""
     tested = IMAGE_KINDS | {"intervals", "means", "density", "ranks"}
-    tested |= {"lambda", "convergence", "values", "text"}
+    tested |= {"lambda", "convergence", "width", "values", "text"}
 
     assert tested == set(registry._BUILT_IN["plots"])

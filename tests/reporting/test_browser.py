@@ -355,3 +355,67 @@ def test_view_of_another_domain_is_coloured_and_can_be_pointed_at(opened, monkey
     page.locator("span[data-feature='1']").hover()
     assert page.locator(".detail h3").inner_text() == "segment 1 <b>"
     assert "Underlined" in page.locator(".legend").inner_text()
+
+
+def interacting():
+    """An explanation whose indices differ."""
+
+    def model(batch):
+        seen = (batch[:, 2::4, 2::5].max(axis=3) > 0).reshape(len(batch), 9)  # the nine cells
+        return seen[:, :6].all(axis=1) + 0.3 * seen[:, 7] + 0.2 * seen[:, 6]
+
+    explainer = eblime.ImageExplainer(
+        model, segmentation=GRID, hide=0, n_masks=60, method="quadrature"
+    )
+    return explainer.explain(IMAGE)
+
+
+def test_the_reader_switches_the_index(opened):
+    """Numbers, order of the rows, colours and sentence are those of the index."""
+    e = interacting()
+    page = opened(e)
+    shapley = e.importances("shapley")
+    order = np.argsort(-np.abs(shapley.mean), kind="stable")
+    assert order.tolist() != np.argsort(-np.abs(e.posterior.mean), kind="stable").tolist()
+    first = page.locator("tbody tr").first
+    assert page.locator(".index input:checked").get_attribute("value") == "lime"
+    page.locator("path[data-feature='7']").hover()
+
+    page.locator(".index input[value=shapley]").check()
+
+    rows = page.locator("tbody tr")
+    features = rows.evaluate_all("rows => rows.map(row => Number(row.dataset.feature))")
+    assert features == order.tolist()
+    assert rows.evaluate_all("rows => rows.filter(r => r.classList.contains('more')).length") == (
+        max(0, len(order) - 12)
+    )
+    shown = float(first.locator(".value").inner_text().replace("\u2212", "-"))
+    assert shown == pytest.approx(shapley.mean[order[0]], abs=1e-3)
+    assert "Shapley values" in page.locator(".estimand").inner_text()
+    assert page.locator("tr.chosen").get_attribute("data-feature") == "7"
+    with page.expect_download() as saved:
+        page.locator("button.csv").click()
+    assert saved.value.suggested_filename.endswith("-shapley.csv")
+    text = saved.value.path().read_text(encoding="utf8")
+    table = list(csv.DictReader(text.splitlines()))
+    assert float(table[0]["mean"]) == pytest.approx(shapley.mean[order[0]], rel=1e-4)
+
+    page.locator(".index input[value=lime]").check()
+    shown = float(first.locator(".value").inner_text().replace("\u2212", "-"))
+    assert shown == pytest.approx(max(e.posterior.mean, key=abs), abs=1e-3)
+
+
+def test_the_index_is_switched_by_keyboard(opened):
+    """The control is a group of radio buttons with a name."""
+    page = opened(interacting())
+    page.locator(".index input[value=lime]").focus()
+    page.keyboard.press("ArrowRight")
+
+    assert page.locator(".index input:checked").get_attribute("value") == "banzhaf"
+    assert "Banzhaf values" in page.locator(".estimand").inner_text()
+    assert page.get_by_role("group", name="index").count() == 1
+
+
+def test_other_methods_have_no_switch(opened):
+    """A regression has one estimand."""
+    assert opened(explained()).locator(".index").count() == 0

@@ -118,7 +118,7 @@ class NormalMixture:
     def _pdf(self, x: FloatArray) -> FloatArray:
         """Densities, (K, p) -> (K, p)."""
         sd = np.maximum(self._sds, np.finfo(float).tiny)
-        z = (x[:, None] - self.means) / sd
+        z = np.clip((x[:, None] - self.means) / sd, -50, 50)  # beyond, the density is zero
         terms = np.exp(-0.5 * z**2) / (sd * np.sqrt(2 * np.pi))
         return np.asarray(np.einsum("l,klm->km", self.weights, terms))
 

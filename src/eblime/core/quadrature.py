@@ -89,7 +89,7 @@ class Function:
         """
         prior = table.prior()
         best = fit_parameters(table.parts, prior)
-        precision, known = np.linalg.inv(prior.cov), information(table.parts, best)
+        precision, known = np.linalg.inv(prior.cov), _positive(information(table.parts, best))
         root = root_of_inverse(precision + known / _TEMPER)
         half = rng.standard_normal((n_draws // 2, len(best.vector))) @ root.T
         draws = best.vector + np.concatenate([half, -half])
@@ -227,6 +227,12 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
             total += float((others @ ((difference * change + level / 2) * table)).real)
         found.append(total)
     return np.array(found)
+
+
+def _positive(matrix: FloatArray) -> FloatArray:
+    """A symmetric matrix without the negative eigenvalues that rounding leaves in it."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _chance(missed: FloatArray, distinct: int) -> float:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.core.indices import Index
 
 __all__ = ["CONSTANT", "Part", "Walsh", "hyperbolic"]
@@ -63,103 +63,101 @@ class Walsh:
 
     def cross(self, part: Part, index: Index, t: FloatArray) -> FloatArray:
         """Prior covariance of the index with the part at masks with signs t (n, p), (P, n)."""
-        subsets, sign = index.subsets(t.shape[1]), (-1) ** index.order
-        base = np.prod(2 * self.rho[subsets] * t[:, subsets], axis=2)  # (n, P)
-        found = np.zeros_like(base)
+        if index.order == 2:
+            return _cross_of_pairs(self.rho, index, self._signs(part), t)
+        base, found = 2 * self.rho * t, np.zeros_like(t)
+        same, opposite = self._signs(part)
         for node, weight, level in index.terms():
-            here, there = self._others(subsets, node * t), self._others(subsets, -node * t)
-            if part.odd:
-                term = weight * base * (here - sign * there) + level * (here - there)
-                found += 0.5 * term.real
-            if part.even:
-                term = weight * base * (here + sign * there) + level * (here + there)
-                found += 0.5 * self.even * term.real
-        if part.odd and index.order == 1:
+            here, there = self._others(node * t), self._others(-node * t)
+            term = weight * base * (same * here - opposite * there)
+            found += (term + level * (same * here + opposite * there)).real
+        if part.odd:
             found += self.linear * index.total * base
         return np.asarray(found.T)
 
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
-        subsets, sign = index.subsets(len(self.rho)), (-1) ** index.order
-        here = self._double(subsets, _products(index, 1.0, 1.0))
-        there = self._double(subsets, _products(index, -1.0, sign))
-        found = part.odd * (here - there) / 2 + part.even * self.even * (here + there) / 2
-        if part.odd and index.order == 1:
+        if index.order == 2:
+            return _own_of_pairs(self.rho, index, self._signs(part))
+        found = _own_of_features(self.rho, index, self._signs(part))
+        if part.odd:
             found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
-        return np.asarray(found)
+        return found
 
-    def _others(self, subsets: IntArray, t: NDArray[Any]) -> NDArray[Any]:
-        """The product over features outside each subset of `1 + rho_i t_i`, (n, P)."""
+    def _signs(self, part: Part) -> tuple[float, float]:
+        """A part as a sum of two product kernels: their factors, for masks and for opposites."""
+        odd, even = float(part.odd), self.even * part.even
+        return (even + odd) / 2, (even - odd) / 2
+
+    def _others(self, t: NDArray[Any]) -> NDArray[Any]:
+        """The product over all other features of `1 + rho_i t_i`, for each feature, (n, p)."""
         factors = 1 + self.rho * t
-        inside = np.prod(factors[:, subsets], axis=2)
-        return np.asarray(factors.prod(axis=1)[:, None] / inside)
-
-    def _double(self, subsets: IntArray, pairs: _Pairs) -> FloatArray:
-        """The index applied to both arguments of the product kernel, (P, P).
-
-        A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
-        second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
-        """
-        x, inverse = pairs.first * pairs.second, 1 / self.rho
-        rest = 1 + np.multiply.outer(x, self.rho)  # (Q, p)
-        all_features = rest.prod(axis=1)
-        size = np.prod((2 * self.rho / rest)[:, subsets], axis=2)  # (Q, P)
-        weight = pairs.change[0] * pairs.change[1] * all_features
-        found = _gram(size, weight * x ** subsets.shape[1], size)
-        if subsets.shape[1] == 2:  # pairs that share a feature
-            member = np.zeros((len(subsets), len(self.rho)))
-            np.put_along_axis(member, subsets, 1.0, axis=1)
-            found = found + _gram(size, weight * x, size) * ((member * inverse) @ member.T)
-        both = np.prod(inverse[subsets] + x[:, None, None], axis=2)
-        diagonal = np.sum(weight[:, None] * size**2 * both, axis=0)
-        if pairs.has_levels:
-            found = found + _with_levels(pairs, size, 1 / rest, all_features)
-            level = pairs.level[0] * pairs.level[1] * all_features
-            diagonal = diagonal + np.sum(level[:, None] / rest, axis=0)
-        found[np.diag_indices_from(found)] = diagonal
-        return np.asarray(found.real)
+        return np.asarray(factors.prod(axis=1)[:, None] / factors)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Pairs:
-    """All pairs of nodes of an index, for the two arguments of a kernel; (Q,) each."""
-
-    first: NDArray[Any]
-    second: NDArray[Any]
-    change: tuple[NDArray[Any], NDArray[Any]]  # weights of the differences
-    level: tuple[NDArray[Any], NDArray[Any]]  # weights of the levels
-
-    @property
-    def has_levels(self) -> bool:
-        """Whether any level has weight."""
-        return bool(self.level[0].any())
+def _cross_of_pairs(
+    rho: FloatArray, index: Index, signs: tuple[float, float], t: FloatArray
+) -> FloatArray:
+    """One argument of the product kernel under an index of pairs of features, (P, n)."""
+    node = np.concatenate([index.nodes, -index.nodes])
+    weight = np.concatenate([signs[0] * index.differences, signs[1] * index.differences])
+    factors = 1 + (rho * t)[:, :, None] * node  # (n, p, 2 K)
+    slope = (2 * rho * t)[:, :, None] / factors
+    table = (slope * (weight * factors.prod(axis=1))[:, None, :]) @ slope.transpose(0, 2, 1)
+    first, second = index.subsets(t.shape[1]).T
+    return np.ascontiguousarray(table[:, first, second].T)
 
 
-def _products(index: Index, node: float, change: float) -> _Pairs:
-    """Pairs of nodes; the second node and its difference are multiplied by a sign."""
-    nodes, changes = index.nodes, index.differences
-    levels = np.zeros_like(changes) if index.levels is None else index.levels
-    n = len(nodes)
-    return _Pairs(
-        first=np.repeat(nodes, n),
-        second=node * np.tile(nodes, n),
-        change=(np.repeat(changes, n), change * np.tile(changes, n)),
-        level=(np.repeat(levels, n), np.tile(levels, n)),
-    )
+def _own_of_features(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+    """Both arguments of the product kernel under an index of features, (p, p).
+
+    A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
+    second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
+    `signs` are those of `Walsh._signs`.
+    """
+    nodes = index.nodes
+    levels = np.zeros(len(nodes)) if index.levels is None else index.levels
+    second = np.concatenate([nodes, -nodes])
+    change = np.concatenate([signs[0] * index.differences, -signs[1] * index.differences])
+    level = np.concatenate([signs[0] * levels, signs[1] * levels])
+    found = np.zeros((len(rho), len(rho)), dtype=np.result_type(nodes, index.differences))
+    for first, before, before_level in index.terms():
+        node = first * second
+        rest = 1 + rho[:, None] * node  # (p, 2 K)
+        slope, product = 2 * rho[:, None] / rest, rest.prod(axis=0)
+        left = before * slope * node + before_level * first / rest
+        term = (left * (change * product)) @ slope.T
+        own = 2 * ((before * change * product) @ slope.T)
+        if index.levels is not None:
+            plain = (before * slope * second + before_level / rest) * (level * product)
+            term = term + plain @ (1 / rest).T
+            own = own + (before_level * level * product) @ (1 / rest).T
+        term[np.diag_indices_from(term)] = own
+        found += term
+    return np.ascontiguousarray(found.real)
 
 
-def _gram(left: NDArray[Any], weights: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
-    """`left' diag(weights) right`, (P, P)."""
-    return np.asarray((left * weights[:, None]).T @ right)
+def _own_of_pairs(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+    """Both arguments of the product kernel under an index of pairs of features, (P, P).
 
-
-def _with_levels(
-    pairs: _Pairs, size: NDArray[Any], plain: NDArray[Any], rest: NDArray[Any]
-) -> NDArray[Any]:
-    """The terms of `_double` off the diagonal with a level in one argument or in both."""
-    left = _gram(size, pairs.change[0] * pairs.level[1] * pairs.second * rest, plain)
-    right = _gram(plain, pairs.level[0] * pairs.change[1] * pairs.first * rest, size)
-    return np.asarray(left + right + _gram(plain, pairs.level[0] * pairs.level[1] * rest, plain))
+    Only the products of two nodes matter, and few of them differ.
+    """
+    products = np.outer(index.nodes, index.nodes).ravel()
+    weights = np.outer(index.differences, index.differences).ravel()
+    every = np.round(np.concatenate([products, -products]), 13)
+    node, place = np.unique(every, return_inverse=True)
+    weight = np.bincount(place.ravel(), np.concatenate([signs[0] * weights, signs[1] * weights]))
+    rest = 1 + rho[:, None] * node
+    slope, weight = 2 * rho[:, None] / rest, weight * rest.prod(axis=0)
+    subsets = index.subsets(len(rho))
+    both = slope[subsets[:, 0]] * slope[subsets[:, 1]]  # (P, nodes)
+    found = (both * (weight * node**2)) @ both.T
+    for shared in range(len(rho)):  # pairs with one feature in common
+        rows = np.flatnonzero((subsets == shared).any(axis=1))
+        other = slope[subsets[rows].sum(axis=1) - shared]
+        found[np.ix_(rows, rows)] = (other * (2 * weight * node * slope[shared])) @ other.T
+    found[np.diag_indices_from(found)] = 4 * both @ weight
+    return np.asarray(found)
 
 
 def hyperbolic(rho: FloatArray, s: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:

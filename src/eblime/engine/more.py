@@ -16,7 +16,7 @@ from eblime.answers import Answers, Proposal
 from eblime.designs.growing import rows_of
 from eblime.designs.rounds import OneShot, OwnLaw, as_design
 from eblime.engine.settings import LoopSettings
-from eblime.engine.state import State
+from eblime.engine.state import State, check_most_masks
 from eblime.protocols import Composite, Design, Neighbourhood, Subject
 from eblime.results.explanation import Explanation
 
@@ -41,6 +41,8 @@ class Source:
         if explanation.exhaustive:
             raise ValueError("All masks have been asked; there are no more.")
         state = _continued(self.state, explanation, n)
+        exact = state.neighbourhood.exact
+        check_most_masks(state.settings, len(explanation.features), exact=exact)
         design = _More(
             design=_larger(state.settings, len(explanation.features)),
             total=state.settings.n_masks,

@@ -20,7 +20,7 @@ from eblime.answers import Answers, Proposal
 from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.plan import Reply
-from eblime.engine.settings import LoopSettings, Question, brief, rule_name
+from eblime.engine.settings import LoopSettings, Question, brief, most_masks, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
@@ -29,7 +29,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Neighbourhood, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["State", "begin"]
+__all__ = ["State", "begin", "check_most_masks"]
 
 
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
@@ -38,6 +38,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     generator = np.random.default_rng(rng)
     _check_budget(settings, subject.scene.n_features)
     neighbourhood = subject.neighbourhood(generator)
+    check_most_masks(settings, subject.scene.n_features, exact=neighbourhood.exact)
     if _method_ends(settings) == "required" and not neighbourhood.exact:
         raise ValueError(
             "`method` needs the score with everything hidden, which an input of the domain "
@@ -264,6 +265,23 @@ def _check_budget(settings: LoopSettings, p: int) -> None:
         raise ValueError(
             f"`max_calls` must be at least {least} for an input with {p} features; got {most}."
         )
+
+
+def check_most_masks(settings: LoopSettings, p: int, *, exact: bool) -> None:
+    """Refuse more masks than the method takes, unless they are all masks.
+
+    With a stop rule the number of masks is limited already.
+    """
+    most, n = most_masks(settings.fitted_by), settings.budget
+    if most is None or min(n, 2**p) <= most:
+        return
+    calls = settings.calls.max_calls
+    if exact and 2**p <= n and (calls is None or 2**p <= calls):
+        return
+    raise ValueError(
+        f"`n_masks` must be at most {most:,} for {settings.fitted_by.name}, or at least 2^{p} to "
+        f"ask about all masks; got {n:,}. Use EBLIME() for more masks."
+    )
 
 
 def _with_hidden(answers: Answers, exact: bool) -> Answers:

@@ -98,7 +98,8 @@ class BaseExplainer(ABC):
             or None. The masks are then asked in growing rounds until the rule is reached, whatever
             `n_masks` is.
         max_masks
-            The most masks to ask about with `until`; None is 5,000.
+            The most masks to ask about with `until`; None is 5,000. Never more than the method
+            takes: 3,000 for `Quadrature`.
         max_seconds
             No round begins after this time, and the last one is cut to fit in; None has no limit.
         cache, retry, timeout, concurrency, max_calls

@@ -84,6 +84,11 @@ class Quadrature:
         return "Quadrature"
 
     @property
+    def estimand(self) -> str:
+        """What the importances are, in a few words."""
+        return _WORDS[self.index]
+
+    @property
     def ends(self) -> str:
         """Both ends are asked: the input itself and everything hidden, whose scores are exact."""
         return "useful"
@@ -117,7 +122,7 @@ class Quadrature:
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """The posterior of the importances of one target."""
         index = index_of(self, answers.n_features)
-        return fit_indices(rng, answers, [index], [_WORDS[self.index]])[0]
+        return fit_indices(rng, answers, [index], [self.estimand])[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
@@ -218,7 +223,7 @@ def _with_input(masks: FloatArray, answers: Answers) -> tuple[FloatArray, FloatA
 
 def _small(table: Table) -> Table:
     """A table that is small enough to solve."""
-    if table.n_masks > MOST_MASKS:
+    if table.n_masks > MOST_MASKS + 2:  # both ends may come on top
         raise ValueError(
             f"Quadrature takes at most {MOST_MASKS:,} distinct masks; got {table.n_masks:,}. Use "
             "fewer masks, all of them, or EBLIME()."

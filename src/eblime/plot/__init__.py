@@ -10,5 +10,6 @@ from __future__ import annotations
 from eblime._lazy import lazy_modules
 
 __getattr__ = lazy_modules(
-    __name__, ("bars", "canvas", "curves", "maps", "poster", "runs", "style", "text")
+    __name__,
+    ("bars", "canvas", "curves", "maps", "pairs", "poster", "runs", "style", "text", "widths"),
 )

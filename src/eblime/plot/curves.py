@@ -10,8 +10,10 @@ from eblime._checks import check_count
 from eblime._types import IntArray
 from eblime.plot.style import (
     AGAINST,
+    COLOURS,
     FAVOUR,
     INK,
+    LINES,
     NEUTRAL,
     axes,
     caption,
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["convergence", "densities", "ranks", "ridge"]
 
-_LINES = ("-", "--", "-.", ":")
-_COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")
-
 
 def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
     """Marginal posterior densities of the most important features."""
@@ -45,7 +44,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     for rank, j in enumerate(order):
         colour = FAVOUR if post.mean[j] > 0 else AGAINST
         shade = 1 - 0.13 * min(rank, 6)
-        style = _LINES[rank % len(_LINES)]
+        style = LINES[rank % len(LINES)]
         name = caption(explanation.features[j], 24)
         drawn.plot(x, height[:, rank], style, color=colour, alpha=shade, label=name)
         drawn.fill_between(x, height[:, rank], color=colour, alpha=0.12 * shade, linewidth=0)
@@ -133,7 +132,7 @@ def convergence(
     counts, fitted = _refits(explanation, chosen)
     drawn = axes(ax, (6.4, 3.6))
     for rank, j in enumerate(order):
-        colour, style = _COLOURS[rank % len(_COLOURS)], _LINES[rank % len(_LINES)]
+        colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
         centre = np.array([post.mean[j] for post in fitted])
         if fitted[-1].has_spread:
             ends = np.array([post.interval()[j] for post in fitted])

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AGAINST",
+    "COLOURS",
     "FAVOUR",
     "INK",
+    "LINES",
     "NEUTRAL",
     "axes",
     "caption",
@@ -30,6 +32,8 @@ __all__ = [
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
 NEUTRAL, INK = "#767676", "#222222"
+COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
+LINES = ("-", "--", "-.", ":")
 
 
 def axes(ax: Axes | None, size: tuple[float, float]) -> Any:

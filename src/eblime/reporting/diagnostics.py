@@ -16,6 +16,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.describe import describe_input, describe_kernel, describe_object
 from eblime.results.explanation import Explanation
+from eblime.results.indices import by_quadrature
 
 __all__ = [
     "TOP_K_NOTE",
@@ -47,6 +48,7 @@ _DESIGNS = {
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
     "focused": "pairs of opposites, preferably where the prediction is uncertain",
     "information": "pairs of opposites, preferably those that narrow the intervals most",
+    "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
     "exhaustive": "all possible masks",
     "sizes": "first how many features to hide, then which ones, both uniformly",
     "None": "values drawn from the background decide which features stay in their bin",
@@ -54,13 +56,26 @@ _DESIGNS = {
 
 
 def fit_sentence(explanation: Explanation) -> str:
-    """How much of the model the linear fit explains."""
+    """How well the fit predicts the model."""
     if _is_constant(explanation):
         return "The score never changed, whatever was hidden: there is nothing to explain."
     r2, label = _r2(explanation.posterior), explanation.posterior.fit_label(2, "R²")
+    if by_quadrature(explanation):
+        return _process_sentence(explanation.posterior, label)
     if r2 <= 0:
         return f"The linear fit predicts the score no better than its mean does ({label})."
     return f"The linear fit explains {100 * r2:.0f} % of the changes of the score ({label})."
+
+
+def _process_sentence(post: Posterior, label: str) -> str:
+    """How well a posterior over functions of the mask predicts, and how well a line would."""
+    line = f"{100 * max(0.0, post.r2):.0f} % of the changes of the score"
+    if not label.startswith("held-out"):
+        return f"A straight line explains {line}."
+    return (
+        f"The score of a mask that was not asked is predicted with {label}. A straight line "
+        f"explains {line}."
+    )
 
 
 def stop_sentence(explanation: Explanation) -> str:
@@ -76,6 +91,9 @@ def is_poor_fit(explanation: Explanation) -> bool:
 
 def cautions(explanation: Explanation) -> list[str]:
     """What a reader should know before relying on the numbers; a poor fit comes first."""
+    if by_quadrature(explanation):
+        found = [_score_caution(explanation), _process_caution(explanation)]
+        return [caution for caution in found if caution]
     free = _free_of_prior(explanation)
     found = [
         _score_caution(explanation),
@@ -151,6 +169,19 @@ def _fit_caution(post: Posterior) -> str:
             "better."
         )
     return f"{text[:-1]}: the model does more here than add up its features."
+
+
+def _process_caution(explanation: Explanation) -> str:
+    """A caution about a posterior over functions of the mask; empty if it predicts well."""
+    post = explanation.posterior
+    if explanation.exhaustive:
+        return f"All {len(explanation.masks)} masks were asked: the importances are exact."
+    if post.constant or _r2(post) >= _POOR:
+        return ""
+    return (
+        "The score of a mask that was not asked is hard to predict here: the intervals allow for "
+        "it and are wide. More masks or fewer features will narrow them."
+    )
 
 
 def _spread_caution(explanation: Explanation) -> str:

@@ -81,6 +81,7 @@ def _title(listed: Sequence[Explanation]) -> str:
 def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
     """What the template shows of one explanation."""
     post, order = explanation.posterior, reading_order(explanation)
+    data = page_data(explanation, min(k, post.n_features))
     return {
         "number": number,
         "label": explanation.label,
@@ -95,5 +96,7 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
         "rows": [(int(j), explanation.features[j], post.mean[j]) for j in order[:MOST]],
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
-        "data": page_data(explanation, min(k, post.n_features)),
+        "indices": data.get("indices", {}),
+        "index": getattr(explanation.method, "index", None),
+        "data": data,
     }

@@ -8,18 +8,28 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
+from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.results.indices import every_index
 
 __all__ = ["LEVELS", "MOST", "page_data", "reading_order"]
 
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 MOST = 250  # features with all their numbers; a page stays below 400 KB
+_MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
+_INDEX_WORDS = {
+    "lime": "Importances are coefficients of the weighted linear fit to all masks.",
+    "banzhaf": "Importances are Banzhaf values: the mean change of the score when the feature is "
+    "shown, all masks counting the same.",
+    "shapley": "Importances are Shapley values: they share out the difference between the score of "
+    "the input and the score with everything hidden.",
+}
 
 
 def reading_order(explanation: Explanation) -> IntArray:
     """Features from the most to the least important, by the size of their means."""
-    return np.argsort(-np.abs(explanation.posterior.mean), kind="stable")
+    return _by_size(explanation.posterior)
 
 
 def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
@@ -27,13 +37,29 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
 
     `low` and `high` have one row per feature and one entry per level. `from`, `to` and `density`
     are the marginal between its 0.2 and 99.8 % quantiles. A point estimate has only its means.
+    `indices` has the same numbers for the other indices that the reader can switch to.
     """
-    post, order = explanation.posterior, reading_order(explanation)[:MOST]
+    order = reading_order(explanation)[:MOST]
+    found = {"label": printable(explanation.label), "levels": LEVELS, "k": k}
+    found |= _numbers(explanation, explanation.posterior, order, k)
+    indices = every_index(explanation) if len(order) <= _MOST_SWITCHED else {}
+    if indices:
+        found["indices"] = {
+            name: {"words": _INDEX_WORDS[name]} | _numbers(explanation, post, _by_size(post), k)
+            for name, post in indices.items()
+        }
+    return found
+
+
+def _by_size(post: Posterior) -> IntArray:
+    """Features from the most to the least important."""
+    return np.argsort(-np.abs(post.mean), kind="stable")
+
+
+def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
+    """The numbers of one posterior."""
     names = explanation.features
     found: dict[str, Any] = {
-        "label": printable(explanation.label),
-        "levels": LEVELS,
-        "k": k,
         "index": [int(j) for j in order],
         "name": [printable(names[j]) for j in order],
         "mean": _short(post.mean[order], 6),
@@ -41,12 +67,11 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
     values = explanation.details().get("value")
     if values is not None:
         found["value"] = [printable(values[j]) for j in order]
-    return found | _spread(explanation, order, k) if post.has_spread else found
+    return found | _spread(post, order, k) if post.has_spread else found
 
 
-def _spread(explanation: Explanation, order: IntArray, k: int) -> dict[str, Any]:
+def _spread(post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
     """Intervals, probabilities and densities; empty if there are too few masks for them."""
-    post = explanation.posterior
     tails = np.array([(1 - level) / 2 for level in LEVELS])
     quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
     positive = post.prob_positive()
@@ -62,15 +87,14 @@ def _spread(explanation: Explanation, order: IntArray, k: int) -> dict[str, Any]
         "high": _short(high.T, digits),
         "from": _short(quantiles[-2], digits),
         "to": _short(quantiles[-1], digits),
-        "density": _densities(explanation, order, quantiles[-2], quantiles[-1]),
+        "density": _densities(post, order, quantiles[-2], quantiles[-1]),
     }
 
 
 def _densities(
-    explanation: Explanation, order: IntArray, start: FloatArray, end: FloatArray
+    post: Posterior, order: IntArray, start: FloatArray, end: FloatArray
 ) -> list[list[int]]:
     """Marginal densities between two ends, as integers with 1000 at the highest point."""
-    post = explanation.posterior
     if not (start < end).all():  # a score that never changed: every importance is zero
         return []
     x = np.empty((_POINTS, post.n_features))

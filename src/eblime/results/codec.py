@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime import registry
+from eblime import kernels, registry
 
 __all__ = ["Arrays", "decode", "decode_method", "encode", "encode_method", "rebuild"]
 
@@ -49,7 +49,7 @@ def encode_fields(value: Any, arrays: Arrays) -> dict[str, Any]:
 
 
 def decode(value: Any, arrays: Arrays, home: str | None = None) -> Any:
-    """The value of JSON; settings that are dataclasses are looked up in the module `home`."""
+    """The value of JSON; settings that are dataclasses are kernels or of the module `home`."""
     if isinstance(value, list):
         return [decode(entry, arrays, home) for entry in value]
     if not isinstance(value, dict):
@@ -58,7 +58,8 @@ def decode(value: Any, arrays: Arrays, home: str | None = None) -> Any:
         return arrays[value["array"]]
     if "mapping" in value:
         return {decode(k, arrays, home): decode(v, arrays, home) for k, v in value["mapping"]}
-    kind = getattr(sys.modules[home], value["dataclass"], None) if home else None
+    homes = (sys.modules[home], kernels) if home else ()
+    kind = next((k for h in homes if (k := getattr(h, value["dataclass"], None))), None)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         raise ValueError(f"`{value['dataclass']!s:.60}` is not a known class of settings.")
     return kind(**{name: decode(v, arrays, home) for name, v in value["fields"].items()})

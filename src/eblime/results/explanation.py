@@ -19,7 +19,14 @@ from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
-from eblime.protocols import Composite, Described, Method, Scene
+from eblime.protocols import Composite, Described, Kernel, Method, Scene
+from eblime.results.indices import (
+    by_quadrature,
+    index_posterior,
+    pair_interactions,
+    with_own_kernel,
+)
+from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +142,7 @@ class Explanation:
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
         """The same answers through another method, with no further model call."""
-        chosen = as_method(method)
+        chosen = with_own_kernel(self, as_method(method))
         generator = np.random.default_rng(rng)
         state = generator.bit_generator.state
         fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
@@ -146,6 +153,51 @@ class Explanation:
             method=chosen,
             provenance={**self.provenance, "method": repr(chosen)},
         )
+
+    def importances(
+        self,
+        index: str = "lime",
+        *,
+        width: float | None = None,
+        kernel: str | Kernel | None = None,
+        rng: RNGLike = None,
+    ) -> Posterior:
+        """The posterior of any index, from the answers that are there: no model call.
+
+        The answers decide a posterior over functions of the mask (see `Quadrature`), and every
+        index is a linear functional of it. Where a mask does not fix the input, as for tables, the
+        function is the mean score of the perturbed inputs with that mask.
+
+        Parameters
+        ----------
+        index
+            "lime", "banzhaf" or "shapley", as for `Quadrature`.
+        width
+            Width of the kernel of "lime", in lime's convention; None is that of the explanation.
+        kernel
+            Another kernel for "lime", instead of `width`; None is that of the explanation.
+        rng
+            Seed or generator for the draws of the prior's parameters. None repeats the draws of
+            the explanation's own fit if that was `Quadrature`, and is 0 otherwise.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=60)
+        >>> e = explainer.explain("one two three four five six")
+        >>> e.importances("shapley").mean.round(2)
+        array([3., 3., 5., 4., 4., 3.])
+        """
+        return index_posterior(self, index, width=width, kernel=kernel, rng=rng)
+
+    def interactions(self, index: str = "banzhaf", *, rng: RNGLike = None) -> Interactions:
+        """Interactions of all pairs of features, from the answers that are there.
+
+        How much more the score changes when two features are shown together than when each is shown
+        alone, averaged over masks of the others: all masks counting the same ("banzhaf"), or all
+        sizes ("shapley", the Shapley interaction index). See `importances` for the rest.
+        """
+        return pair_interactions(self, index, rng=rng)
 
     def more(
         self, n: int, *, explainer: Any = None, x: Any = None, progress: Progress = None
@@ -191,26 +243,16 @@ class Explanation:
         `top_k` is the probability that the feature is among the `k` most important to the linear
         surrogate; it is about the fit, not the probability that an object or a defect is there.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
-        post = self.posterior
-        names = ("sd", "low", "high", "prob_positive", "top_k")
-        columns: dict[str, Any] = {"feature": list(self.features), "mean": post.mean}
-        columns |= dict.fromkeys(names, np.full(post.n_features, np.nan))  # of a point estimate
-        if post.has_spread:
-            columns |= post.columns(prob)
-            columns["top_k"] = post.top_k_probability(min(k, post.n_features))
-        columns |= self.details()
-        return pd.DataFrame({name: _encodable(values) for name, values in columns.items()})
+        from eblime.results.export import to_frame
+
+        return to_frame(self, prob, k)
 
     def plot(self, kind: str | None = None, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the explanation; returns matplotlib Axes.
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
-        "lambda", "convergence"; for images also "map", "mean_map", "uncertainty", "top_k" and
-        "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
+        "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
+        and "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
         `eblime.plot` that draws. In a notebook the plot appears below the cell.
         """
         if kind is None:
@@ -276,13 +318,8 @@ class Explanation:
         """What was explained, the five most important features, and notes about the fit."""
         cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
         stopped = registry.resolve("eblime.reporting.diagnostics:stop_sentence")(self)
-        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}", self.table()]
+        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}"]
+        lines += [f"Importances: {self.posterior.estimand}"] if by_quadrature(self) else []
+        lines += [self.table()]
         lines += [f"Stopped: {stopped}"] if stopped else []
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])
-
-
-def _encodable(values: Any) -> Any:
-    """Values of a column; characters that UTF-8 cannot hold become question marks."""
-    if isinstance(values, list):
-        return [v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values]
-    return values

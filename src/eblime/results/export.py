@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,10 @@ from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_json", "to_shap"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_frame", "to_json", "to_shap"]
 
 JSON_SCHEMA = "eblime.explanation/1"
 
@@ -76,6 +79,30 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
     found = to_dict(explanation, prob, k)
     text = json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
+    """One row per feature; see `Explanation.to_frame`."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
+    post = explanation.posterior
+    names = ("sd", "low", "high", "prob_positive", "top_k")
+    columns: dict[str, Any] = {"feature": list(explanation.features), "mean": post.mean}
+    columns |= dict.fromkeys(names, np.full(post.n_features, np.nan))  # of a point estimate
+    if post.has_spread:
+        columns |= post.columns(prob)
+        columns["top_k"] = post.top_k_probability(min(k, post.n_features))
+    columns |= explanation.details()
+    return pd.DataFrame({name: _encodable(values) for name, values in columns.items()})
+
+
+def _encodable(values: Any) -> Any:
+    """Values of a column; characters that UTF-8 cannot hold become question marks."""
+    if isinstance(values, list):
+        return [v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values]
+    return values
 
 
 def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:

@@ -37,6 +37,31 @@
       this.tools();
       this.paint();
       this.choose(0);
+      for (const radio of root.querySelectorAll(".index input")) {
+        radio.addEventListener("change", () => this.switchTo(radio.value));
+        if (radio.checked && radio.defaultChecked !== radio.checked) this.switchTo(radio.value); // kept by the browser
+      }
+    }
+
+    // Another index of the same answers: its numbers, and the rows in its order.
+    switchTo(name) {
+      const feature = this.data.index[this.chosen];
+      const { words, ...numbers } = this.data.indices[name];
+      const shown = this.few();
+      const byFeature = new Map(this.rows.map((row) => [Number(row.dataset.feature), row]));
+      this.data = { ...this.data, ...numbers };
+      this.shownIndex = name;
+      this.hasIntervals = Boolean(numbers.low);
+      this.positions = new Map(this.data.index.map((known, position) => [known, position]));
+      this.rows = this.data.index.map((known) => byFeature.get(known));
+      this.rows.forEach((row, position) => {
+        row.classList.toggle("more", position >= shown);
+        row.parentNode.append(row);
+      });
+      this.root.querySelector(".estimand").textContent = words;
+      this.scale();
+      this.paint();
+      this.choose(this.positions.get(feature));
     }
 
     scale() {
@@ -81,8 +106,12 @@
       }
     }
 
+    few() {
+      return this.rows.filter((row) => !row.classList.contains("more")).length;
+    }
+
     last(inside) {
-      const shown = this.rows.filter((row) => !row.classList.contains("more")).length;
+      const shown = this.few();
       const all = inside === this.view || this.root.classList.contains("open");
       return (all ? this.rows.length : shown) - 1;
     }
@@ -207,7 +236,8 @@
         name, ...(d.value ? [d.value[position]] : []), d.mean[position],
         ...(this.hasIntervals ? [d.sd[position], d.low[position][level], d.high[position][level], d.positive[position], d.top[position]] : []),
       ]);
-      saveFile(`${this.fileName()}.csv`, new Blob([csvText([head, ...rows])], { type: "text/csv" }));
+      const index = this.shownIndex ? `-${this.shownIndex}` : "";
+      saveFile(`${this.fileName()}${index}.csv`, new Blob([csvText([head, ...rows])], { type: "text/csv" }));
     }
 
     async savePicture() {

@@ -1,0 +1,84 @@
+"""Importances against the width of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eblime._checks import check_count, check_level
+from eblime.plot.style import (
+    COLOURS,
+    INK,
+    LINES,
+    NEUTRAL,
+    axes,
+    caption,
+    clean,
+    log_ticks,
+    title,
+)
+from eblime.results.explanation import Explanation
+from eblime.results.indices import own_width, posteriors_by_width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["by_width"]
+
+_WIDTHS, _RANGE = 21, 4.0  # from a quarter of the width used to four times it
+
+
+def by_width(
+    explanation: Explanation,
+    *,
+    top: int = 4,
+    widths: Sequence[float] | None = None,
+    prob: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """The importances of the leading features against the kernel width, with credible bands.
+
+    All widths come from one fit of `Quadrature` to the answers, without a model call. Flat lines:
+    the choice of the width does not matter. A line that crosses others or zero: it does.
+
+    Parameters
+    ----------
+    explanation
+        With an `ExponentialKernel`; its distance stays.
+    top
+        Number of features.
+    widths
+        In lime's convention; None is from a quarter of the width used to four times it.
+    prob
+        Probability of the bands.
+    ax
+        Where to draw; None makes a new figure.
+    """
+    check_count("top", top)
+    level, used = check_level("prob", prob), own_width(explanation)
+    if widths is None:
+        widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
+    widths = np.sort(np.asarray(widths, dtype=float)).tolist()
+    fitted = posteriors_by_width(explanation, widths)
+    order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]
+    drawn = axes(ax, (6.4, 3.8))
+    for rank, j in enumerate(order):
+        colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
+        low, high = np.array([post.interval(level)[j] for post in fitted]).T
+        drawn.fill_between(widths, low, high, color=colour, alpha=0.2, linewidth=0)
+        mean = [post.mean[j] for post in fitted]
+        drawn.plot(widths, mean, style, color=colour, label=caption(explanation.features[j], 24))
+    drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
+    drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
+    log_ticks(drawn)
+    drawn.set_xlim(widths[0], widths[-1])
+    drawn.set_xlabel("width of the kernel")
+    drawn.set_ylabel(f"importance for {caption(explanation.label)} ({100 * level:g} %)")
+    drawn.legend(
+        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
+    )
+    title(drawn, explanation)
+    clean(drawn)
+    return drawn  # type: ignore[no-any-return]

@@ -1,0 +1,166 @@
+"""Any index of importance from the answers of an explanation, without a model call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eblime._checks import check_choice, check_number
+from eblime._types import RNGLike
+from eblime.core.indices import banzhaf, shapley
+from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
+from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
+from eblime.methods.regression import WeightedMethod
+from eblime.posterior import Posterior
+from eblime.protocols import Kernel, Method
+from eblime.results.interactions import Interactions
+
+if TYPE_CHECKING:
+    from eblime.results.explanation import Explanation
+
+__all__ = [
+    *("by_quadrature", "every_index", "index_posterior", "index_posteriors", "own_kernel"),
+    *("own_width", "pair_interactions", "posteriors_by_width", "with_own_kernel"),
+]
+
+_MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
+_PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
+
+
+def index_posterior(
+    explanation: Explanation,
+    index: str,
+    *,
+    width: float | None,
+    kernel: str | Kernel | None,
+    rng: RNGLike,
+) -> Posterior:
+    """The posterior of an index; see `Explanation.importances`."""
+    check_choice("index", index, INDICES)
+    if index != "lime" and (width is not None or kernel is not None):
+        raise ValueError(f"`width` and `kernel` are of the index 'lime'; got index={index!r}.")
+    if width is not None and kernel is not None:
+        raise ValueError("`width` and `kernel` must not both be given.")
+    if width is not None:
+        return posteriors_by_width(explanation, [width], rng)[0]
+    if index == "lime" and kernel is None:
+        kernel = own_kernel(explanation)
+    chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
+    return index_posteriors(explanation, [chosen], rng)[0]
+
+
+def index_posteriors(
+    explanation: Explanation, methods: Sequence[Quadrature], rng: RNGLike = None
+) -> tuple[Posterior, ...]:
+    """The posteriors of several methods' indices, from one fit."""
+    answers = explanation.answers
+    indices = [index_of(method, answers.n_features) for method in methods]
+    words = [method.estimand for method in methods]
+    return fit_indices(_generator(explanation, rng), answers, indices, words)
+
+
+def by_quadrature(explanation: Explanation) -> bool:
+    """Whether the posterior is one over functions of the mask, rather than a linear fit."""
+    return isinstance(explanation.method, Quadrature)
+
+
+def every_index(explanation: Explanation) -> dict[str, Posterior]:
+    """The posteriors of all indices, its own among them; empty unless it is by `Quadrature`."""
+    method = explanation.method
+    if not isinstance(method, Quadrature):
+        return {}
+    others = [
+        replace(method, index=name)  # type: ignore[arg-type]  # one of INDICES
+        for name in INDICES
+        if name != method.index
+    ]
+    if method.index != "lime" and method.kernel is None:
+        kernel = kernel_of_repr(explanation.provenance.get("kernel"))
+        others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
+    fitted = index_posteriors(explanation, others)
+    found = {one.index: post for one, post in zip(others, fitted, strict=True)}
+    found[method.index] = explanation.posterior
+    return {name: found[name] for name in INDICES if name in found}
+
+
+def posteriors_by_width(
+    explanation: Explanation, widths: Sequence[float], rng: RNGLike = None
+) -> tuple[Posterior, ...]:
+    """The importances of the weighted linear fit at several kernel widths, from one fit."""
+    for width in widths:
+        check_number("width", width)
+    kernel = _exponential(explanation)
+    methods = [Quadrature(kernel=replace(kernel, width=w, theta=None)) for w in widths]
+    return index_posteriors(explanation, methods, rng)
+
+
+def pair_interactions(explanation: Explanation, index: str, *, rng: RNGLike = None) -> Interactions:
+    """The interactions of all pairs of features; see `Explanation.interactions`."""
+    check_choice("index", index, tuple(_PAIRS))
+    answers = explanation.answers
+    p = answers.n_features
+    if not 2 <= p <= _MOST_FEATURES:
+        raise ValueError(
+            f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
+        )
+    pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
+    (found,) = fit_indices(_generator(explanation, rng), answers, [pairwise], [_PAIRS[index]])
+    return Interactions(
+        posterior=found,
+        pairs=pairwise.subsets(p),
+        features=tuple(str(name) for name in explanation.features),
+        label=explanation.label,
+    )
+
+
+def own_kernel(explanation: Explanation) -> Kernel:
+    """The kernel of an explanation, which its record names."""
+    kernel = getattr(explanation.method, "kernel", None)
+    if kernel is not None:
+        return as_kernel(kernel)
+    stored = explanation.provenance.get("kernel")
+    found = kernel_of_repr(stored)
+    if found is None:
+        raise ValueError(
+            f"`kernel` must be given: the explanation has a kernel of its own, {stored!s:.60}, "
+            "which is not stored with it."
+        )
+    return found
+
+
+def own_width(explanation: Explanation) -> float:
+    """The width of an explanation's exponential kernel, in lime's convention."""
+    return _exponential(explanation).width_for(explanation.answers.n_features)
+
+
+def with_own_kernel(explanation: Explanation, method: Method) -> Method:
+    """A method that needs no weights with the kernel of an explanation, unless it has its own."""
+    if not isinstance(method, WeightedMethod) or getattr(method, "kernel", None) is not None:
+        return method
+    if getattr(method, "index", "lime") != "lime":  # needs no kernel
+        return method
+    return method.with_kernel(own_kernel(explanation))
+
+
+def _exponential(explanation: Explanation) -> ExponentialKernel:
+    """The kernel of an explanation, which must have a width."""
+    kernel = own_kernel(explanation)
+    if not isinstance(kernel, ExponentialKernel):
+        raise ValueError(
+            "`width` needs an explanation with an ExponentialKernel; this one has the kernel "
+            f"{getattr(kernel, '__name__', kernel)}. Give `kernel=ExponentialKernel(width=...)`."
+        )
+    return kernel
+
+
+def _generator(explanation: Explanation, rng: RNGLike) -> np.random.Generator:
+    """The generator; for None the one that the explanation was fitted with by `Quadrature`."""
+    if rng is not None:
+        return np.random.default_rng(rng)
+    found = np.random.default_rng(0)
+    if isinstance(explanation.method, Quadrature) and explanation.generator is not None:
+        found.bit_generator.state = explanation.generator
+    return found

@@ -1,0 +1,79 @@
+"""Methods that take a limited number of masks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import eblime
+
+CALLS: list[int] = []
+LONG = " ".join(f"word{k}" for k in range(20))
+
+
+def model(texts: list[str]) -> np.ndarray:
+    """Length, with a count of the calls."""
+    CALLS.append(len(texts))
+    return np.array([len(text) for text in texts], dtype=float)
+
+
+def test_too_many_masks_are_refused_before_the_model_is_called() -> None:
+    """Too many masks are refused before the model is called."""
+    explainer = eblime.TextExplainer(model, method="quadrature", n_masks=5_000)
+    CALLS.clear()
+
+    with pytest.raises(ValueError, match=r"at most 3,000 for Quadrature.*2\^20.*got 5,000"):
+        explainer.explain(LONG)
+    assert not CALLS
+
+
+@pytest.mark.parametrize("n_masks", [4_096, 5_000])
+def test_all_masks_are_allowed(n_masks) -> None:
+    """All masks of twelve words are more than 3,000, and need no fit."""
+    text = " ".join(LONG.split()[:12])
+    found = eblime.TextExplainer(model, method="quadrature", n_masks=n_masks).explain(text)
+
+    assert found.exhaustive
+    np.testing.assert_array_equal(found.posterior.sd, 0)
+
+
+def test_a_budget_that_has_no_room_for_all_masks_is_refused() -> None:
+    """All masks cannot be asked with fewer calls."""
+    text = " ".join(LONG.split()[:12])
+    explainer = eblime.TextExplainer(model, method="quadrature", n_masks=5_000, max_calls=3_500)
+
+    with pytest.raises(ValueError, match="at most 3,000"):
+        explainer.explain(text)
+
+
+def test_a_stop_rule_has_a_smaller_budget() -> None:
+    """The largest number of masks is that of the method, without an error."""
+    asked = []
+
+    def never(posterior, answers):
+        asked.append(answers.n_masks)
+        return "enough" if answers.n_masks > 200 else None
+
+    explainer = eblime.TextExplainer(model, method="quadrature")
+    found = explainer.explain(LONG, until=never, max_masks=100_000)
+
+    assert found.provenance["stopped"] == "enough"
+    assert max(asked) <= 3_000
+
+
+def test_more_masks_than_the_method_takes_cannot_be_added() -> None:
+    """Nothing is asked before the refusal."""
+    found = eblime.TextExplainer(model, method="quadrature", n_masks=100).explain(LONG)
+    CALLS.clear()
+
+    with pytest.raises(ValueError, match="at most 3,000"):
+        found.more(2_950)
+    assert not CALLS
+
+
+def test_tables_with_few_features_take_many_rows() -> None:
+    """Repeated masks count once, and 2^4 masks are few."""
+    rows = np.random.default_rng(0).normal(size=(200, 4))
+    explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows, n_masks=3_500, method="quadrature")
+
+    assert explainer.explain(rows[0]).posterior.n_masks == 3_500
