@@ -19,8 +19,8 @@ NumPy and SciPy only. `--summary` writes the table by kind of game, `--plot` the
 from what is stored.
 
     python benchmarks/league.py --games games.npz --tables FOLDER --store FOLDER --jobs 16
-    python benchmarks/league.py --games games.npz --tables FOLDER --store FOLDER \\
-        --peer-python /path/to/python3.12 --summary league.csv --plot league.png
+    python benchmarks/league.py --games games.npz --store FOLDER --peer-python /path/to/python3.12
+    python benchmarks/league.py --games games.npz --store FOLDER --no-play --plot league.png
 """
 
 from __future__ import annotations
@@ -142,7 +142,8 @@ def play(options: argparse.Namespace, games: dict[str, np.ndarray]) -> None:
         found = pool.map(estimate, left, [games[task["game"]] for task in left], chunksize=4)
         for number, row in enumerate(found, 1):
             file.write(json.dumps(row) + "\n")
-            if number % 200 == 0:
+            if number % 20 == 0:
+                file.flush()
                 print(f"{number} of {len(left)} estimates", flush=True)
 
 
@@ -232,7 +233,8 @@ def report(options: argparse.Namespace, rows: Any) -> None:
     import pandas as pd
 
     by = ["index", "calls"]
-    groups = {"games of shapiq": rows[rows["kind"] != "photo"], "photos": rows[rows["kind"] == "photo"]}
+    photos = rows["kind"] == "photo"
+    groups = {"games of shapiq": rows[~photos], "photos": rows[photos]}
     parts = []
     for title, part in groups.items():
         if not len(part):
@@ -241,7 +243,8 @@ def report(options: argparse.Namespace, rows: Any) -> None:
         print(f"\n{title}")
         for (index, calls), lines in table.groupby(by):
             print(f"\n{index}, {calls} calls per feature")
-            print(lines.drop(columns=[*by, "peer"]).to_string(index=False, float_format="%.3g".__mod__))
+            shown = lines.drop(columns=[*by, "peer"])
+            print(shown.to_string(index=False, float_format="%.3g".__mod__))
         kinds = with_ratio(summary(part, [*by, "kind"]), [*by, "kind"])
         ours = kinds[kinds["coverage"].notna()]
         print("\ncoverage by kind of game")

@@ -10,7 +10,7 @@ from eblime.answers import Answers
 from eblime.core.indices import banzhaf
 from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Prior, fit_parameters
-from eblime.designs.adaptive import Adaptive, _choose
+from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.masks import exhaustive
 
 P = 8
@@ -68,7 +68,7 @@ def test_the_first_choice_reduces_the_variance_most() -> None:
     table = read_table(answers.masks, answers.scores)
     taken = {row.tobytes() for row in answers.masks}
     pool = np.array([row for row in WHOLE if row[0] == 1 and row.tobytes() not in taken])[:30]
-    chosen = _choose(table, banzhaf(), pool, 1)[0]
+    chosen = choose(table, banzhaf(), pool, 1)[0]
     parameters = fit_parameters(table.parts, Prior.of(P, split=True))
     by_hand = np.stack([exact_values(WHOLE, one, banzhaf()) for one in np.eye(2**P)], axis=1)
 

@@ -18,7 +18,7 @@ from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.methods.quadrature import Quadrature, index_of
 from eblime.protocols import Method
 
-__all__ = ["Adaptive"]
+__all__ = ["Adaptive", "choose"]
 
 _POOL = 600  # pairs that compete in a round
 _FIRST = 64  # pairs of the first round, at most, unless there are many features
@@ -70,7 +70,7 @@ class Adaptive:
         if wanted <= 0:
             return None
         pool = _pool(rng, answers.masks)
-        chosen = _choose(read_table(answers.masks, answers.scores), index, pool, wanted)
+        chosen = choose(read_table(answers.masks, answers.scores), index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 
 
@@ -121,7 +121,7 @@ def _leading(masks: FloatArray) -> FloatArray:
     return np.where(masks[:, :1] > 0, masks, 1 - masks)
 
 
-def _choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
+def choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
     """The n masks of the pool that reduce the variance of the index most, chosen greedily."""
     if not table.split or not table.unit or n >= len(pool):
         return pool[:n]
