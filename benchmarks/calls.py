@@ -115,17 +115,18 @@ CASES = {"p13": photos, "p40": photos, "german": german_credit}
 
 
 def rounds(
-    population: Population, design: str, max_masks: int, rng: np.random.Generator
+    population: Population, options: argparse.Namespace, rng: np.random.Generator
 ) -> Iterator[Answers]:
     """The answers after each round, as the loop has them.
 
     Where not all masks are known, the design is to take pairs of the population without
     replacement ("paired"), or single masks with replacement (any other).
     """
-    p = population.masks.shape[1]
+    p, design, max_masks = population.masks.shape[1], options.design, options.max_masks
     known = Answers.none([str(j) for j in range(p)])
     if population.all_masks:
-        asked = in_rounds(rng, design, max_masks, p, exact=True, next_total=next_total)
+        settings = {"exact": True, "next_total": next_total, "method": as_method(options.fitted)}
+        asked = in_rounds(rng, design, max_masks, p, **settings)
     else:
         asked = FromPopulation(population, design == "paired" and population.paired, max_masks)
     while (wanted := asked.next(rng, known)) is not None:
@@ -196,7 +197,7 @@ def sequential(
     rng = np.random.default_rng(seed)
     method, last, open_rules = as_method(options.fitted), 0, dict.fromkeys(map(repr, rules))
     left = {repr(rule): rule for rule in rules}
-    for answers in rounds(population, options.design, options.max_masks, rng):
+    for answers in rounds(population, options, rng):
         n = answers.n_masks
         everything = population.all_masks and n == len(population.masks)
         if not (is_due(n, last) or n == options.max_masks or everything):

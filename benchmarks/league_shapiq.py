@@ -108,9 +108,7 @@ def main() -> None:
     parser.add_argument("--names", type=Path, help="JSON list of the games to play; all if missing")
     parser.add_argument("--out", type=Path, required=True, help="file of JSON lines")
     parser.add_argument("--indices", nargs="*", default=list(ESTIMATORS), choices=list(ESTIMATORS))
-    parser.add_argument(
-        "--estimators", nargs="*", help="names; if missing, all but the slow"
-    )
+    parser.add_argument("--estimators", nargs="*", help="names; if missing, all but the slow")
     parser.add_argument("--calls", type=int, nargs="*", default=[5, 10, 20], help="per feature")
     parser.add_argument("--seeds", type=int, default=1)
     options = parser.parse_args()

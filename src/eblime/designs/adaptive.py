@@ -15,7 +15,7 @@ from eblime.core.quadrature import Table, mask_keys, read_table
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import Parameters, fit_parameters
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
-from eblime.methods.quadrature import Quadrature, index_of
+from eblime.methods.quadrature import MOST_MASKS, Quadrature, index_of
 from eblime.protocols import Method
 
 __all__ = ["Adaptive", "choose"]
@@ -39,13 +39,19 @@ class Adaptive:
     Parameters
     ----------
     n_masks
-        How many masks to ask in all, rounded down to pairs. All masks are asked if 2^p is no more.
+        How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
+        takes. All masks are asked if 2^p is no more than `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.
+    early
+        Whether a stop rule may end the questions. The first round is then smaller, each further one
+        is a third of the masks before, and all masks are asked only after most were asked in
+        rounds.
     """
 
     n_masks: int
     method: Quadrature = field(default_factory=Quadrature)
+    early: bool = False
 
     def for_method(self, method: Method) -> Adaptive:
         """The design for an explainer's method, which must be `Quadrature`."""
@@ -56,21 +62,28 @@ class Adaptive:
             )
         return replace(self, method=method)
 
+    def ending_early(self) -> Adaptive:
+        """The same design for questions that a stop rule may end."""
+        return replace(self, early=True)
+
     def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
         """The masks of the next round, (n, p), pairs one below the other."""
         p, asked = answers.n_features, answers.n_masks // 2
-        if not asked and p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks:
-            return exhaustive(rng, self.n_masks, p)
-        total = max(1, self.n_masks // 2)
-        index = index_of(self.method, p)
+        total = max(1, min(self.n_masks, MOST_MASKS) // 2)
+        everything = p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks
         if not asked:
-            first = min(total, max(2 * p, min(total // 3, _FIRST)))
+            if everything and not self.early:
+                return exhaustive(rng, self.n_masks, p)
+            first = min(total, max(2 * p, min(total // 3, _FIRST // 2 if self.early else _FIRST)))
             return _pairs(_first_round(rng, p, first, by_size=self.method.index == "shapley"))
-        wanted = min(total - asked, max(4, asked // 4))
-        if wanted <= 0:
+        wanted = max(4, -(-asked // 3) if self.early else asked // 4)
+        if everything and asked + wanted > min(3 * 2**p // 8, total):
+            chosen = _rest(answers.masks)
+        elif (wanted := min(total - asked, wanted)) <= 0:
             return None
-        pool = _pool(rng, answers.masks)
-        chosen = choose(read_table(answers.masks, answers.scores), index, pool, wanted)
+        else:
+            pool, index = _pool(rng, answers.masks), index_of(self.method, p)
+            chosen = choose(read_table(answers.masks, answers.scores), index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 
 
@@ -84,6 +97,13 @@ def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> 
     whole = np.ones((1, p))
     others = _unasked(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
     return np.concatenate([whole, others])
+
+
+def _rest(asked: FloatArray) -> FloatArray:
+    """One mask of every pair that was not asked yet."""
+    p = asked.shape[1]
+    every = exhaustive(np.random.default_rng(0), 2**p, p)[1::2]  # show the first feature
+    return every[~np.isin(mask_keys(every), mask_keys(_leading(asked)))]
 
 
 def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:
