@@ -11,20 +11,25 @@ the weighted linear fit, intercept free, to the whole population.
 - german: rows of German credit with 20,000 perturbed rows around each, drawn with replacement.
 
 "calls" and "fixed N" are medians over the photos where both reach the rule within `--max-masks`,
-for each photo the median over seeds; "ratio" is that of these medians. With `--same-rule` the fixed
+for each photo the median over seeds; "ratio" is that of these medians. `--fixed-masks` is another
+limit for the fixed N, if the rule is to be followed for fewer masks. With `--same-rule` the fixed
 N must reach the very same rule, whose level allows for looking repeatedly.
 
     python benchmarks/calls.py --tables FOLDER --photos 10 --seeds 3          # two minutes
     EBLIME_DATA=... python benchmarks/calls.py --tables FOLDER --cases german
     python benchmarks/calls.py --tables FOLDER --rules top3 --design paired --seeds 20
     python benchmarks/calls.py --tables FOLDER --method "EBLIME(noise='unequal')" --design paired
+    python benchmarks/calls.py --tables FOLDER --method "Quadrature()" --design adaptive --jobs 16
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -115,17 +120,18 @@ CASES = {"p13": photos, "p40": photos, "german": german_credit}
 
 
 def rounds(
-    population: Population, design: str, max_masks: int, rng: np.random.Generator
+    population: Population, options: argparse.Namespace, rng: np.random.Generator
 ) -> Iterator[Answers]:
     """The answers after each round, as the loop has them.
 
     Where not all masks are known, the design is to take pairs of the population without
     replacement ("paired"), or single masks with replacement (any other).
     """
-    p = population.masks.shape[1]
+    p, design, max_masks = population.masks.shape[1], options.design, options.max_masks
     known = Answers.none([str(j) for j in range(p)])
     if population.all_masks:
-        asked = in_rounds(rng, design, max_masks, p, exact=True, next_total=next_total)
+        settings = {"exact": True, "next_total": next_total, "method": as_method(options.fitted)}
+        asked = in_rounds(rng, design, max_masks, p, **settings)
     else:
         asked = FromPopulation(population, design == "paired" and population.paired, max_masks)
     while (wanted := asked.next(rng, known)) is not None:
@@ -196,7 +202,7 @@ def sequential(
     rng = np.random.default_rng(seed)
     method, last, open_rules = as_method(options.fitted), 0, dict.fromkeys(map(repr, rules))
     left = {repr(rule): rule for rule in rules}
-    for answers in rounds(population, options.design, options.max_masks, rng):
+    for answers in rounds(population, options, rng):
         n = answers.n_masks
         everything = population.all_masks and n == len(population.masks)
         if not (is_due(n, last) or n == options.max_masks or everything):
@@ -222,7 +228,7 @@ def fixed(
     Each is one look, without the penalty for looking repeatedly unless `--same-rule` is given.
     """
     left, found = {repr(rule): rule for rule in rules}, {}
-    for n in np.geomspace(64, options.max_masks, 30).astype(int):
+    for n in np.geomspace(64, options.fixed_masks, 30).astype(int):
         if not left:
             break
         counts = dict.fromkeys(left, 0)
@@ -255,19 +261,27 @@ def one_look(rule: object, n_masks: int) -> float:
 
 def study(options: argparse.Namespace) -> pd.DataFrame:
     """One row for each table, photo, seed and rule."""
-    rules = [parse_rule(text) for text in options.rules]
     found = []
     for table in options.cases:
-        for number, population in enumerate(CASES[table](options.tables, table)):
-            if number >= options.photos:
-                break
-            needed = fixed(population, rules, options, number)
-            for seed in range(options.seeds):
-                for row in sequential(population, rules, options, [number, seed]):
-                    fixed_n = needed[row["rule"]]
-                    found.append({"table": table, "photo": number, "fixed": fixed_n, **row})
-            print(f"{table}: photo {number} done", flush=True)
+        inputs = list(islice(CASES[table](options.tables, table), options.photos))
+        with ProcessPoolExecutor(options.jobs) as pool:
+            for rows in pool.map(partial(of_photo, options, table), range(len(inputs)), inputs):
+                found += rows
+                print(f"{table}: photo {rows[0]['photo']} done", flush=True)
     return pd.DataFrame(found)
+
+
+def of_photo(
+    options: argparse.Namespace, table: str, number: int, population: Population
+) -> list[dict]:
+    """One row for each seed and rule of a photo."""
+    rules = [parse_rule(text) for text in options.rules]
+    needed = fixed(population, rules, options, number)
+    return [
+        {"table": table, "photo": number, "fixed": needed[row["rule"]], "seed": seed, **row}
+        for seed in range(options.seeds)
+        for row in sequential(population, rules, options, [number, seed])
+    ]
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -315,13 +329,20 @@ def main() -> None:
     parser.add_argument("--photos", type=int, default=1000, help="photos of each table, at most")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--max-masks", type=int, default=4000)
+    parser.add_argument("--fixed-masks", type=int, help="most masks of the fixed N; --max-masks")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--rows", type=Path, help="write one row for each photo, seed and rule")
     parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=True)")
     parser.add_argument("--design", default="bernoulli", help="name of a design")
     parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
     parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
     options = parser.parse_args()
     options.fitted, options.baseline = method_of(options.method), method_of(options.baseline)
-    found = summary(study(options))
+    options.fixed_masks = options.fixed_masks or options.max_masks
+    rows = study(options)
+    if options.rows:
+        rows.to_csv(options.rows, index=False)
+    found = summary(rows)
     print(f"\n{options.method}, {options.design}, at most {options.max_masks} masks")
     print(found.to_string(index=False, float_format=lambda value: f"{value:.3g}"))
 

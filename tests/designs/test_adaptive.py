@@ -10,8 +10,10 @@ from eblime.answers import Answers
 from eblime.core.indices import banzhaf
 from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Prior, fit_parameters
-from eblime.designs.adaptive import Adaptive, _choose
+from eblime.designs.adaptive import Adaptive, choose
+from eblime.designs.growing import in_rounds
 from eblime.designs.masks import exhaustive
+from eblime.stopping.looks import next_total
 
 P = 8
 WHOLE = exhaustive(np.random.default_rng(0), 0, P)
@@ -68,7 +70,7 @@ def test_the_first_choice_reduces_the_variance_most() -> None:
     table = read_table(answers.masks, answers.scores)
     taken = {row.tobytes() for row in answers.masks}
     pool = np.array([row for row in WHOLE if row[0] == 1 and row.tobytes() not in taken])[:30]
-    chosen = _choose(table, banzhaf(), pool, 1)[0]
+    chosen = choose(table, banzhaf(), pool, 1)[0]
     parameters = fit_parameters(table.parts, Prior.of(P, split=True))
     by_hand = np.stack([exact_values(WHOLE, one, banzhaf()) for one in np.eye(2**P)], axis=1)
 
@@ -125,3 +127,39 @@ def test_regressions_are_refused_before_any_model_call() -> None:
     """Regressions are refused before any model call."""
     with pytest.raises(ValueError, match="must be used with method='quadrature'"):
         eblime.TextExplainer(lambda texts: np.zeros(len(texts)), design="adaptive")
+
+
+def test_a_stop_rule_keeps_the_rounds_and_ends_with_all_masks() -> None:
+    """Where all masks could be asked: small rounds first, every pair once, all in the end."""
+    rng = np.random.default_rng(0)
+    design = in_rounds(rng, "adaptive", 300, P, exact=True, next_total=next_total)
+    assert isinstance(design, Adaptive)
+    answers, rounds = asked(design)
+
+    assert rounds[0] == 64
+    assert len(rounds) > 3
+    assert all(later >= 0.3 * sum(rounds[:k]) for k, later in enumerate(rounds) if k)
+    np.testing.assert_array_equal(answers.masks[::2], 1 - answers.masks[1::2])
+    assert len(np.unique(answers.masks, axis=0)) == answers.n_masks == 2**P
+
+
+def test_no_more_masks_are_asked_than_quadrature_takes() -> None:
+    """A budget beyond its limit ends there, unless all masks are asked."""
+    rng, none = np.random.default_rng(0), Answers.none([str(j) for j in range(P + 5)])
+    masks = rng.integers(0, 2, size=(1_500, P + 5)).astype(float)
+    known = none.append(np.repeat(masks, 2, axis=0), np.zeros(3_000), np.ones(3_000))
+
+    assert Adaptive(n_masks=5_000, early=True).next(rng, known) is None
+    design = in_rounds(
+        rng, "paired", 5_000, P + 5, exact=True, next_total=next_total, method=eblime.Quadrature()
+    )
+    total = 0
+    while (wanted := design.next(rng, known_until(total))) is not None:
+        total += len(wanted.masks)
+    assert total == 3_000
+
+
+def known_until(n: int) -> Answers:
+    """Answers of n masks; which masks does not matter."""
+    none = Answers.none([str(j) for j in range(P + 5)])
+    return none.append(np.zeros((n, P + 5)), np.zeros(n), np.ones(n)) if n else none

@@ -201,6 +201,16 @@ def test_bad_limits_are_refused_before_any_call(settings, message):
     assert not asked
 
 
+def test_too_many_masks_for_a_method_are_refused_before_any_call():
+    """The limit of the method is known before the model is asked."""
+    model, asked = asking()
+    explainer = eblime.TextExplainer(model, method="quadrature", n_masks=4_000)
+
+    with pytest.raises(ValueError, match=r"at most 3,000 for Quadrature with 14 .*got 4,000"):
+        explainer.explain(WORDS)
+    assert not asked
+
+
 def test_a_point_estimate_cannot_be_sure():
     """LIME states no uncertainty; refused before any call."""
     model, asked = asking()

@@ -14,10 +14,11 @@ from eblime.core.indices import Index
 from eblime.core.quadrature import Table, mask_keys, read_table, root_of_part
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import Parameters, fit_parameters
-from eblime.methods.quadrature import Quadrature, index_of
+from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
+from eblime.methods.quadrature import MOST_MASKS, Quadrature, index_of
 from eblime.protocols import Method
 
-__all__ = ["Adaptive"]
+__all__ = ["Adaptive", "choose"]
 
 _POOL = 600  # pairs that compete in a round
 _FIRST = 32  # pairs of the first round, at most, unless there are many features
@@ -38,13 +39,18 @@ class Adaptive:
     Parameters
     ----------
     n_masks
-        How many masks to ask in all, rounded down to pairs; at most all of them.
+        How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
+        takes. All masks are asked if 2^p is no more than `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.
+    early
+        Whether a stop rule may end the questions. All masks are then asked only after most were
+        asked in rounds.
     """
 
     n_masks: int
     method: Quadrature = field(default_factory=Quadrature)
+    early: bool = False
 
     def for_method(self, method: Method) -> Adaptive:
         """The design for an explainer's method, which must be `Quadrature`."""
@@ -55,19 +61,28 @@ class Adaptive:
             )
         return replace(self, method=method)
 
+    def ending_early(self) -> Adaptive:
+        """The same design for questions that a stop rule may end."""
+        return replace(self, early=True)
+
     def next(self, rng: np.random.Generator, answers: Answers) -> FloatArray | None:
         """The masks of the next round, (n, p), pairs one below the other."""
         p, asked = answers.n_features, answers.n_masks // 2
-        total = max(1, min(self.n_masks // 2, 2 ** min(p - 1, 62)))
-        index = index_of(self.method, p)
+        total = max(1, min(self.n_masks, MOST_MASKS) // 2)
+        everything = p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks
         if not asked:
+            if everything and not self.early:
+                return exhaustive(rng, self.n_masks, p)
             first = min(total, max(2 * p, min(total // 3, _FIRST)))
             return _pairs(_first_round(rng, p, first, by_size=self.method.index == "shapley"))
-        wanted = min(total - asked, max(4, asked // 3))
-        if wanted <= 0:
+        wanted = max(4, -(-asked // 3))
+        if everything and asked + wanted > min(3 * 2**p // 8, total):
+            chosen = _rest(answers.masks)
+        elif (wanted := min(total - asked, wanted)) <= 0:
             return None
-        pool = _pool(rng, answers.masks)
-        chosen = _choose(read_table(answers.masks, answers.scores), index, pool, wanted)
+        else:
+            pool, index = _pool(rng, answers.masks), index_of(self.method, p)
+            chosen = choose(read_table(answers.masks, answers.scores), index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 
 
@@ -81,6 +96,13 @@ def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> 
     whole = np.ones((1, p))
     others = _unasked(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
     return np.concatenate([whole, others])
+
+
+def _rest(asked: FloatArray) -> FloatArray:
+    """One mask of every pair that was not asked yet."""
+    p = asked.shape[1]
+    every = exhaustive(np.random.default_rng(0), 2**p, p)[1::2]  # show the first feature
+    return every[~np.isin(mask_keys(every), mask_keys(_leading(asked)))]
 
 
 def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:
@@ -118,7 +140,7 @@ def _leading(masks: FloatArray) -> FloatArray:
     return np.where(masks[:, :1] > 0, masks, 1 - masks)
 
 
-def _choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
+def choose(table: Table, index: Index, pool: FloatArray, n: int) -> FloatArray:
     """The n masks of the pool that reduce the variance of the index most, chosen greedily."""
     if not table.split or not table.unit or n >= len(pool):
         return pool[:n]

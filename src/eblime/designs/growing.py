@@ -12,7 +12,7 @@ from eblime import registry
 from eblime._types import IntArray
 from eblime.answers import Answers
 from eblime.designs.masks import exhaustive
-from eblime.designs.rounds import OneShot, OwnLaw, as_design
+from eblime.designs.rounds import EarlyDesign, OneShot, OwnLaw, as_design
 from eblime.protocols import Design, Method
 
 __all__ = ["Growing", "in_rounds", "rows_of"]
@@ -29,11 +29,15 @@ class Growing:
     n_masks: int  # of the whole plan
     least: int  # masks in the first round, at least
     next_total: NextTotal
+    most: int | None = None  # masks that the method takes, unless they are all masks
+    complete: bool = False  # whether the plan is all masks
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
         known = answers.n_masks
         total = min(self.n_masks, self.next_total(known, self.least))
+        if self.most is not None and total > self.most:
+            total = self.n_masks if self.complete else self.most
         if known >= total:
             return None
         return total - known if self.plan is None else rows_of(self.plan, slice(known, total))
@@ -54,16 +58,18 @@ def in_rounds(
     A design that decides all masks at once decides `max_masks` of them, and they are asked in
     random order; complementary pairs that follow each other stay together. Where all 2^p masks are
     no more than that (and `exact`), the plan is all of them, each once. A design that asks in
-    rounds of its own keeps them.
+    rounds of its own keeps them. A method with a limit (`most_masks`) gets no more masks than that,
+    unless they are all masks.
 
     Raises
     ------
     ValueError
         If `max_masks` is less than the first round.
     """
-    found = registry.find("designs", design) if isinstance(design, str) else design
-    all_at_once = exact and not isinstance(found, type)  # a class has rounds of its own
-    made = as_design(design, max_masks, p, exact=all_at_once, method=method)
+    may_end = hasattr(_found(design), "ending_early")
+    made = as_design(design, max_masks, p, exact=exact and not may_end, method=method)
+    if isinstance(made, EarlyDesign):
+        return made.ending_early()
     if not isinstance(made, (OneShot, OwnLaw)):
         return made
     least = next_total(0, _PER_FEATURE * p)
@@ -74,7 +80,19 @@ def in_rounds(
             f"`max_masks` must be at least {least}, the first round for {p} features; got "
             f"{max_masks}."
         )
-    return Growing(plan=plan, n_masks=count, least=least, next_total=next_total)
+    return Growing(
+        plan=plan,
+        n_masks=count,
+        least=least,
+        next_total=next_total,
+        most=getattr(method, "most_masks", None),
+        complete=plan is not None and count == 2**p,
+    )
+
+
+def _found(design: Any) -> Any:
+    """What a name stands for, or the design itself."""
+    return registry.find("designs", design) if isinstance(design, str) else design
 
 
 def rows_of(wanted: Any, rows: slice | IntArray) -> Any:

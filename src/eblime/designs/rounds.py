@@ -13,7 +13,15 @@ from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, MaskDesign, Method
 
-__all__ = ["MethodDesign", "OneShot", "OwnLaw", "as_design", "check_design", "one_shot"]
+__all__ = [
+    "EarlyDesign",
+    "MethodDesign",
+    "OneShot",
+    "OwnLaw",
+    "as_design",
+    "check_design",
+    "one_shot",
+]
 
 
 @runtime_checkable
@@ -22,6 +30,15 @@ class MethodDesign(Design, Protocol):
 
     def for_method(self, method: Method) -> Design:
         """The design for that method; refuses one that it does not suit."""
+        ...
+
+
+@runtime_checkable
+class EarlyDesign(Design, Protocol):
+    """A design that asks in rounds of its own, which a stop rule may end."""
+
+    def ending_early(self) -> Design:
+        """The design in rounds that suit a stop rule."""
         ...
 
 

@@ -1,0 +1,339 @@
+"""The league: Banzhaf and Shapley values from few calls, beside every estimator of shapiq.
+
+Games whose value is known for every coalition: those of `--games` (key `kind/name`, entry m is the
+value of the coalition of the bits of m) and the photos of `--tables`. Each estimator may ask 5, 10
+or 20 coalitions per feature. For each index, number of calls and estimator:
+
+- mse: geometric mean over games of the mean squared error over the mean square of the truth;
+- top 5: how many of the five largest absolute values are found; tau: Kendall's, of the values;
+- coverage: how often 95 % intervals hold the truth; score: their mean interval score, in units of
+  the root mean square of the truth; seconds: the median for one game, the model not counted;
+- ratio: mse over that of the best single estimator of shapiq in the same run.
+
+Ours are `Quadrature` with pairs at random ("paired" for Banzhaf, "leverage" for Shapley values)
+and in rounds ("adaptive"), `EBLIME` with the uniform kernel and `BayesSHAP`, on the same pairs.
+shapiq runs in an environment of its own, see league_shapiq.py; `--peer-python` is its Python.
+
+Estimates are stored as JSON lines in `--store`, from which a later call resumes; our part needs
+NumPy and SciPy only. `--summary` writes the table by kind of game, `--plot` the picture, both
+from what is stored.
+
+    python benchmarks/league.py --games games.npz --tables FOLDER --store FOLDER --jobs 16
+    python benchmarks/league.py --games games.npz --store FOLDER --peer-python /path/to/python3.12
+    python benchmarks/league.py --games games.npz --store FOLDER --no-play --plot league.png
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import time
+import zlib
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eblime import EBLIME, BayesSHAP, Quadrature
+from eblime.answers import Answers, Proposal
+from eblime.designs.adaptive import Adaptive
+from eblime.designs.rounds import as_design
+from eblime.evaluation.scores import interval_score
+from eblime.protocols import Design, Method
+
+KEYS = ("index", "method", "game", "calls", "seed")
+INDICES = ("banzhaf", "shapley")
+OURS = ("Quadrature, pairs", "Quadrature, rounds", "regression")
+NAMES = {"banzhaf": "EBLIME, uniform kernel", "shapley": "BayesSHAP"}  # of the regressions
+PAIRS = {"banzhaf": "paired", "shapley": "leverage"}
+LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
+
+
+def read_games(options: argparse.Namespace) -> dict[str, np.ndarray]:
+    """The games that are not constant, by name."""
+    found: dict[str, np.ndarray] = {}
+    if options.games:
+        stored = np.load(options.games)
+        found |= {name: stored[name] for name in stored.files}
+    if options.tables:
+        stored = np.load(options.tables / "imagenet-p13.npz")
+        found |= {f"photo/{name}": stored[f"scores_{i}"] for i, name in enumerate(stored["names"])}
+    kinds = options.kinds or {name.split("/")[0] for name in found}
+    by_kind: dict[str, list[str]] = {kind: [] for kind in sorted(kinds)}
+    for name, values in found.items():
+        if name.split("/")[0] in by_kind and np.ptp(values):
+            by_kind[name.split("/")[0]].append(name)
+    return {name: found[name] for names in by_kind.values() for name in names[: options.limit]}
+
+
+def exact(index: str, values: np.ndarray) -> np.ndarray:
+    """The Banzhaf or Shapley values of a game, from all coalitions."""
+    p = len(values).bit_length() - 1
+    shown = np.arange(2**p)[:, None] >> np.arange(p) & 1
+    size = shown.sum(axis=1)
+    rest = size[:, None] - shown  # of the other players
+    if index == "banzhaf":
+        weights = np.full((2**p, p), 0.5 ** (p - 1))
+    else:
+        each = np.array([1.0 / (p * _binomial(p - 1, s)) for s in range(p)])
+        weights = each[rest]
+    return np.asarray(((2 * shown - 1) * weights * values.astype(float)[:, None]).sum(axis=0))
+
+
+def _binomial(n: int, k: int) -> float:
+    """How many subsets of size k there are."""
+    return float(np.prod([(n - i) / (i + 1) for i in range(k)]))
+
+
+def ask(design: Design, values: np.ndarray, rng: np.random.Generator) -> Answers:
+    """The answers that a design gets from a game."""
+    p = len(values).bit_length() - 1
+    answers = Answers.none([str(j) for j in range(p)])
+    while (wanted := design.next(rng, answers)) is not None:
+        even = not isinstance(wanted, Proposal)
+        masks = wanted if even else wanted.masks
+        sampling = np.ones(len(masks)) if even else wanted.sampling_weights
+        scores = values[(masks @ 2 ** np.arange(p)).astype(int)].astype(float)
+        answers = answers.append(masks, scores, sampling, sampling)
+    return answers
+
+
+def estimate(task: dict[str, Any], values: np.ndarray) -> dict[str, Any]:
+    """One estimate of ours with its intervals."""
+    index, n = task["index"], task["calls"] * task["p"]
+    rng = np.random.default_rng([task["seed"], zlib.crc32(task["game"].encode())])
+    start = time.perf_counter()
+    method: Method = Quadrature(index=index)
+    design: Design = as_design(PAIRS[index], n, task["p"])
+    if task["method"] == "Quadrature, rounds":
+        design = Adaptive(n_masks=n, method=Quadrature(index=index))
+    elif task["method"] in NAMES.values():
+        method = EBLIME() if index == "banzhaf" else BayesSHAP()
+    answers = ask(design, values, rng)
+    post = method.fit(rng, answers)
+    ends = post.interval(0.95)
+    seconds = time.perf_counter() - start
+    found = {"values": post.mean.tolist(), "ends": ends.tolist(), "seconds": seconds}
+    return task | found | {"asked": answers.n_masks}
+
+
+def tasks(options: argparse.Namespace, games: dict[str, np.ndarray]) -> Iterator[dict[str, Any]]:
+    """What our methods are to estimate."""
+    for times in options.calls:
+        for method in OURS:
+            for index in INDICES:
+                for game, values in games.items():
+                    for seed in range(options.seeds):
+                        name = NAMES[index] if method == "regression" else method
+                        task = {"index": index, "method": name, "game": game, "calls": times}
+                        yield task | {"seed": seed, "p": len(values).bit_length() - 1}
+
+
+def play(options: argparse.Namespace, games: dict[str, np.ndarray]) -> None:
+    """Store our estimates that are not stored yet."""
+    path = options.store / "ours.jsonl"
+    done = {tuple(row[key] for key in KEYS) for row in read_lines(path)}
+    left = [t for t in tasks(options, games) if tuple(t[key] for key in KEYS) not in done]
+    with path.open("a") as file, ProcessPoolExecutor(options.jobs) as pool:
+        found = pool.map(estimate, left, [games[task["game"]] for task in left], chunksize=4)
+        for number, row in enumerate(found, 1):
+            file.write(json.dumps(row) + "\n")
+            if number % 20 == 0:
+                file.flush()
+                print(f"{number} of {len(left)} estimates", flush=True)
+
+
+def play_peers(options: argparse.Namespace, games: dict[str, np.ndarray]) -> None:
+    """Store the estimates of shapiq, by a Python that has it."""
+    np.savez(options.store / "games.npz", **games)
+    script = Path(__file__).with_name("league_shapiq.py")
+    command = [options.peer_python, script, "--games", options.store / "games.npz"]
+    command += ["--out", options.store / "peers.jsonl", "--seeds", options.seeds]
+    command += ["--calls", *options.calls]
+    if options.estimators:
+        command += ["--estimators", *options.estimators]
+    subprocess.run([str(part) for part in command], check=True)
+
+
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """The stored estimates; none if there is no file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def judge(row: dict[str, Any], truth: np.ndarray) -> dict[str, Any]:
+    """One estimate against the truth."""
+    from scipy.stats import kendalltau
+
+    found = np.array(row["values"])
+    unit = float(np.mean(truth**2))
+    first = [set(np.argsort(-np.abs(values))[:5].tolist()) for values in (found, truth)]
+    kind = row["game"].split("/")[0]
+    measures = {key: row[key] for key in KEYS} | {"kind": kind, "asked": row["asked"]}
+    measures["log_mse"] = float(np.log(max(LEAST, np.mean((found - truth) ** 2) / unit)))
+    measures["top 5"] = len(first[0] & first[1]) / 5
+    tau = kendalltau(found, truth).statistic if np.ptp(found) and np.ptp(truth) else np.nan
+    measures |= {"tau": float(tau), "seconds": row["seconds"], "features": len(truth)}
+    if "ends" in row:
+        ends = np.array(row["ends"])
+        inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+        measures["coverage"] = float(inside.mean())
+        measures["score"] = float(interval_score(ends, truth, 0.95).mean() / np.sqrt(unit))
+    return measures
+
+
+def judged(options: argparse.Namespace, games: dict[str, np.ndarray]) -> Any:
+    """All stored estimates of these games, judged; and the estimates that failed, counted."""
+    import pandas as pd
+
+    truth = {(index, name): exact(index, games[name]) for index in INDICES for name in games}
+    rows, failed = [], 0
+    for file in ("ours.jsonl", "peers.jsonl"):
+        for row in read_lines(options.store / file):
+            if row["game"] not in games or row["calls"] not in options.calls:
+                continue
+            if "error" in row or not np.isfinite(row["values"]).all():
+                failed += 1
+                continue
+            measures = judge(row, truth[row["index"], row["game"]])
+            rows.append(measures | {"peer": file == "peers.jsonl"})
+    print(f"{failed} estimates of shapiq failed")
+    return pd.DataFrame(rows)
+
+
+def summary(rows: Any, by: list[str]) -> Any:
+    """Means over games and seeds; coverage over features."""
+    rows = rows.assign(inside=rows["coverage"] * rows["features"])
+    groups = rows.groupby([*by, "method", "peer"], sort=False)
+    means = groups[["log_mse", "top 5", "tau", "score"]].mean()
+    means.insert(0, "mse", np.exp(means.pop("log_mse")))
+    spread = rows.dropna(subset=["coverage"]).groupby([*by, "method", "peer"], sort=False)
+    means["coverage"] = spread["inside"].sum() / spread["features"].sum()
+    means["seconds"] = groups["seconds"].median()
+    means["games"] = groups["game"].nunique()
+    return means.reset_index()
+
+
+def with_ratio(table: Any, by: list[str]) -> Any:
+    """The table with the ratio of mse to the best peer that played all games of its line."""
+    most = table.groupby(by)["games"].transform("max")
+    complete = table[table["peer"] & (table["games"] == most)]
+    best = complete.groupby(by)["mse"].min().rename("best")
+    joined = table.merge(best, on=by, how="left")
+    joined["ratio"] = joined["mse"] / joined.pop("best")
+    return joined
+
+
+def report(options: argparse.Namespace, rows: Any) -> None:
+    """Print the league, and our coverage by kind of game."""
+    import pandas as pd
+
+    by = ["index", "calls"]
+    photos = rows["kind"] == "photo"
+    groups = {"games of shapiq": rows[~photos], "photos": rows[photos]}
+    parts = []
+    for title, part in groups.items():
+        if not len(part):
+            continue
+        table = with_ratio(summary(part, by), by).sort_values([*by, "mse"])
+        print(f"\n{title}")
+        for (index, calls), lines in table.groupby(by):
+            print(f"\n{index}, {calls} calls per feature")
+            shown = lines.drop(columns=[*by, "peer"])
+            print(shown.to_string(index=False, float_format="%.3g".__mod__))
+        kinds = with_ratio(summary(part, [*by, "kind"]), [*by, "kind"])
+        ours = kinds[kinds["coverage"].notna()]
+        print("\ncoverage by kind of game")
+        print(ours.pivot_table(index=[*by, "method"], columns="kind", values="coverage").round(3))
+        print("\nratio to the best peer by kind of game")
+        print(ours.pivot_table(index=[*by, "method"], columns="kind", values="ratio").round(2))
+        parts += [table.assign(kind=title), kinds]
+    if options.summary:
+        pd.concat(parts).to_csv(options.summary, index=False, float_format="%.4g")
+
+
+def plot(table: Any, path: Path) -> None:
+    """Error against calls, one panel for each index: ours in colour, peers in grey."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), sharey=True, layout="constrained")
+    for ax, index in zip(axes, INDICES, strict=True):
+        draw = partial(_lines, ax, table[table["index"] == index])
+        draw(peer=True)
+        draw(peer=False)
+        ax.set(xscale="log", yscale="log", title=f"{index.capitalize()} values")
+        ax.set_xlabel("model calls per feature")
+        ax.set_xticks(calls := sorted(table["calls"].unique()), [str(n) for n in calls])
+        ax.minorticks_off()
+        ax.set_xlim(calls[0] / 1.08, calls[-1] * 2.6)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("relative mean squared error")
+    figure.savefig(path, dpi=120)
+
+
+def _lines(ax: Any, table: Any, *, peer: bool) -> None:
+    """One line for each method, its name at the right end."""
+    colours = {"Quadrature, rounds": "C3", "Quadrature, pairs": "C0"}
+    ends = []
+    for name, part in table[table["peer"] == peer].groupby("method", sort=False):
+        part = part.sort_values("calls")
+        colour = "0.7" if peer else colours.get(name, "C2")
+        ax.plot(part["calls"], part["mse"], "-o", color=colour, lw=1 if peer else 2.2, ms=3)
+        ends.append([float(np.log(part["mse"].iloc[-1])), name, part["calls"].iloc[-1], colour])
+    ax.labels = sorted([*getattr(ax, "labels", []), *ends])
+    if peer:
+        return
+    low, gap = -np.inf, 0.27
+    for height, name, calls, colour in ax.labels:
+        low = max(height, low + gap)
+        shade = "0.35" if colour == "0.7" else colour
+        ax.annotate(
+            name, (calls, np.exp(height)), (calls * 1.1, np.exp(low)), fontsize=7, color=shade,
+            va="center", arrowprops={"arrowstyle": "-", "color": "0.85", "lw": 0.5},
+        )  # fmt: skip
+
+
+def main() -> None:
+    """Play what is not stored yet, then print the league."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--games", type=Path, help="file of games, .npz")
+    parser.add_argument("--tables", type=Path, help="folder of the stored photos")
+    parser.add_argument("--store", type=Path, required=True, help="folder of the estimates")
+    parser.add_argument("--calls", type=int, nargs="*", default=[5, 10, 20], help="per feature")
+    parser.add_argument("--kinds", nargs="*", help="kinds of games; all if missing")
+    parser.add_argument("--limit", type=int, help="games of each kind, at most")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes for our part")
+    parser.add_argument("--peer-python", help="a Python that has shapiq; none: only stored ones")
+    parser.add_argument("--estimators", nargs="*", help="of shapiq; all but the slowest if missing")
+    parser.add_argument("--no-play", action="store_true", help="report what is stored")
+    parser.add_argument("--summary", type=Path, help="write the table, .csv")
+    parser.add_argument("--plot", type=Path, help="write the picture, .png")
+    options = parser.parse_args()
+    options.store.mkdir(parents=True, exist_ok=True)
+    games = read_games(options)
+    if not options.no_play:
+        play(options, games)
+        if options.peer_python:
+            play_peers(options, games)
+    try:
+        import pandas  # noqa: F401
+    except ImportError:
+        print("The estimates are stored. The report needs pandas: use --no-play where it is.")
+        return
+    rows = judged(options, games)
+    report(options, rows)
+    if options.plot:
+        by = ["index", "calls"]
+        plot(summary(rows[rows["kind"] != "photo"], by), options.plot)
+
+
+if __name__ == "__main__":
+    main()
