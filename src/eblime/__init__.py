@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
+    from eblime.methods.baylime import BayLIME as BayLIME
     from eblime.methods.eblime import EBLIME as EBLIME
     from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
@@ -48,6 +49,7 @@ _HOMES = {
     "AnswerCache": "eblime.engine.cache",
     "BayesLIME": "eblime.methods.bayeslime",
     "BayesSHAP": "eblime.methods.bayesshap",
+    "BayLIME": "eblime.methods.baylime",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",

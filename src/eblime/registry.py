@@ -34,6 +34,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime-ridge": "eblime.methods.eblime:common_ridge",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "baylime": "eblime.methods.baylime:BayLIME",
         "bayesshap": "eblime.methods.bayesshap:BayesSHAP",
         "lime": "eblime.methods.lime:LIME",
         "quadrature": "eblime.methods.quadrature:Quadrature",
