@@ -41,8 +41,8 @@ ALLOWED = {
     },
     "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
     "designs": {
-        *("_checks", "_types", "answers", "core", "methods", "protocols", "registry", "numpy"),
-        *("scipy",),
+        *("_checks", "_types", "answers", "core", "kernels", "methods", "protocols"),
+        *("registry", "numpy", "scipy"),
     },
     "kernels": {"_checks", "_types", "protocols", "registry", "numpy", "scipy"},
     # from an input to an explanation

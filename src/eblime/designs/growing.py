@@ -12,7 +12,7 @@ from eblime._types import IntArray
 from eblime.answers import Answers
 from eblime.designs.masks import exhaustive
 from eblime.designs.rounds import OneShot, OwnLaw, as_design
-from eblime.protocols import Design, Method
+from eblime.protocols import Design, Kernel, Method
 
 __all__ = ["Growing", "in_rounds", "rows_of"]
 
@@ -47,6 +47,7 @@ def in_rounds(
     exact: bool,
     next_total: NextTotal,
     method: Method | None = None,
+    kernel: str | Kernel | None = None,
 ) -> Design:
     """The design with at most `max_masks` masks, in rounds.
 
@@ -60,7 +61,7 @@ def in_rounds(
     ValueError
         If `max_masks` is less than the first round.
     """
-    made = as_design(design, max_masks, p, exact=exact, method=method)
+    made = as_design(design, max_masks, p, exact=exact, method=method, kernel=kernel)
     if not isinstance(made, (OneShot, OwnLaw)):
         return made
     least = next_total(0, _PER_FEATURE * p)

@@ -41,7 +41,12 @@ class Watch:
         exact = state.neighbourhood.exact and state.may_ask_all
         if not self.active:
             return as_design(
-                settings.design, settings.n_masks, p, exact=exact, method=settings.fitted_by
+                settings.design,
+                settings.n_masks,
+                p,
+                exact=exact,
+                method=settings.fitted_by,
+                kernel=settings.kernel,
             )
         return in_rounds(
             state.rng,
@@ -51,6 +56,7 @@ class Watch:
             exact=exact,
             next_total=next_total,
             method=settings.fitted_by,
+            kernel=settings.kernel,
         )
 
     def allowed(self, state: State, wanted: Any) -> Any:
