@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from eblime.reporting.page import report as report
     from eblime.results.explanation import Explanation as Explanation
     from eblime.results.storage import load as load
+    from eblime.stopping.lars import LarsStable as LarsStable
     from eblime.stopping.rules import Ranking as Ranking
     from eblime.stopping.rules import Sign as Sign
     from eblime.stopping.rules import TopK as TopK
@@ -64,6 +65,7 @@ _HOMES = {
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
     "LIME": "eblime.methods.lime",
+    "LarsStable": "eblime.stopping.lars",
     "NoSpreadError": "eblime.core.point",
     "Posterior": "eblime.posterior",
     "PublishedGrid": "eblime.methods.eblime",
