@@ -59,7 +59,7 @@ def test_steps_equal_the_published_test(rng, n, p):
 
 
 def test_a_feature_that_leaves_the_path(rng):
-    """Every entry is a knot of scikit-learn's path, where correlated features leave it again too."""
+    """Every entry is a knot of scikit-learn's path, also where features leave it again."""
     linear_model = pytest.importorskip("sklearn.linear_model")
     left = 0
     for _ in range(30):
