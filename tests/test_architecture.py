@@ -84,6 +84,11 @@ ALLOWED = {
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),
     },
+    # relatives of LIME
+    "family": {
+        *("_checks", "_types", "explainers", "kernels", "protocols", "results", "numpy"),
+        *("pandas", "scipy"),
+    },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_table", "_text", "_threads", "_types"),

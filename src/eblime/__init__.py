@@ -84,7 +84,7 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_module = lazy_modules("eblime", ("compat", "datasets", "evaluation", "plot"))
+_module = lazy_modules("eblime", ("compat", "datasets", "evaluation", "family", "plot"))
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,25 @@
+"""Relatives of LIME that are not methods, designs or stop rules: small modules of their own.
+
+`averaged`: repeated explanations and where their differences come from (Averaged LIME). `DLIME`:
+the rows of a cluster instead of random ones.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from eblime.family.dlime import DLIME as DLIME
+    from eblime.family.repeats import averaged as averaged
+
+_HOMES = {"DLIME": "dlime", "averaged": "repeats"}
+
+__all__ = ["DLIME", "averaged"]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
