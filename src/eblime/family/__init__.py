@@ -1,7 +1,8 @@
 """Relatives of LIME that are not methods, designs or stop rules: small modules of their own.
 
 `averaged`: repeated explanations and where their differences come from (Averaged LIME). `DLIME`:
-the rows of a cluster instead of random ones.
+the rows of a cluster instead of random ones. `fit_mixture`: a mixture of regressions for a whole
+model (DMM-MEN).
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from eblime.family.dlime import DLIME as DLIME
+    from eblime.family.mixture import fit_mixture as fit_mixture
     from eblime.family.repeats import averaged as averaged
 
-_HOMES = {"DLIME": "dlime", "averaged": "repeats"}
+_HOMES = {"DLIME": "dlime", "averaged": "repeats", "fit_mixture": "mixture"}
 
-__all__ = ["DLIME", "averaged"]
+__all__ = ["DLIME", "averaged", "fit_mixture"]
 
 
 def __getattr__(name: str) -> object:
