@@ -40,6 +40,16 @@ def test_indices_equal_their_definition(rng, top):
     assert 0 < found.csi < 1
 
 
+def test_numbers_of_the_original_code():
+    """What lime_stability's code returned for these intervals, in percent with two digits."""
+    rng = np.random.default_rng(6)
+    means = np.round(rng.normal(size=5) + 0.8 * rng.normal(size=(6, 5)), 3)
+    half = np.round(rng.uniform(0.1, 1.2, size=(6, 5)), 3)
+    found = agreement_of(means, np.stack([means - half, means + half], axis=2), top=3)
+
+    assert (round(100 * found.csi, 2), round(100 * found.vsi, 2)) == (83.33, 73.33)
+
+
 def test_signs_and_overlap():
     """Two runs of three features: one shared of the first two, with another sign."""
     means = np.array([[3.0, -2.0, 0.1], [0.1, 2.0, 3.0]])

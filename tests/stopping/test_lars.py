@@ -58,6 +58,29 @@ def test_steps_equal_the_published_test(rng, n, p):
         assert_allclose(lead - stats.norm.ppf(0.95) * error, expected, atol=1e-9)
 
 
+def test_numbers_of_the_original_code():
+    """What S-LIME's code returned for these answers: T at each step, and the masks to ask about.
+
+    The number is compared where both correlations have the same sign, at the third step: the
+    original takes the wrong variance for opposite signs.
+    """
+    rng = np.random.default_rng(5)
+    masks = rng.integers(0, 2, (50, 6)).astype(float)
+    effects = masks @ [1.0, -0.6, 0.5, 0.2, 0.0, 0.1]
+    both = 0.3 * masks[:, 0] * masks[:, 3] - 0.2 * masks[:, 4] * masks[:, 1]
+    weights = np.round(np.exp(-(6 - masks.sum(axis=1)) / 5), 6)
+    answers = Answers(masks=masks, scores=np.round(effects + both, 6), weights=weights)
+    x, y = _weighted(answers)
+    z = stats.norm.ppf(0.95)
+    entries = lars_entries(x, y, 6)
+    found = [_lead(x, entry) for entry in entries[:5]]
+    published = [-0.006456924581, -0.01333071887, -0.025929892791, -0.014489608165, -0.013402106079]
+
+    assert [entry.entering for entry in entries] == [0, 1, 3, 2, 4, 5]
+    assert_allclose([lead - z * error for lead, error in found], published, rtol=1e-9)
+    assert_allclose(50 * (z * found[2][1] / found[2][0]) ** 2, 783.9930329756)
+
+
 def test_a_feature_that_leaves_the_path(rng):
     """Every entry is a knot of scikit-learn's path, also where features leave it again."""
     linear_model = pytest.importorskip("sklearn.linear_model")
