@@ -41,8 +41,8 @@ ALLOWED = {
     },
     "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
     "designs": {
-        *("_checks", "_types", "answers", "core", "methods", "protocols", "registry", "numpy"),
-        *("scipy",),
+        *("_checks", "_types", "answers", "core", "kernels", "methods", "protocols"),
+        *("registry", "numpy", "scipy"),
     },
     "kernels": {"_checks", "_types", "protocols", "registry", "numpy", "scipy"},
     # from an input to an explanation
@@ -84,6 +84,11 @@ ALLOWED = {
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),
     },
+    # relatives of LIME
+    "family": {
+        *("_checks", "_types", "answers", "explainers", "kernels", "laws", "models"),
+        *("posterior", "protocols", "results", "numpy", "pandas", "scipy"),
+    },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_progress", "_table", "_text", "_threads", "_types"),
@@ -97,9 +102,9 @@ ALLOWED = {
         *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "datasets"),
-        *("designs", "explainers", "kernels", "methods", "registry", "matplotlib", "numpy"),
-        *("pandas", "scipy"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
+        *("datasets", "designs", "explainers", "kernels", "methods", "posterior", "registry"),
+        *("matplotlib", "numpy", "pandas", "scipy"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

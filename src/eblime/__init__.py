@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
+    from eblime.methods.baylime import BayLIME as BayLIME
     from eblime.methods.eblime import EBLIME as EBLIME
     from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from eblime.reporting.page import report as report
     from eblime.results.explanation import Explanation as Explanation
     from eblime.results.storage import load as load
+    from eblime.stopping.lars import LarsStable as LarsStable
     from eblime.stopping.rules import Ranking as Ranking
     from eblime.stopping.rules import Sign as Sign
     from eblime.stopping.rules import TopK as TopK
@@ -48,6 +50,7 @@ _HOMES = {
     "AnswerCache": "eblime.engine.cache",
     "BayesLIME": "eblime.methods.bayeslime",
     "BayesSHAP": "eblime.methods.bayesshap",
+    "BayLIME": "eblime.methods.baylime",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",
@@ -62,6 +65,7 @@ _HOMES = {
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
     "LIME": "eblime.methods.lime",
+    "LarsStable": "eblime.stopping.lars",
     "NoSpreadError": "eblime.core.point",
     "Posterior": "eblime.posterior",
     "PublishedGrid": "eblime.methods.eblime",
@@ -80,7 +84,7 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_module = lazy_modules("eblime", ("compat", "datasets", "evaluation", "plot"))
+_module = lazy_modules("eblime", ("compat", "datasets", "evaluation", "family", "plot"))
 
 
 def __getattr__(name: str) -> object:

@@ -34,6 +34,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime-ridge": "eblime.methods.eblime:common_ridge",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
         "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "baylime": "eblime.methods.baylime:BayLIME",
         "bayesshap": "eblime.methods.bayesshap:BayesSHAP",
         "lime": "eblime.methods.lime:LIME",
         "quadrature": "eblime.methods.quadrature:Quadrature",
@@ -48,6 +49,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
+        "glime": "eblime.designs.sizes:GLIME",
+        "stratified-lime": "eblime.designs.sizes:stratified_lime",
     },
     "kernels": {
         "euclidean": "eblime.kernels:EUCLIDEAN",

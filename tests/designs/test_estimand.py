@@ -46,17 +46,21 @@ def line(masks, scores, weights):
 def truth_of(name, scores, p):
     """The fit to all masks, each counted as often as the design's law has it.
 
-    That is equally often. "sizes" has lime's law; and as in lime, "sizes" and "bernoulli" count the
-    input itself once more.
+    That is equally often. "sizes" has lime's law; and as in lime, "sizes", "bernoulli", "glime" and
+    "stratified-lime" count the input itself once more. "glime" has weights of one, which are in
+    the same proportion: the sum of all weights is N.
     """
     masks = exhaustive(np.random.default_rng(0), 0, p)
     counts = np.full(2**p, N / 2**p)
+    if name == "glime":
+        counts = np.full(2**p, (N - 1) / KERNEL(masks).sum())
+        counts[-1] += 1
     if name == "sizes":
         hidden = p - masks.sum(axis=1).astype(int)
         alike = np.bincount(hidden)[hidden]
         counts = np.where(hidden > 0, (N - 1) / p / alike, 0.0)
-    if name in ("sizes", "bernoulli"):
-        counts = counts * (N - 1) / N if name == "bernoulli" else counts
+    if name in ("sizes", "bernoulli", "stratified-lime"):
+        counts = counts if name == "sizes" else counts * (N - 1) / N
         counts[-1] += 1
     return line(masks, scores, counts * KERNEL(masks))
 
@@ -66,11 +70,15 @@ def errors_of(name, scores, p, repeats, corrected=True):
     truth, rng = truth_of(name, scores, p), np.random.default_rng(1)
     masks, powers = exhaustive(rng, 0, p), 2 ** np.arange(p)
     rows = np.column_stack([np.ones(2**p), masks])
-    slope = np.linalg.inv((rows.T * KERNEL(masks)) @ rows * N / 2**p)
+    whole_weight = KERNEL(masks).sum() if name == "glime" else 2**p
+    slope = np.linalg.inv((rows.T * KERNEL(masks)) @ rows * N / whole_weight)
     first, whole = [], []
     for _ in range(repeats):
         answers = asked(
-            as_design(name, N, p), rng, lambda masks: scores[(masks @ powers).astype(int)], p
+            as_design(name, N, p, kernel=KERNEL),
+            rng,
+            lambda masks: scores[(masks @ powers).astype(int)],
+            p,
         )
         weights = answers.weights if corrected else answers.kernel_weights
         rows = np.column_stack([np.ones(answers.n_masks), answers.masks])
@@ -102,7 +110,7 @@ def test_the_estimand_stays_the_same(name):
     assert (np.abs(whole.mean(axis=0)) <= limit * whole.std(axis=0) + 1e-12).all()
 
 
-@pytest.mark.parametrize("name", ["leverage", "paired"])
+@pytest.mark.parametrize("name", ["leverage", "paired", "glime", "stratified-lime"])
 def test_without_correction_the_estimand_changes(name):
     """The check above would notice a design whose weights do not correct for uneven draws."""
     first, _ = errors_of(name, game(8), 8, repeats=400, corrected=False)

@@ -229,8 +229,10 @@ def bench_stability(
     if as_json:
         say(table.to_json(orient="records"))
         return
-    means = table.groupby(["method", "n"], sort=False)[["overlap", "spread", "claimed"]].mean()
-    say("overlap of the top 3 of two runs; spread of the means over runs; spread in the posterior")
+    shown = ["overlap", "spread", "claimed", "sign_flips", "vsi", "csi"]
+    means = table.groupby(["method", "n"], sort=False)[shown].mean()
+    say("overlap of the top 3 of two runs; spread of the means over runs; spread in the posterior;")
+    say("signs that differ; stability of the chosen features (VSI) and of their intervals (CSI)")
     say(means.round(4).to_string())
     write_whole(folder / "rows.csv", csv_text(table).encode())
 

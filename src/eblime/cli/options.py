@@ -59,7 +59,8 @@ Until = Annotated[
     typer.Option(
         help="Ask in rounds until this is known with 95 % probability: top5 (which features are "
         "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
-        "importances, within such an interval) or width10% (of the largest one). Join with & or |; "
+        "importances, within such an interval), width10% (of the largest one) or lars3 (the test "
+        "of S-LIME). Join with & or |; "
         "top5@0.99 asks for 99 %. Replaces --masks.",
     ),
 ]

@@ -13,7 +13,7 @@ from eblime._types import IntArray
 from eblime.answers import Answers
 from eblime.designs.masks import exhaustive
 from eblime.designs.rounds import EarlyDesign, OneShot, OwnLaw, as_design
-from eblime.protocols import Design, Method
+from eblime.protocols import Design, Kernel, Method
 
 __all__ = ["Growing", "in_rounds", "rows_of"]
 
@@ -52,6 +52,7 @@ def in_rounds(
     exact: bool,
     next_total: NextTotal,
     method: Method | None = None,
+    kernel: str | Kernel | None = None,
 ) -> Design:
     """The design with at most `max_masks` masks, in rounds.
 
@@ -67,7 +68,8 @@ def in_rounds(
         If `max_masks` is less than the first round.
     """
     may_end = hasattr(_found(design), "ending_early")
-    made = as_design(design, max_masks, p, exact=exact and not may_end, method=method)
+    whole = exact and not may_end
+    made = as_design(design, max_masks, p, exact=whole, method=method, kernel=kernel)
     if isinstance(made, EarlyDesign):
         return made.ending_early()
     if not isinstance(made, (OneShot, OwnLaw)):

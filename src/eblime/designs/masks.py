@@ -9,6 +9,8 @@
 | `leverage` | complementary pairs, all sizes equally likely | yes |
 | `exhaustive` | all 2^p masks | yes |
 
+`designs/sizes.py` has two more, which draw the number of shown features first.
+
 A design without replacement asks a mask again only after it has asked all 2^p. Except for `sizes`,
 all have the same estimand: the weighted linear fit to all 2^p masks. `sizes` has lime's law of
 masks, in which those that hide one feature are as frequent as those that hide half of them.

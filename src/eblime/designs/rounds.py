@@ -11,10 +11,11 @@ from eblime import registry
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
-from eblime.protocols import Design, MaskDesign, Method
+from eblime.protocols import Design, Kernel, MaskDesign, Method
 
 __all__ = [
     "EarlyDesign",
+    "KernelDesign",
     "MethodDesign",
     "OneShot",
     "OwnLaw",
@@ -39,6 +40,15 @@ class EarlyDesign(Design, Protocol):
 
     def ending_early(self) -> Design:
         """The design in rounds that suit a stop rule."""
+        ...
+
+
+@runtime_checkable
+class KernelDesign(Protocol):
+    """A design that draws masks by the kernel."""
+
+    def for_kernel(self, kernel: str | Kernel | None) -> Any:
+        """The design for that kernel, unless it has its own."""
         ...
 
 
@@ -93,13 +103,20 @@ def check_design(design: Any, method: Method | None = None) -> None:
 
 
 def as_design(
-    design: Any, n_masks: int, p: int, *, exact: bool = True, method: Method | None = None
+    design: Any,
+    n_masks: int,
+    p: int,
+    *,
+    exact: bool = True,
+    method: Method | None = None,
+    kernel: str | Kernel | None = None,
 ) -> Design:
     """The design of that name, a function as a one-shot design, or the object itself.
 
     None is the domain's own law. A design given by its name becomes exhaustive where
     `2^p <= n_masks` and masks determine the perturbed inputs (`exact`): all masks are then cheaper
-    than a sample. A design that chooses masks for a method is given the method.
+    than a sample. A design that chooses masks for a method is given the method, and one that draws
+    them by the kernel is given the kernel.
     """
     if design is None:
         return OwnLaw(n_masks=n_masks)
@@ -109,6 +126,8 @@ def as_design(
         found = exhaustive
     if isinstance(found, type):
         found = found(n_masks=n_masks)
+    if isinstance(found, KernelDesign):
+        found = found.for_kernel(kernel)
     if hasattr(found, "next"):
         made: Design = _for_method(found, method)
         return made

@@ -149,7 +149,14 @@ def _generator(answers: Answers) -> np.random.Generator:
 
 def _larger(settings: LoopSettings, p: int) -> Design:
     """The design with room for more masks."""
-    design = as_design(settings.design, settings.n_masks, p, exact=False, method=settings.fitted_by)
+    design = as_design(
+        settings.design,
+        settings.n_masks,
+        p,
+        exact=False,
+        method=settings.fitted_by,
+        kernel=settings.kernel,
+    )
     names: list[str] = [entry.name for entry in fields(design)] if is_dataclass(design) else []
     return _with_n_masks(design, settings.n_masks) if "n_masks" in names else design
 

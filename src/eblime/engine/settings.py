@@ -112,7 +112,8 @@ def stop_settings(
             )
     if max_seconds is not None:
         check_number("max_seconds", max_seconds)
-    if isinstance(rule, Rule) and not getattr(as_method(settings.method), "has_spread", True):
+    spread = getattr(as_method(settings.method), "has_spread", True)
+    if isinstance(rule, Rule) and rule.needs_spread and not spread:
         raise ValueError(
             f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
             f"{settings.method!r}."

@@ -42,7 +42,12 @@ class Watch:
         if not self.active:
             _check_most(settings, p)
             return as_design(
-                settings.design, settings.n_masks, p, exact=exact, method=settings.fitted_by
+                settings.design,
+                settings.n_masks,
+                p,
+                exact=exact,
+                method=settings.fitted_by,
+                kernel=settings.kernel,
             )
         return in_rounds(
             state.rng,
@@ -52,6 +57,7 @@ class Watch:
             exact=exact,
             next_total=next_total,
             method=settings.fitted_by,
+            kernel=settings.kernel,
         )
 
     def allowed(self, state: State, wanted: Any) -> Any:

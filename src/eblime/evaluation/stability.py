@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
+from eblime._types import FloatArray
+from eblime.answers import Answers
+from eblime.evaluation.agreement import agreement_of, ridge_interval
 from eblime.evaluation.cases import CASES, item
 from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
+from eblime.posterior import Posterior
 
 __all__ = ["lambda_study", "stability"]
 
@@ -55,7 +58,8 @@ def stability(
 
     Returns a frame with one row per input, method and number of masks: `overlap`, the mean Jaccard
     index of the `top` features of two runs; `spread`, the standard deviation of the means over
-    runs; `claimed`, the posterior's own standard deviation, which should be about as large.
+    runs; `claimed`, the posterior's own standard deviation, which should be about as large;
+    `sign_flips`, `vsi` and `csi` of the `top` features (`eblime.evaluation.agreement`).
     """
     check_methods(methods)
     check_count("runs", runs)
@@ -105,17 +109,16 @@ def _lambda_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 
 def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """One input, explained several times."""
-    found = item(settings["dataset"], number)
+    case = item(settings["dataset"], number)
     rows: list[Row] = []
     for n in settings["n"]:
         drawn = [
-            found.sample(_generator(settings, number, n, run), n) for run in range(settings["runs"])
+            case.sample(_generator(settings, number, n, run), n) for run in range(settings["runs"])
         ]
         for name in settings["methods"]:
             posts = [fit(masks, scores, weights, name, rng=0) for masks, scores, weights in drawn]
             means = np.array([post.mean for post in posts])
-            firsts = [set(np.argsort(-np.abs(mean))[: settings["top"]]) for mean in means]
-            overlap = np.mean([len(a & b) / len(a | b) for a, b in combinations(firsts, 2)])
+            found = agreement_of(means, _intervals(posts, drawn), top=settings["top"])
             claimed = (
                 float(np.mean([post.sd.mean() for post in posts])) if posts[0].has_spread else None
             )
@@ -125,9 +128,24 @@ def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
                     "item": number,
                     "n": n,
                     "method": name,
-                    "overlap": float(overlap),
+                    "overlap": found.overlap,
                     "spread": float(means.std(axis=0, ddof=1).mean()),
                     "claimed": claimed,
+                    "sign_flips": found.sign_flips,
+                    "vsi": found.vsi,
+                    "csi": found.csi,
                 }
             )
     return rows
+
+
+def _intervals(posts: Sequence[Posterior], drawn: Sequence[Sequence[FloatArray]]) -> FloatArray:
+    """95 % intervals of every run, (runs, p, 2); lime's are those of its ridge regression."""
+    if posts[0].has_spread:
+        return np.array([post.interval() for post in posts])
+    return np.array(
+        [
+            ridge_interval(Answers(masks=masks, scores=scores, weights=weights))
+            for masks, scores, weights in drawn
+        ]
+    )

@@ -93,10 +93,10 @@ class BaseExplainer(ABC):
         progress
             Overrides the explainer's setting; None uses that setting.
         until
-            A stop rule such as `TopK(5)`, `Ranking(3)`, `Sign(top=5)` or `Width(0.05)`, combined
-            with `&` and `|`; its text, such as "top5"; or a function (posterior, answers) -> reason
-            or None. The masks are then asked in growing rounds until the rule is reached, whatever
-            `n_masks` is.
+            A stop rule such as `TopK(5)`, `Ranking(3)`, `Sign(top=5)`, `Width(0.05)` or
+            `LarsStable(3)`, combined with `&` and `|`; its text, such as "top5"; or a function
+            (posterior, answers) -> reason or None. The masks are then asked in growing rounds until
+            the rule is reached, whatever `n_masks` is.
         max_masks
             The most masks to ask about with `until`; None is 5,000. Never more than the method
             takes: 3,000 for `Quadrature`.

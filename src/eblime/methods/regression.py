@@ -134,8 +134,8 @@ def fit(
         Shape (N,): how near each mask is to the input explained; all ones if None. "quadrature"
         needs none: its kernel says which fit the importances are of.
     method
-        "eblime", "eblime-ridge", "eblime-paper", "bayeslime", "bayesshap", "lime", "quadrature",
-        or an object such as `EBLIME(scale=2.0)`.
+        "eblime", "eblime-ridge", "eblime-paper", "bayeslime", "baylime", "bayesshap", "lime",
+        "quadrature", or an object such as `EBLIME(scale=2.0)`.
     rng
         Seed or generator for the methods that draw; the exact ones ignore it.
 

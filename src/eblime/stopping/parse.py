@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from eblime.stopping.lars import LarsStable
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import Ranking, Sign, TopK, Width
 
 __all__ = ["FORMS", "as_rule", "parse_rule"]
 
-FORMS = "top5, ranking3, sign5, width0.05 or width10%"
+FORMS = "top5, ranking3, sign5, lars3, width0.05 or width10%"
 
 _RULE = re.compile(r"([a-z]+?) *([0-9.]+(?:e-?[0-9]+)?)? *(%?) *(?:@ *([0-9.]+))?")
 _OR = re.compile(r"\||\bor\b")
@@ -90,4 +91,5 @@ _MAKERS: dict[str, _Maker] = {
     "ranking": lambda number, _, prob, text: Ranking(_count(number, text), prob),
     "sign": lambda number, _, prob, text: Sign(prob, _count(number or "5", text)),
     "width": _width,
+    "lars": lambda number, _, prob, text: LarsStable(_count(number, text), prob),
 }

@@ -41,6 +41,11 @@ class Rule(ABC):
             share theirs, so that the certificate as a whole keeps it.
         """
 
+    @property
+    def needs_spread(self) -> bool:
+        """Whether it needs a method that states its uncertainty."""
+        return True
+
     def __call__(self, posterior: Posterior, answers: Answers) -> str | None:
         """What is known, if that is enough to stop; None otherwise."""
         verdict = self.judge(posterior, answers)
@@ -74,6 +79,11 @@ class All(Rule):
 
     rules: tuple[Rule, ...]
 
+    @property
+    def needs_spread(self) -> bool:
+        """Whether one of the rules needs a method that states its uncertainty."""
+        return any(rule.needs_spread for rule in self.rules)
+
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """The verdicts of all rules, which share the error rate."""
         verdicts = _verdicts(self.rules, posterior, answers, share)
@@ -93,6 +103,11 @@ class AnyOf(Rule):
     """One rule must be reached: `a | b`."""
 
     rules: tuple[Rule, ...]
+
+    @property
+    def needs_spread(self) -> bool:
+        """Whether one of the rules needs a method that states its uncertainty."""
+        return any(rule.needs_spread for rule in self.rules)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """The verdicts of the rules that are reached, or of all; they share the error rate."""

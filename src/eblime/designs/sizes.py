@@ -1,0 +1,96 @@
+"""Designs that draw the number of shown features first, then which ones.
+
+| name | number of shown features | weights |
+|---|---|---|
+| `glime` | by the kernel: `C(p, s) kernel(s)`, up to a factor | all 1, kernel included |
+| `stratified-lime` | uniform on 0 .. p | kernel times `C(p, s) (p + 1) / 2^p` |
+
+Both keep the estimand, the weighted linear fit to all 2^p masks. As in lime, the input itself is
+the first row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import gammaln
+
+from eblime._types import FloatArray, IntArray
+from eblime.answers import Proposal
+from eblime.kernels import size_weights
+
+__all__ = ["GLIME", "KernelLaw", "stratified_lime"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelLaw:
+    """Masks drawn by the law of the kernel, so that all have weight one: GLIME (Tan et al., 2023).
+
+    With a narrow kernel, most evenly drawn masks have a weight near zero. Drawn by the kernel, no
+    mask is wasted, and a ridge penalty does not depend on the width of the kernel.
+
+    Parameters
+    ----------
+    kernel
+        A kernel whose weights depend on the number of shown features only. Explainers set their
+        own; None is the default kernel.
+
+    Examples
+    --------
+    >>> drawn = KernelLaw(kernel="cosine")(np.random.default_rng(0), 1000, 20)
+    >>> int(np.median(drawn.masks.sum(axis=1)))
+    11
+    """
+
+    kernel: Any = None
+
+    def __call__(self, rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+        """The masks, and the inverse of the kernel as the weights that correct for the draws."""
+        kernel = size_weights(self.kernel, p)
+        with np.errstate(divide="ignore"):
+            logs = _log_subsets(p) + np.log(kernel)
+        chances = np.exp(logs - logs.max())
+        shown = rng.choice(p + 1, size=n_masks, p=chances / chances.sum())
+        shown[0] = p
+        return Proposal(masks=_of_sizes(rng, shown, p), sampling_weights=1 / kernel[shown])
+
+    def for_kernel(self, kernel: Any) -> KernelLaw:
+        """The design for an explainer's kernel, unless it has its own."""
+        return self if self.kernel is not None else KernelLaw(kernel=kernel)
+
+
+GLIME = KernelLaw()
+
+
+def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """All numbers of shown features equally likely: stratified LIME (Rashid et al., 2024).
+
+    Evenly drawn masks show about half of the features, and a model may answer nothing but zero
+    there. Here every size is asked, and weights correct for it. `leverage` has the same sizes, in
+    complementary pairs and without repeating a mask.
+
+    Examples
+    --------
+    >>> drawn = stratified_lime(np.random.default_rng(0), 4000, 3)
+    >>> np.bincount(drawn.masks.sum(axis=1).astype(int)) // 100
+    array([ 9,  9,  9, 10])
+    """
+    shown = rng.integers(0, p + 1, size=n_masks)
+    shown[0] = p
+    weights = np.exp(_log_subsets(p)[shown] - p * np.log(2) + np.log(p + 1))
+    weights[0] = 1.0
+    return Proposal(masks=_of_sizes(rng, shown, p), sampling_weights=weights)
+
+
+def _log_subsets(p: int) -> FloatArray:
+    """Logarithms of the numbers of masks that show 0 .. p features, (p + 1,)."""
+    s = np.arange(p + 1)
+    return np.asarray(gammaln(p + 1) - gammaln(s + 1) - gammaln(p - s + 1))
+
+
+def _of_sizes(rng: np.random.Generator, shown: IntArray, p: int) -> FloatArray:
+    """A mask for each number of shown features, all of that size equally likely, (n, p)."""
+    ranks = rng.random((len(shown), p)).argsort(axis=1).argsort(axis=1)
+    return (ranks < shown[:, None]).astype(np.float64)

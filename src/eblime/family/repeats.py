@@ -1,0 +1,168 @@
+"""Averaged LIME: repeated explanations, and where their differences come from (Zhang et al., 2019).
+
+Three things change an explanation: the masks that chance drew, the width of the kernel, and which
+of several similar inputs is explained. Explanations for all combinations, several times each, are
+split into these sources by an analysis of variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import check_count, check_number
+from eblime._types import FloatArray, RNGLike
+from eblime.kernels import as_kernel
+
+__all__ = ["AveragedExplanation", "averaged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class AveragedExplanation:
+    """The mean of repeated explanations, and their spread by source; all arrays are (p,)."""
+
+    features: tuple[str, ...]
+    importances: FloatArray  # (widths, inputs, runs, p)
+
+    @property
+    def mean(self) -> FloatArray:
+        """The averaged explanation."""
+        return np.asarray(self.importances.mean(axis=(0, 1, 2)))
+
+    @property
+    def sampling_sd(self) -> FloatArray:
+        """Standard deviation of one explanation between runs with other masks."""
+        return np.asarray(np.sqrt(self._components()[0]))
+
+    @property
+    def width_sd(self) -> FloatArray:
+        """Standard deviation between widths of the kernel, beyond the sampling."""
+        return np.asarray(np.sqrt(self._components()[1]))
+
+    @property
+    def input_sd(self) -> FloatArray:
+        """Standard deviation between inputs, beyond the sampling."""
+        return np.asarray(np.sqrt(self._components()[2]))
+
+    @property
+    def interaction_sd(self) -> FloatArray:
+        """Standard deviation that only a width and an input together have."""
+        return np.asarray(np.sqrt(self._components()[3]))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of one explanation of any width and input: all sources together."""
+        return np.asarray(np.sqrt(self._components().sum(axis=0)))
+
+    @property
+    def error(self) -> FloatArray:
+        """Standard error of `mean` through the sampling of masks."""
+        return np.asarray(self.sampling_sd / np.sqrt(np.prod(self.importances.shape[:3])))
+
+    def to_frame(self) -> Any:
+        """One row per feature: the mean, its error, the whole spread and its sources."""
+        import pandas as pd
+
+        columns = {"mean": self.mean, "error": self.error, "sd": self.sd}
+        columns |= {"sampling_sd": self.sampling_sd, "width_sd": self.width_sd}
+        columns |= {"input_sd": self.input_sd, "interaction_sd": self.interaction_sd}
+        return pd.DataFrame({"feature": list(self.features), **columns})
+
+    def _components(self) -> FloatArray:
+        """Variances by sampling, width, input, and width and input together, (4, p)."""
+        y = self.importances
+        a, b, r, p = y.shape
+        cells = y.mean(axis=2)
+        within = y.var(axis=2, ddof=1).mean(axis=(0, 1)) if r > 1 else np.zeros(p)
+        rows, columns, centre = cells.mean(axis=1), cells.mean(axis=0), cells.mean(axis=(0, 1))
+        left = cells - rows[:, None] - columns + centre
+        both = r * np.sum(left**2, axis=(0, 1)) / max(1, (a - 1) * (b - 1))
+        error = both if a > 1 and b > 1 else within
+        by_width = b * r * np.sum((rows - centre) ** 2, axis=0) / max(1, a - 1)
+        by_input = a * r * np.sum((columns - centre) ** 2, axis=0) / max(1, b - 1)
+        parts = [within, (by_width - error) / (b * r), (by_input - error) / (a * r)]
+        return np.asarray(np.maximum(np.stack([*parts, (both - within) / r]), 0.0))
+
+
+def averaged(
+    explainer: Any,
+    x: Any,
+    *,
+    target: int | str | None = None,
+    runs: int = 10,
+    widths: Sequence[float] = (0.5, 1.0, 2.0),
+    similar: Sequence[Any] = (),
+    rng: RNGLike = 0,
+) -> AveragedExplanation:
+    """Explain an input many times; average the explanations and split their spread by source.
+
+    Parameters
+    ----------
+    explainer
+        Any explainer. The model is asked for `runs` explanations for each width and input.
+    x
+        The input.
+    target
+        As for `explain`; None is the highest output for `x`, and the same one for similar inputs.
+    runs
+        Explanations with other masks for each width and input; at least 2.
+    widths
+        Factors of the width of the explainer's kernel.
+    similar
+        More inputs with the same features, such as near rows of a table or crops of one image.
+    rng
+        Seed or generator.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [("two" in t) - 0.5 * ("five" in t) * ("six" in t) for t in texts]
+    >>> explainer = eblime.TextExplainer(score, n_masks=50, method="lime")
+    >>> found = averaged(explainer, "one two three four five six seven", runs=3)
+    >>> found.mean.round(1), found.importances.shape
+    (array([ 0. ,  0.7,  0. ,  0. , -0.2, -0.2,  0. ]), (3, 1, 3, 7))
+    """
+    check_count("runs", runs)
+    if runs < 2:
+        raise ValueError(f"`runs` must be >= 2 to measure a spread; got {runs}.")
+    if not len(widths):
+        raise ValueError("`widths` must have at least one factor.")
+    for factor in widths:
+        check_number("widths", factor)
+    generator, kernel = np.random.default_rng(rng), as_kernel(explainer.kernel)
+    found, column, features = [], target, None
+    for factor in widths:
+        changed = replace(explainer, kernel=_Widened(kernel=kernel, factor=float(factor)))
+        for one in (x, *similar):
+            for _ in range(runs):
+                e = changed.explain(one, column, int(generator.integers(2**32)))
+                column = e.target
+                features = tuple(e.features) if features is None else features
+                _check_features(features, e.posterior.mean)
+                found.append(e.posterior.mean)
+    shape = (len(widths), 1 + len(similar), runs, -1)
+    assert features is not None
+    return AveragedExplanation(features=features, importances=np.reshape(found, shape))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Widened:
+    """A kernel with its width multiplied: `exp(-d^2 / (2 w^2))` to the power 1 / factor^2."""
+
+    kernel: Callable[[FloatArray], FloatArray]
+    factor: float
+
+    def __call__(self, closeness: FloatArray) -> FloatArray:
+        """Weights, (N, p) -> (N,)."""
+        return np.asarray(self.kernel(closeness) ** (1 / self.factor**2))
+
+
+def _check_features(features: tuple[str, ...], mean: FloatArray) -> None:
+    """Refuse inputs that have another number of features."""
+    if len(mean) != len(features):
+        raise ValueError(
+            f"`similar` must have the {len(features)} features of `x`; got {len(mean)}."
+        )

@@ -1,0 +1,219 @@
+"""BayLIME: Bayesian ridge regression with informative priors, one for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import InitVar, dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from eblime._checks import as_floats, check_choice, check_number
+from eblime._types import FloatArray
+from eblime.answers import Answers
+from eblime.core.gaussian_ridge import Precisions, fit_precisions, normal_moments
+from eblime.core.held_out import held_out_r2, leave_one_out
+from eblime.core.lam import FixedLambda
+from eblime.core.mixture import Mixture
+from eblime.core.normal import normal_law
+from eblime.core.point import PointValue
+from eblime.core.spectrum import decompose, respond
+from eblime.methods.common import evidence_of
+from eblime.posterior import Posterior
+from eblime.protocols import ScalarLaw
+
+__all__ = ["BayLIME"]
+
+Numbers = float | Sequence[float]
+MODES = ("non-informative", "partial", "full")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BayLIME:
+    """Bayesian ridge regression with a normal prior for each feature (Zhao et al., 2021).
+
+    Parameters
+    ----------
+    mode
+        "non-informative": both precisions are fitted to the answers by evidence maximisation, and
+        the prior mean is zero. "partial": the prior of the importances is given, the precision of
+        the noise is fitted. "full": all are given. None takes the mode that the other settings
+        allow.
+    prior_mean
+        Prior mean of each importance, in units of the score: a number for all features, or one for
+        each.
+    prior_precision
+        Prior precision, 1 / variance, of each importance: a number or one for each feature.
+    noise_precision
+        1 / sigma^2: the precision of a score whose mask has weight one.
+    prior
+        An explanation or a posterior of the same features instead of `prior_mean`: its means, and
+        its `1 / sd^2` where `prior_precision` is not given. Correlations are left out. The method
+        keeps the numbers only.
+
+    Notes
+    -----
+    The law of the importances is normal, with the precisions plugged in: it does not include the
+    uncertainty about them, as EBLIME's does.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> masks = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
+    >>> scores = np.array([1.1, 2.0, -0.9, 0.1])
+    >>> eblime.fit(masks, scores, method="baylime").mean.round(2)
+    array([ 1.95, -0.95])
+    >>> sure = BayLIME(prior_mean=[0.0, -1.0], prior_precision=[1e-3, 1e6])
+    >>> sure.mode, eblime.fit(masks, scores, method=sure).mean.round(2)
+    ('partial', array([ 1.95, -1.  ]))
+    """
+
+    mode: Literal["non-informative", "partial", "full"] | None = None
+    prior_mean: Numbers = 0.0
+    prior_precision: Numbers | None = None
+    noise_precision: float | None = None
+    prior: InitVar[Any] = None
+
+    counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
+
+    def __post_init__(self, prior: Any) -> None:
+        """Read the prior, and refuse settings that contradict each other."""
+        if prior is not None:
+            self._read(prior)
+        if self.noise_precision is not None:
+            check_number("noise_precision", self.noise_precision)
+        object.__setattr__(self, "prior_mean", _numbers("prior_mean", self.prior_mean))
+        if self.prior_precision is not None:
+            precision = _numbers("prior_precision", self.prior_precision)
+            if not (np.asarray(precision) > 0).all():
+                raise ValueError(f"`prior_precision` must be > 0; got {precision!r:.80}.")
+            object.__setattr__(self, "prior_precision", precision)
+        if self.mode is None:
+            object.__setattr__(self, "mode", self._implied_mode())
+        self._check_mode()
+
+    @property
+    def name(self) -> str:
+        """The method's name in tables and reports."""
+        return f"BayLIME ({self.mode} prior)" if self.mode != "non-informative" else "BayLIME"
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Fit one target."""
+        p = answers.n_features
+        centre = _for_features("prior_mean", self.prior_mean, p)
+        precision = np.ones(p)
+        if self.prior_precision is not None:
+            precision = _for_features("prior_precision", self.prior_precision, p)
+        scales = 1 / np.sqrt(precision)
+        spectrum = decompose(answers.masks * scales, answers.weights, flat=True)
+        response = respond(spectrum, answers.scores - answers.masks @ centre, standardize=False)
+        known = 1.0 if self.prior_precision is not None else None
+        if self.noise_precision is not None:
+            found = Precisions(noise=float(self.noise_precision), prior=1.0)
+        else:
+            found = fit_precisions(spectrum, response, prior=known)
+        mean, cov = normal_moments(spectrum, response, found)
+        beta = centre + scales * mean
+        cov = cov * np.outer(scales, scales)
+        if known is None and np.ptp(answers.scores[answers.weights > 0]) == 0:
+            beta, cov = np.zeros(p), np.zeros((p, p))  # constant scores: nothing to explain
+        extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=1 / found.noise)}
+        if known is None:
+            extras["lam"] = PointValue(value=found.prior / found.noise)
+        posterior = Posterior.from_law(
+            normal_law(beta, cov),
+            answers,
+            method=self.name,
+            estimand="weighted linear fit, free intercept",
+            extras=extras,
+        )
+        ratio = found.prior / found.noise
+        return replace(
+            posterior,
+            held_out=_LeaveOneOut(answers=answers, centre=centre, scales=scales, lam=ratio),
+        )
+
+    def _read(self, prior: Any) -> None:
+        """Take the numbers of an explanation or a posterior."""
+        if self.prior_mean != 0.0:
+            raise ValueError("`prior` and `prior_mean` must not both be given.")
+        posterior = getattr(prior, "posterior", prior)
+        if not (hasattr(posterior, "mean") and hasattr(posterior, "has_spread")):
+            raise TypeError(
+                f"`prior` must be an explanation or a posterior; got a {type(prior).__name__}."
+            )
+        object.__setattr__(self, "prior_mean", tuple(map(float, posterior.mean)))
+        if self.prior_precision is not None:
+            return
+        if not posterior.has_spread:
+            raise ValueError(
+                f"`prior` by {posterior.method} is a point estimate; give `prior_precision` too."
+            )
+        if not (posterior.sd > 0).all():
+            raise ValueError("`prior` must have a spread in every feature to be a prior law.")
+        object.__setattr__(self, "prior_precision", tuple(map(float, posterior.sd**-2)))
+
+    def _implied_mode(self) -> str:
+        """The mode that the given settings allow."""
+        if self.prior_precision is None:
+            return "non-informative"
+        return "partial" if self.noise_precision is None else "full"
+
+    def _check_mode(self) -> None:
+        """Refuse settings that the mode needs and does not have, or has and does not use."""
+        check_choice("mode", self.mode, MODES)
+        needs = self.mode != "non-informative"
+        for setting, wanted in (
+            ("prior_precision", needs),
+            ("noise_precision", self.mode == "full"),
+        ):
+            if wanted != (getattr(self, setting) is not None):
+                verb = "needs" if wanted else "does not use"
+                raise ValueError(f"`mode={self.mode!r}` {verb} `{setting}`.")
+        if not needs and np.any(np.asarray(self.prior_mean) != 0):
+            raise ValueError("`prior_mean` needs `prior_precision`: how certain it is.")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
+class _LeaveOneOut:
+    """Each answer predicted by the fit to all others, at the fitted precisions."""
+
+    answers: Answers
+    centre: FloatArray
+    scales: FloatArray
+    lam: float
+
+    @cached_property
+    def r2(self) -> float:
+        """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
+        answers = self.answers.take(np.flatnonzero(self.answers.weights > 0))
+        masks, scores, weights = answers.masks * self.scales, answers.scores, answers.weights
+        if np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max():
+            return np.nan
+        left = scores - answers.masks @ self.centre
+        spectrum = decompose(masks, weights, flat=True)
+        response = respond(spectrum, left, standardize=True)
+        law = Mixture(
+            basis=spectrum.basis,
+            evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
+            lam=FixedLambda(value=self.lam),
+            unit=response.unit,
+        )
+        return held_out_r2(scores, weights, leave_one_out(masks, left, weights, law, flat=True))
+
+
+def _numbers(name: str, value: Any) -> float | tuple[float, ...]:
+    """A number or a tuple of numbers, all finite."""
+    array = as_floats(name, value)
+    if array.ndim > 1 or array.size == 0 or not np.isfinite(array).all():
+        raise ValueError(f"`{name}` must be a finite number or one per feature; got {value!r:.80}.")
+    return float(array) if array.ndim == 0 else tuple(array.tolist())
+
+
+def _for_features(name: str, value: Any, p: int) -> FloatArray:
+    """One number for each feature, (p,)."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim and len(array) != p:
+        raise ValueError(f"`{name}` must be a number or one per feature; got {len(array)} for {p}.")
+    return np.full(p, float(array)) if array.ndim == 0 else array

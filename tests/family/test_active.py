@@ -1,0 +1,141 @@
+"""UnRAVEL: the process against scikit-learn's, the acquisitions as printed, and known models."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import optimize
+
+import eblime
+from eblime.family.active import _Search, acquisition_value, unravel
+from eblime.family.gaussian_process import condition, fit_process, penalised_likelihood, prior_logs
+
+
+@pytest.fixture
+def process(rng):
+    """A process of two columns on twelve points, all parameters different."""
+    points = rng.normal(size=(12, 2))
+    logs = np.log([1.7, 0.3, 0.01, 0.8, 2.5])
+    return condition(points, np.sin(points[:, 0]) + 0.2 * rng.normal(size=12), logs)
+
+
+def test_predictions_equal_scikit_learn(rng, process):
+    """Mean and standard deviation of the function."""
+    gaussian_process = pytest.importorskip("sklearn.gaussian_process")
+    kernels = gaussian_process.kernels
+    kernel = kernels.ConstantKernel(1.7) * kernels.RBF([0.8, 2.5]) + kernels.ConstantKernel(0.3)
+    judge = gaussian_process.GaussianProcessRegressor(kernel, alpha=0.01, optimizer=None)
+    x = rng.normal(size=(7, 2))
+    mean, sd = judge.fit(process.points, process.values).predict(x, return_std=True)
+
+    assert_allclose(process.predict(x)[0], mean, atol=1e-10)
+    assert_allclose(process.predict(x)[1], sd, atol=1e-8)
+
+
+def test_gradient_of_the_likelihood(process):
+    """Against differences."""
+    error = optimize.check_grad(
+        lambda logs: penalised_likelihood(logs, process.points, process.values)[0],
+        lambda logs: penalised_likelihood(logs, process.points, process.values)[1],
+        process.logs,
+    )
+
+    assert error < 1e-4
+
+
+def test_slopes_are_those_of_the_process(process):
+    """The mean against differences of the mean; the covariance against that of differences."""
+    x, h = np.array([0.3, -0.2]), 1e-3
+    mean, cov = process.slopes(x)
+    ends = np.concatenate([x + h * np.eye(2), x - h * np.eye(2)])
+    value = process.predict(ends)[0]
+    both = np.concatenate([process.points, ends])
+    lengths = np.exp(process.logs[3:])
+    gaps = (both[:, None] - both) / lengths
+    k = 1.7 * np.exp(-0.5 * np.sum(gaps**2, axis=2)) + 0.3
+    noisy = k[:12, :12] + 0.01 * np.eye(12)
+    left = k[12:, 12:] - k[12:, :12] @ np.linalg.solve(noisy, k[:12, 12:])
+    change = np.hstack([np.eye(2), -np.eye(2)]) / (2 * h)
+
+    assert_allclose(mean, (value[:2] - value[2:]) / (2 * h), rtol=1e-4)
+    assert_allclose(cov, change @ left @ change.T, rtol=1e-3, atol=1e-4)
+
+
+def test_acquisitions_are_as_printed(rng, process):
+    """Values at points, and the chosen point is better than any other drawn from the box."""
+    z, shift = rng.uniform(-1, 1, size=(300, 2)), np.array([0.4, -0.3])
+    spread = process.predict(z)[1]
+    far = np.sqrt(np.sum((z - shift) ** 2, axis=1))
+
+    assert_allclose(acquisition_value(process, z, "UR"), spread)
+    assert_allclose(acquisition_value(process, z, "FUR", shift), spread - far)
+    search = _Search(ask=None, acquisition="UR", interval=1.0, rng=rng)
+    chosen = search.next(process, 3)
+    assert (np.abs(chosen) <= 1).all()
+    assert process.predict(chosen[None])[1][0] >= spread.max() - 1e-9
+
+
+def test_a_likelihood_finds_the_column_that_matters(rng):
+    """A function of the first column: the second has a long length scale."""
+    points = rng.uniform(-1, 1, size=(30, 2))
+    found = fit_process(points, np.sin(3 * points[:, 0]), prior_logs(2))
+
+    assert found.lengths[1] > 4 * found.lengths[0]
+
+
+@pytest.mark.parametrize("acquisition", ["FUR", "UR"])
+def test_slopes_of_a_smooth_model(rng, acquisition):
+    """Slopes at the row within five standard deviations, in few calls."""
+    calls = []
+
+    def model(rows):
+        calls.append(len(rows))
+        return np.sin(rows[:, 0] / 100) + 0.5 * rows[:, 1] ** 2
+
+    table = rng.normal(size=(200, 3)) * [100.0, 1.0, 5.0]
+    x = np.array([20.0, 0.6, 1.0])
+    found = unravel(model, x, table, n_calls=30, acquisition=acquisition, names=["a", "b", "c"])
+    truth = np.array([np.cos(0.2) / 100, 0.6, 0.0]) * table.std(axis=0)
+    post = found.posterior
+
+    assert sum(calls) == 30
+    assert (np.abs(post.mean - truth) < 5 * post.sd + 0.02).all()
+    assert np.argmin(found.relevance) == 2
+    assert found.relevance.max() == 1
+    assert_allclose(found.rows[0], x)
+    assert (np.abs(found.rows - x) <= table.std(axis=0) * (1 + 1e-9)).all()
+    assert_allclose(found.scores, model(found.rows))
+
+
+def test_fur_stays_nearer_than_ur(rng):
+    """Faithful uncertainty reduction asks near the row."""
+    table = rng.normal(size=(50, 2))
+    model = lambda rows: np.sin(2 * rows[:, 0]) + rows[:, 1]  # noqa: E731
+    far = {
+        name: np.linalg.norm(
+            unravel(model, [0.0, 0.0], table, n_calls=20, acquisition=name).rows, axis=1
+        )
+        for name in ("FUR", "UR")
+    }
+
+    assert far["FUR"].mean() < 0.8 * far["UR"].mean()
+
+
+def test_classes_and_refusals(rng):
+    """The highest class is explained by default; settings that cannot work are refused."""
+    table = rng.normal(size=(50, 2))
+
+    def classes(rows):
+        chance = 1 / (1 + np.exp(-3 * rows[:, 0]))
+        return np.column_stack([1 - chance, chance])
+
+    found = eblime.family.unravel(classes, [0.5, 0.0], table, n_calls=10)
+    assert found.posterior.mean[0] > 0
+    assert eblime.family.unravel(classes, [0.5, 0.0], table, n_calls=5, target=0).scores[0] < 0.5
+    with pytest.raises(ValueError, match="`background` must be finite numbers with the 3 columns"):
+        unravel(classes, [0.5, 0.0, 1.0], table)
+    with pytest.raises(ValueError, match="`acquisition` must be one of 'FUR', 'UR'"):
+        unravel(classes, [0.5, 0.0], table, acquisition="EI")
+    with pytest.raises(ValueError, match="`n_calls` must be >= 3"):
+        unravel(classes, [0.5, 0.0], table, n_calls=2)
+    with pytest.raises(ValueError, match="`target` must be a column from 0 to 1; got 4"):
+        unravel(classes, [0.5, 0.0], table, target=4)
