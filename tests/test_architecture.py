@@ -55,7 +55,7 @@ ALLOWED = {
         *("scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_progress", "_text", "_types", "_warn"),
+        *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types", "_warn"),
         *("answers", "core", "methods", "posterior", "protocols", "registry", "arviz", "numpy"),
         *("pandas", "shap"),
     },
@@ -65,7 +65,7 @@ ALLOWED = {
         *("protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
-        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),
+        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "methods", "models"),
         *("protocols", "registry", "results", "numpy"),
     },
     # what people look at
