@@ -97,9 +97,9 @@ ALLOWED = {
         *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "datasets"),
-        *("designs", "explainers", "kernels", "methods", "registry", "matplotlib", "numpy"),
-        *("pandas", "scipy"),
+        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "core"),
+        *("datasets", "designs", "domains", "explainers", "kernels", "methods", "posterior"),
+        *("registry", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

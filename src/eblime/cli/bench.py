@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -210,27 +211,44 @@ def bench_stability(
     dataset: Annotated[str, typer.Option(help="As for coverage.")] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 400.")] = None,
     runs: Annotated[int, typer.Option(help="Explanations per input.", min=2)] = 5,
+    top: Annotated[int, typer.Option(help="Number of features that count.", min=1)] = 3,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Methods, with a design after +: --method lime quadrature+adaptive."),
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder of stored answers, for stored-photos and -games.")
+    ] = None,
     items: Items = None,
     seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How much repeated runs differ, and whether the posterior predicts it.
+    """How much repeated runs differ at equal model calls, and whether the posterior predicts it.
 
     Example: eblime bench stability --dataset german --n 100 400 --items 10
+
+    Example: eblime bench stability --dataset stored-photos --method lime quadrature+adaptive
     """
     from eblime.evaluation.stability import stability
 
+    if tables is not None:
+        os.environ["EBLIME_TABLES"] = str(tables.resolve())
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
+    settings |= {"top": top, "methods": method or ["lime", "bayeslime", "eblime-paper", "eblime"]}
     folder = out or _folder("stability", {"dataset": dataset, **settings})
     with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
         table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
         return
-    means = table.groupby(["method", "n"], sort=False)[["overlap", "spread", "claimed"]].mean()
-    say("overlap of the top 3 of two runs; spread of the means over runs; spread in the posterior")
+    names = ["overlap", "sign_flips", "vsi", "csi", "spread", "claimed"]
+    means = table.groupby(["method", "n"], sort=False)[names].mean()
+    say(
+        f"overlap, sign_flips and vsi: of the top {top} of two runs; csi: their intervals overlap; "
+        "spread: sd of the means over runs; claimed: sd in the posterior"
+    )
     say(means.round(4).to_string())
     write_whole(folder / "rows.csv", csv_text(table).encode())
 
