@@ -99,7 +99,8 @@ ALLOWED = {
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "batch", "core"),
         *("datasets", "designs", "domains", "explainers", "kernels", "methods", "posterior"),
-        *("registry", "matplotlib", "numpy", "pandas", "scipy"),
+        *("registry", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy", "shap"),
+        *("sklearn", "torch"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

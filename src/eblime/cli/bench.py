@@ -14,10 +14,12 @@ from eblime._files import write_whole
 from eblime._text import csv_text
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["bench_app"]
+__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder"]
 
 bench_app = typer.Typer(
-    no_args_is_help=True, help="Rerun the paper's studies.", rich_markup_mode=None
+    no_args_is_help=True,
+    help="Rerun the paper's studies, and compare methods.",
+    rich_markup_mode=None,
 )
 
 Items = Annotated[
@@ -33,7 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 @bench_app.callback()
 def _bench() -> None:
-    """Rerun the paper's studies."""
+    """Rerun the paper's studies, and compare methods."""
 
 
 @bench_app.command("coverage")
@@ -76,7 +78,7 @@ def bench_coverage(
         "prob": prob,
         "seed": seed,
     }
-    folder = out or _folder("coverage", {"dataset": dataset, **settings})
+    folder = out or study_folder("coverage", {"dataset": dataset, **settings})
     with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
         table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = summary(table)
@@ -88,7 +90,7 @@ def bench_coverage(
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
-def _folder(study: str, settings: dict[str, Any]) -> Path:
+def study_folder(study: str, settings: dict[str, Any]) -> Path:
     """A folder for these settings alone, so that a study resumes only its own results."""
     content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
     name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
@@ -144,7 +146,7 @@ def bench_localisation(
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
-    folder = out or _folder("localisation", {"dataset": dataset, **settings})
+    folder = out or study_folder("localisation", {"dataset": dataset, **settings})
     with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
         table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = counts(table)
@@ -194,7 +196,7 @@ def bench_lambda(
     from eblime.evaluation.stability import lambda_study
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
-    folder = out or _folder("lambda", {"dataset": dataset, **settings})
+    folder = out or study_folder("lambda", {"dataset": dataset, **settings})
     with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
         table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
@@ -237,7 +239,7 @@ def bench_stability(
         os.environ["EBLIME_TABLES"] = str(tables.resolve())
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
     settings |= {"top": top, "methods": method or ["lime", "bayeslime", "eblime-paper", "eblime"]}
-    folder = out or _folder("stability", {"dataset": dataset, **settings})
+    folder = out or study_folder("stability", {"dataset": dataset, **settings})
     with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
         table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:

@@ -45,9 +45,9 @@ class AnswerTable:
 
     def question(self, n: int) -> tuple[Explainer, int, int]:
         """An explainer that asks n masks of the table, its input and its target."""
-        return game_explainer(self._look_up, n_masks=n), self.n_features, 0
+        return game_explainer(self.look_up, n_masks=n), self.n_features, 0
 
-    def _look_up(self, masks: FloatArray) -> FloatArray:
+    def look_up(self, masks: FloatArray) -> FloatArray:
         """Scores of masks, (n, p) -> (n,)."""
         numbers = (masks @ 2.0 ** np.arange(self.n_features)).astype(np.intp)
         return np.asarray(self.scores[numbers])
@@ -55,7 +55,7 @@ class AnswerTable:
     def sample(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """N random masks, drawn as in lime (each bit is a fair coin), their scores and weights."""
         masks = bernoulli(rng, n, self.n_features)
-        return masks, self._look_up(masks), ExponentialKernel()(masks)
+        return masks, self.look_up(masks), ExponentialKernel()(masks)
 
 
 def ask_all_masks(
