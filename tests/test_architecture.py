@@ -55,9 +55,9 @@ ALLOWED = {
         *("scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types", "_warn"),
-        *("answers", "core", "kernels", "methods", "posterior", "protocols", "registry"),
-        *("arviz", "numpy", "pandas", "shap"),
+        *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types"),
+        *("_warn", "answers", "core", "kernels", "methods", "posterior", "protocols"),
+        *("registry", "arviz", "numpy", "pandas", "shap"),
     },
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types", "_version"),
@@ -65,7 +65,7 @@ ALLOWED = {
         *("protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
-        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "models"),
+        *("_checks", "_progress", "_repr", "_types", "domains", "engine", "methods", "models"),
         *("protocols", "registry", "results", "numpy"),
     },
     # what people look at
@@ -103,8 +103,9 @@ ALLOWED = {
     },
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
-        *("datasets", "designs", "explainers", "kernels", "methods", "posterior", "registry"),
-        *("matplotlib", "numpy", "pandas", "scipy"),
+        *("core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
+        *("posterior", "registry", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
+        *("shap", "sklearn", "torch"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache as AnswerCache
     from eblime.engine.calls import Retry as Retry
     from eblime.engine.query import ModelError as ModelError
+    from eblime.explainers.compare import compare as compare
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.posterior import Posterior as Posterior
     from eblime.reporting.page import report as report
+    from eblime.results.comparison import Comparison as Comparison
     from eblime.results.explanation import Explanation as Explanation
     from eblime.results.storage import load as load
     from eblime.stopping.lars import LarsStable as LarsStable
@@ -51,6 +53,7 @@ _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
     "BayesSHAP": "eblime.methods.bayesshap",
     "BayLIME": "eblime.methods.baylime",
+    "Comparison": "eblime.results.comparison",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",
     "ExponentialKernel": "eblime.kernels",
@@ -74,6 +77,7 @@ _HOMES = {
     "Sign": "eblime.stopping.rules",
     "TopK": "eblime.stopping.rules",
     "Width": "eblime.stopping.rules",
+    "compare": "eblime.explainers.compare",
     "explain_many": "eblime.batch.run",
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
-__all__ = ["settings_repr", "stable_repr"]
+__all__ = ["settings_repr", "short_repr", "stable_repr"]
 
 _LONGEST = 60  # characters of one setting
 
@@ -24,15 +24,28 @@ def stable_repr(value: object) -> str:
 
 def settings_repr(explainer: Any) -> str:
     """One line: the model's name, and the settings that differ from the default."""
-    parts = [f"model={_model_name(explainer.model)}"]
-    for entry in fields(explainer):
-        value = getattr(explainer, entry.name) if entry.init else None
+    parts = [f"model={_model_name(explainer.model)}", *_changed(explainer, skip="model")]
+    return f"{type(explainer).__name__}({', '.join(parts)})"
+
+
+def short_repr(value: Any) -> str:
+    """A dataclass with the settings that differ from the default; others by `stable_repr`."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return stable_repr(value)
+    return f"{type(value).__name__}({', '.join(_changed(value))})"
+
+
+def _changed(record: Any, skip: str = "") -> list[str]:
+    """The settings that differ from the default, as `name=value`."""
+    parts = []
+    for entry in fields(record):
+        value = getattr(record, entry.name) if entry.init else None
         default = value is entry.default or (
             isinstance(value, (bool, int, float, str)) and value == entry.default
         )
-        if entry.init and entry.name != "model" and (entry.default is MISSING or not default):
+        if entry.init and entry.name != skip and (entry.default is MISSING or not default):
             parts.append(f"{entry.name}={_brief(value)}")
-    return f"{type(explainer).__name__}({', '.join(parts)})"
+    return parts
 
 
 def _model_name(model: Any) -> str:

@@ -15,6 +15,7 @@ from eblime.cli.batch import batch_app, report
 from eblime.cli.bench import bench_app
 from eblime.cli.demo import demo
 from eblime.cli.explain import explain_app
+from eblime.cli.league import bench_faithfulness
 from eblime.cli.running import first_line
 from eblime.cli.show import compare, show
 from eblime.cli.terminal import say
@@ -31,6 +32,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(explain_app, name="explain")
+bench_app.command("faithfulness")(bench_faithfulness)
 app.add_typer(bench_app, name="bench")
 app.command()(demo)
 app.command()(show)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,12 @@ from eblime._files import write_whole
 from eblime._text import csv_text
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["bench_app"]
+__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder"]
 
 bench_app = typer.Typer(
-    no_args_is_help=True, help="Rerun the paper's studies.", rich_markup_mode=None
+    no_args_is_help=True,
+    help="Rerun the paper's studies, and compare methods.",
+    rich_markup_mode=None,
 )
 
 Items = Annotated[
@@ -32,7 +35,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a tabl
 
 @bench_app.callback()
 def _bench() -> None:
-    """Rerun the paper's studies."""
+    """Rerun the paper's studies, and compare methods."""
 
 
 @bench_app.command("coverage")
@@ -75,7 +78,7 @@ def bench_coverage(
         "prob": prob,
         "seed": seed,
     }
-    folder = out or _folder("coverage", {"dataset": dataset, **settings})
+    folder = out or study_folder("coverage", {"dataset": dataset, **settings})
     with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
         table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = summary(table)
@@ -87,7 +90,7 @@ def bench_coverage(
     say(f"Every row is in {folder / 'rows.csv'}.")
 
 
-def _folder(study: str, settings: dict[str, Any]) -> Path:
+def study_folder(study: str, settings: dict[str, Any]) -> Path:
     """A folder for these settings alone, so that a study resumes only its own results."""
     content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
     name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
@@ -143,7 +146,7 @@ def bench_localisation(
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
-    folder = out or _folder("localisation", {"dataset": dataset, **settings})
+    folder = out or study_folder("localisation", {"dataset": dataset, **settings})
     with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
         table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     found = counts(table)
@@ -193,7 +196,7 @@ def bench_lambda(
     from eblime.evaluation.stability import lambda_study
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
-    folder = out or _folder("lambda", {"dataset": dataset, **settings})
+    folder = out or study_folder("lambda", {"dataset": dataset, **settings})
     with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
         table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
@@ -210,29 +213,44 @@ def bench_stability(
     dataset: Annotated[str, typer.Option(help="As for coverage.")] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 400.")] = None,
     runs: Annotated[int, typer.Option(help="Explanations per input.", min=2)] = 5,
+    top: Annotated[int, typer.Option(help="Number of features that count.", min=1)] = 3,
+    method: Annotated[
+        list[str] | None,
+        typer.Option(help="Methods, with a design after +: --method lime quadrature+adaptive."),
+    ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="Folder of stored answers, for stored-photos and -games.")
+    ] = None,
     items: Items = None,
     seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How much repeated runs differ, and whether the posterior predicts it.
+    """How much repeated runs differ at equal model calls, and whether the posterior predicts it.
 
     Example: eblime bench stability --dataset german --n 100 400 --items 10
+
+    Example: eblime bench stability --dataset stored-photos --method lime quadrature+adaptive
     """
     from eblime.evaluation.stability import stability
 
+    if tables is not None:
+        os.environ["EBLIME_TABLES"] = str(tables.resolve())
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
-    folder = out or _folder("stability", {"dataset": dataset, **settings})
+    settings |= {"top": top, "methods": method or ["lime", "bayeslime", "eblime-paper", "eblime"]}
+    folder = out or study_folder("stability", {"dataset": dataset, **settings})
     with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
         table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
     if as_json:
         say(table.to_json(orient="records"))
         return
-    shown = ["overlap", "spread", "claimed", "sign_flips", "vsi", "csi"]
-    means = table.groupby(["method", "n"], sort=False)[shown].mean()
-    say("overlap of the top 3 of two runs; spread of the means over runs; spread in the posterior;")
-    say("signs that differ; stability of the chosen features (VSI) and of their intervals (CSI)")
+    names = ["overlap", "sign_flips", "vsi", "csi", "spread", "claimed"]
+    means = table.groupby(["method", "n"], sort=False)[names].mean()
+    say(
+        f"overlap, sign_flips and vsi: of the top {top} of two runs; csi: their intervals overlap; "
+        "spread: sd of the means over runs; claimed: sd in the posterior"
+    )
     say(means.round(4).to_string())
     write_whole(folder / "rows.csv", csv_text(table).encode())
 

@@ -44,6 +44,7 @@ _SETTINGS = {  # settings of all explainers -> options
     },
     **{name: f"--{name}" for name in ("cache", "concurrency", "retry", "timeout")},
     "model_id": "--model-id",
+    "methods": "--compare",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache, partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,9 +15,10 @@ from eblime.cli.domain_commands import domain_group, make_command, option_values
 from eblime.cli.files import make_folder
 from eblime.cli.modelfile import load_model
 from eblime.cli.options import cache_of, explain_parameters, parse_targets
-from eblime.cli.running import Showing, run_all
+from eblime.cli.running import Showing, run_all, write_comparison
 from eblime.domains.record import Command, Domain, Item
 from eblime.engine.settings import stop_settings
+from eblime.explainers.compare import compare_with, parse_methods
 
 __all__ = ["explain_app"]
 
@@ -53,6 +55,13 @@ def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     items = [Item(*item) for item in registry.resolve(command.items)(argument, model, options)]
     explainer = make_explainer(domain, model(), values, options, argument)
     stop_settings(explainer.loop, **limits)
+    folder = make_folder(values["out"])
+    showing = Showing(
+        prob=values["prob"], top=values["top"], json=values["json"], open=values["open"]
+    )
+    if values["compare"] is not None:
+        _compare(explainer, items, values, folder, showing)
+        return
 
     def explain(item: Item, progress: Any) -> list[Any]:
         found = explainer.explain_targets(
@@ -60,13 +69,36 @@ def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
         )
         return list(found.values())
 
-    run_all(
-        items,
-        explain,
-        make_folder(values["out"]),
-        Showing(prob=values["prob"], top=values["top"], json=values["json"], open=values["open"]),
-        command=("explain", domain.name),
-    )
+    run_all(items, explain, folder, showing, command=("explain", domain.name))
+
+
+def _compare(
+    explainer: Any, items: list[Item], values: dict[str, Any], folder: Path, showing: Showing
+) -> None:
+    """Explain each input by several methods; the files of --method, and a table of all."""
+    if values["targets"] is not None or values["until"] is not None:
+        raise ValueError("--compare cannot be used together with --targets or --until.")
+    others = [name.strip() for name in values["compare"].split(",")]
+    methods = [values["method"], *(name for name in others if name != values["method"])]
+    parse_methods(methods)
+    found: dict[int, Any] = {}
+
+    def explain(item: Item, progress: Any) -> list[Any]:
+        found[id(item)] = compare_with(
+            explainer,
+            item.read(),
+            methods,
+            target=values["target"],
+            rng=values["seed"],
+            cache=cache_of(values),
+            progress=progress,
+        )
+        return [found[id(item)][methods[0]]]
+
+    def also(item: Item, stem: str) -> None:
+        write_comparison(found[id(item)], folder / stem, showing)
+
+    run_all(items, explain, folder, showing, command=("explain", explainer.domain), also=also)
 
 
 explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_markup_mode=None)

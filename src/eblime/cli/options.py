@@ -53,6 +53,13 @@ Targets = Annotated[
     int | None,
     typer.Option(help="Explain this many of the highest outputs, with files for each.", min=1),
 ]
+Compare = Annotated[
+    str | None,
+    typer.Option(
+        help="Other methods to show beside --method, such as lime,bayeslime or "
+        "quadrature+adaptive (a method and its design); adds NAME-methods.csv and .png."
+    ),
+]
 Masks = Annotated[int, typer.Option(help="How many masks to ask the model about.", min=1)]
 Until = Annotated[
     str | None,
@@ -121,6 +128,7 @@ def explain_parameters(domain: Domain, command: Command) -> list[Parameter]:
     return [
         *_shared(domain, command),
         _parameter("targets", Targets, None),
+        _parameter("compare", Compare, None),
         _parameter("max_seconds", MaxSeconds, None),
         _parameter("timeout", CallTimeout, None),
         _parameter("out", Out, Path("eblime-out")),

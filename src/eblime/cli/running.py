@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from eblime._files import write_whole
+from eblime._text import csv_text
 from eblime.cli.domain_commands import in_options
 from eblime.cli.files import json_line, target_names, unique, write_all
 from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.domains.record import Item
+from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["Showing", "first_line", "run_all"]
+__all__ = ["Showing", "first_line", "run_all", "write_comparison"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +39,7 @@ def run_all(
     showing: Showing,
     *,
     command: Sequence[str],
+    also: Callable[[Item, str], None] | None = None,
 ) -> None:
     """Explain inputs one after the other; one that fails is reported and does not stop the rest.
 
@@ -49,6 +55,8 @@ def run_all(
         How to show them.
     command
         The first words of the command, for error messages.
+    also
+        Called after the files of an input were written, with the input and the name of its files.
     """
     failed = 0
     pages: list[Path] = []
@@ -66,6 +74,8 @@ def run_all(
         if len(items) > 1 and not showing.json:
             say(f"\n{item.title}")
         pages += _write(explanations, out, item.title, stem, showing)
+        if also is not None:
+            also(item, stem)
     if showing.open and pages and not open_page(pages[0]):
         say(f"No graphical browser here; the page is {pages[0]}.", error=showing.json)
     if failed:
@@ -94,6 +104,21 @@ def _write(
         print_explanation(explanation, prob=prob, top=top)
         say("Wrote " + ", ".join(str(file) for file in written) + ".")
     return pages
+
+
+def write_comparison(comparison: Comparison, stem: Path, showing: Showing) -> None:
+    """Write STEM-methods.csv and STEM-methods.png, and print the table."""
+    paths = [stem.with_name(f"{stem.name}-methods{ending}") for ending in (".csv", ".png")]
+    write_whole(paths[0].resolve(), csv_text(comparison.to_frame(showing.prob)).encode())
+    figure: Any = comparison.plot(top=showing.top, prob=showing.prob).figure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a font without some character draws a box instead
+        figure.savefig(paths[1], dpi=110)
+    if not showing.json:
+        say(comparison.table(showing.top, showing.prob))
+        for note in comparison.notes():
+            say(f"Note: {note}")
+        say("Wrote " + ", ".join(str(path) for path in paths) + ".")
 
 
 def _stems(items: Sequence[Item], out: Path) -> list[str]:

@@ -5,5 +5,9 @@ from __future__ import annotations
 from eblime._lazy import lazy_modules
 
 __getattr__ = lazy_modules(
-    __name__, ("drilled", "imagenet", "mnist", "networks", "tabular", "text", "tiles", "ultrasonic")
+    __name__,
+    (
+        *("drilled", "imagenet", "mnist", "networks", "stored", "tabular", "text", "tiles"),
+        "ultrasonic",
+    ),
 )

@@ -19,6 +19,8 @@ from eblime._files import write_whole
 from eblime._types import FloatArray
 from eblime.datasets.cache import cache_folder
 from eblime.designs.masks import bernoulli, exhaustive
+from eblime.evaluation.games import game_explainer
+from eblime.explainers.general import Explainer
 from eblime.explainers.image import ImageExplainer
 from eblime.kernels import ExponentialKernel
 
@@ -41,11 +43,19 @@ class AnswerTable:
         masks = exhaustive(np.random.default_rng(0), 0, self.n_features)
         return masks, self.scores, ExponentialKernel()(masks)
 
+    def question(self, n: int) -> tuple[Explainer, int, int]:
+        """An explainer that asks n masks of the table, its input and its target."""
+        return game_explainer(self.look_up, n_masks=n), self.n_features, 0
+
+    def look_up(self, masks: FloatArray) -> FloatArray:
+        """Scores of masks, (n, p) -> (n,)."""
+        numbers = (masks @ 2.0 ** np.arange(self.n_features)).astype(np.intp)
+        return np.asarray(self.scores[numbers])
+
     def sample(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """N random masks, drawn as in lime (each bit is a fair coin), their scores and weights."""
         masks = bernoulli(rng, n, self.n_features)
-        numbers = (masks @ 2.0 ** np.arange(self.n_features)).astype(np.intp)
-        return masks, self.scores[numbers], ExponentialKernel()(masks)
+        return masks, self.look_up(masks), ExponentialKernel()(masks)
 
 
 def ask_all_masks(

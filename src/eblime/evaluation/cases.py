@@ -11,6 +11,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
+from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import fit
 
 __all__ = ["CASES", "TRUTHS", "Item", "item", "truth_of"]
@@ -24,6 +25,10 @@ class Item(Protocol):
 
     def sample(self, rng: np.random.Generator, n: int) -> Sampled:
         """N masks, drawn as in lime, with their scores and weights."""
+        ...
+
+    def question(self, n: int) -> tuple[BaseExplainer, Any, int]:
+        """An explainer with n masks, its input and its target."""
         ...
 
     def whole(self) -> Sampled:
@@ -42,6 +47,10 @@ class RowItem:
         """N perturbed rows."""
         e = self.explainer(n).explain(self.row, target=1, rng=rng)
         return e.masks, e.scores, e.weights
+
+    def question(self, n: int) -> tuple[BaseExplainer, Any, int]:
+        """An explainer with n masks, its input and its target."""
+        return self.explainer(n), self.row, 1
 
     def whole(self) -> Sampled:
         """10,000 perturbed rows, from a seed of their own."""
@@ -165,6 +174,27 @@ def _row_count(case: str) -> Callable[[], int]:
     return lambda: len(_table(case)[2])
 
 
+def _stored(name: str) -> Callable[[], list[FloatArray]]:
+    """A function that reads stored answers."""
+
+    def read() -> list[FloatArray]:
+        from eblime.datasets.stored import stored_games, stored_photos
+
+        return stored_photos() if name == "stored-photos" else stored_games()
+
+    return read
+
+
+def _stored_item(case: str, number: int) -> AnswerTable:
+    """The stored answers to all masks of an input."""
+    return AnswerTable(scores=_stored(case)()[number])
+
+
+def _stored_count(name: str) -> Callable[[], int]:
+    """A function that counts inputs with stored answers."""
+    return lambda: len(_stored(name)())
+
+
 CASES = {
     **{
         name: Case(title=title, count=_photo_count(name), load=_photo_item)
@@ -182,4 +212,10 @@ CASES = {
     },
     "compas": Case(title="Compas", count=_row_count("compas"), load=_row_item),
     "german": Case(title="German credit", count=_row_count("german"), load=_row_item),
+    "stored-photos": Case(
+        title="Photos, stored answers", count=_stored_count("stored-photos"), load=_stored_item
+    ),
+    "stored-games": Case(
+        title="Games of shapiq", count=_stored_count("stored-games"), load=_stored_item
+    ),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +22,7 @@ from eblime._types import FloatArray
 from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
-__all__ = ["PARTS", "counts", "localisation", "mcnemar"]
+__all__ = ["PARTS", "FaultyPart", "counts", "faulty_part", "localisation", "mcnemar"]
 
 _METHODS = ("lime", "bayeslime", "eblime-paper", "eblime")
 PARTS = ("ultrasonic", "tiles", "drilled")
@@ -87,10 +88,10 @@ def localisation(
 
 def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one image."""
-    images, defects = _faulty(settings["dataset"])
-    image, defect = images[number], defects[number]
+    part = faulty_part(settings["dataset"], number)
+    image, defect = part.image, part.defect
     explainer = ImageExplainer(
-        _model(settings["dataset"], number),
+        part.model,
         segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
         n_masks=settings["n"],
         batch_size=50,
@@ -210,6 +211,21 @@ def _mean_interval(values: FloatArray) -> tuple[float, float]:
         return -np.inf, np.inf
     half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
     return float(values.mean() - half), float(values.mean() + half)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FaultyPart:
+    """An image of a part with a defect, and the model that should see it."""
+
+    image: NDArray[np.uint8]
+    defect: NDArray[np.bool_]
+    model: Any
+
+
+def faulty_part(dataset: str, number: int) -> FaultyPart:
+    """A part with a defect by its number."""
+    images, defects = _faulty(dataset)
+    return FaultyPart(image=images[number], defect=defects[number], model=_model(dataset, number))
 
 
 def _part(dataset: str, number: int) -> int:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
-from eblime._types import FloatArray
-from eblime.answers import Answers
-from eblime.evaluation.agreement import agreement_of, ridge_interval
+from eblime.core.agreement import (
+    coefficient_stability,
+    same_signs,
+    top_features,
+    top_jaccard,
+    variable_stability,
+)
 from eblime.evaluation.cases import CASES, item
-from eblime.evaluation.study import Row, check_methods, run_study, to_table
+from eblime.evaluation.study import Row, run_study, to_table
+from eblime.explainers.compare import compare_with, parse_methods
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
 from eblime.posterior import Posterior
@@ -56,13 +62,34 @@ def stability(
 ) -> Any:
     """How much repeated runs differ, and whether the posterior predicts it.
 
-    Returns a frame with one row per input, method and number of masks: `overlap`, the mean Jaccard
-    index of the `top` features of two runs; `spread`, the standard deviation of the means over
-    runs; `claimed`, the posterior's own standard deviation, which should be about as large;
-    `sign_flips`, `vsi` and `csi` of the `top` features (`eblime.evaluation.agreement`).
+    All methods ask about the same number of masks; those with the same design share them.
+
+    Parameters
+    ----------
+    dataset
+        As for `coverage`; also "stored-photos" and "stored-games" (see `eblime.datasets.stored`).
+    n, runs, top
+        Numbers of masks; explanations of each input; how many features count as chosen.
+    methods
+        Names of methods, or "method+design"; without a design, masks are drawn as in lime.
+    items, seed, jobs, out, progress
+        As for `coverage`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per input, method and number of masks: `overlap`, the mean Jaccard index of the
+        `top` features of two runs; `sign_flips`, the share of features in either top whose sign
+        differs between two runs; `vsi` and `csi`, the stability indices of Visani et al. (2022),
+        `csi` with the method's own 95 % intervals; `spread`, the standard deviation of the means
+        over runs; `claimed`, the posterior's own standard deviation, which should be about as
+        large. `csi` and `claimed` are missing for a point estimate.
     """
-    check_methods(methods)
+    parse_methods(methods)
     check_count("runs", runs)
+    check_count("top", top)
+    if runs < 2:
+        raise ValueError(f"`runs` must be >= 2; got {runs}.")
     settings = {
         "dataset": dataset,
         "n": [int(value) for value in n],
@@ -109,43 +136,39 @@ def _lambda_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 
 def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """One input, explained several times."""
-    case = item(settings["dataset"], number)
+    found = item(settings["dataset"], number)
     rows: list[Row] = []
     for n in settings["n"]:
-        drawn = [
-            case.sample(_generator(settings, number, n, run), n) for run in range(settings["runs"])
+        explainer, x, target = found.question(n)
+        runs = [
+            compare_with(
+                explainer,
+                x,
+                settings["methods"],
+                target=target,
+                rng=_generator(settings, number, n, run),
+            )
+            for run in range(settings["runs"])
         ]
         for name in settings["methods"]:
-            posts = [fit(masks, scores, weights, name, rng=0) for masks, scores, weights in drawn]
-            means = np.array([post.mean for post in posts])
-            found = agreement_of(means, _intervals(posts, drawn), top=settings["top"])
-            claimed = (
-                float(np.mean([post.sd.mean() for post in posts])) if posts[0].has_spread else None
-            )
-            rows.append(
-                {
-                    "dataset": settings["dataset"],
-                    "item": number,
-                    "n": n,
-                    "method": name,
-                    "overlap": found.overlap,
-                    "spread": float(means.std(axis=0, ddof=1).mean()),
-                    "claimed": claimed,
-                    "sign_flips": found.sign_flips,
-                    "vsi": found.vsi,
-                    "csi": found.csi,
-                }
-            )
+            head = {"dataset": settings["dataset"], "item": number, "n": n, "method": name}
+            posts = [run[name].posterior for run in runs]
+            rows.append({**head, **_agreement(posts, settings["top"])})
     return rows
 
 
-def _intervals(posts: Sequence[Posterior], drawn: Sequence[Sequence[FloatArray]]) -> FloatArray:
-    """95 % intervals of every run, (runs, p, 2); lime's are those of its ridge regression."""
-    if posts[0].has_spread:
-        return np.array([post.interval() for post in posts])
-    return np.array(
-        [
-            ridge_interval(Answers(masks=masks, scores=scores, weights=weights))
-            for masks, scores, weights in drawn
-        ]
-    )
+def _agreement(posts: Sequence[Posterior], top: int) -> Row:
+    """How far repeated runs of a method agree."""
+    means = np.array([post.mean for post in posts])
+    chosen = np.array([top_features(mean, top) for mean in means])
+    pairs = list(combinations(means, 2))
+    certain = posts[0].has_spread
+    ends = np.array([post.interval() for post in posts]) if certain else None
+    return {
+        "overlap": float(np.mean([top_jaccard(a, b, top) for a, b in pairs])),
+        "sign_flips": float(np.mean([1 - same_signs(a, b, top) for a, b in pairs])),
+        "vsi": variable_stability(chosen),
+        "csi": None if ends is None else coefficient_stability(ends, chosen),
+        "spread": float(means.std(axis=0, ddof=1).mean()),
+        "claimed": float(np.mean([post.sd.mean() for post in posts])) if certain else None,
+    }

@@ -1,12 +1,13 @@
-"""Bars: importances with their credible intervals, and two explanations side by side."""
+"""Bars: importances with their credible intervals, and several explanations side by side."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._checks import check_count
+from eblime._checks import check_count, check_level
 from eblime.plot.style import (
     AGAINST,
     FAVOUR,
@@ -23,7 +24,11 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["compare", "intervals", "means", "valued"]
+__all__ = ["compare", "intervals", "means", "side_by_side", "valued"]
+
+# colours that people with any colour vision can tell apart (Okabe and Ito 2008), and shapes
+_PALETTE = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", INK, NEUTRAL)
+_MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
 def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -101,30 +106,66 @@ def compare(
     ax: Axes | None = None,
 ) -> Axes:
     """Two explanations of the same features: means and 95 % intervals, one below the other."""
-    check_count("top", top)
-    if list(first.features) != list(second.features):
-        raise ValueError(
-            "The explanations must have the same features; got "
-            f"{len(first.features)} and {len(second.features)} features that differ."
-        )
     labels = (first.posterior.method, second.posterior.method) if names is None else names
-    size = np.maximum(np.abs(first.posterior.mean), np.abs(second.posterior.mean))
+    if labels[0] == labels[1]:
+        labels = (f"{labels[0]} (first)", f"{labels[1]} (second)")
+    return side_by_side(dict(zip(labels, (first, second), strict=True)), top=top, ax=ax)
+
+
+def side_by_side(
+    explanations: Mapping[str, Explanation],
+    *,
+    top: int = 10,
+    prob: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """Several explanations of the same features: means and intervals, one below the other.
+
+    Parameters
+    ----------
+    explanations
+        By name, as in the legend. A point estimate has no interval.
+    top
+        How many features: those with the largest mean of any explanation.
+    prob
+        Level of the intervals.
+    ax
+        Where to draw; None makes a new figure.
+    """
+    check_count("top", top)
+    check_level("prob", prob)
+    entries = list(explanations.values())
+    for other in entries[1:]:
+        if list(entries[0].features) != list(other.features):
+            raise ValueError(
+                "The explanations must have the same features; got "
+                f"{len(entries[0].features)} and {len(other.features)} features that differ."
+            )
+    size = np.max([np.abs(entry.posterior.mean) for entry in entries], axis=0)
     order = np.argsort(-size, kind="stable")[:top][::-1]
-    drawn = axes(ax, (6.4, 1.2 + 0.36 * len(order)))
-    for shift, colour, marker, label, entry in (
-        (0.16, FAVOUR, "o", caption(labels[0]), first),
-        (-0.16, AGAINST, "s", caption(labels[1]), second),
-    ):
-        mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shift
+    drawn = axes(ax, (6.4, 1.2 + (0.12 + 0.12 * len(entries)) * max(len(order), 3)))
+    shifts = 0.32 * np.linspace(1, -1, len(entries)) * (1 - 1 / len(entries))
+    for k, (name, entry) in enumerate(explanations.items()):
+        colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
+        mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shifts[k]
         if entry.posterior.has_spread:
-            ends = entry.posterior.interval()[order]
+            ends = entry.posterior.interval(prob)[order]
             drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
-        drawn.plot(mean, rows, marker, color=colour, markersize=5, label=label)
+        drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
-    drawn.set_yticks(range(len(order)), [caption(first.features[j]) for j in order])
-    drawn.set_xlabel("importance (bars: 95 %)")
-    drawn.legend(frameon=False, loc="best", fontsize="small")
-    both = dict.fromkeys(caption(entry.label, 30) for entry in (first, second))
-    drawn.set_title(" and\n".join(both), fontsize="medium", loc="left")
+    drawn.set_yticks(range(len(order)), [caption(entries[0].features[j]) for j in order])
+    drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
+    _legend(drawn, len(entries))
+    labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
+    drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
+
+
+def _legend(drawn: Any, entries: int) -> None:
+    """The legend: inside for two explanations, and beside the bars for more."""
+    if entries <= 2:
+        drawn.legend(frameon=False, loc="best", fontsize="small")
+    else:
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        drawn.legend(frameon=False, fontsize="small", **place)

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR, rgb
 from eblime.reporting.diagnostics import cautions, fit_sentence
 from eblime.reporting.page_data import reading_order
 from eblime.reporting.render import render
 from eblime.reporting.views import input_view
+from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["fragment"]
+__all__ = ["comparison_fragment", "fragment"]
 
 _ROWS = 10
 _NEUTRAL = "#888888"
@@ -48,6 +49,34 @@ def fragment(explanation: Explanation) -> str:
             neutral=_NEUTRAL,
         )
     )
+
+
+def comparison_fragment(comparison: Comparison) -> str:
+    """The most important features by every method, with 95 % intervals, as HTML."""
+    first = comparison[comparison.methods[0]]
+    order = comparison.order()[:_ROWS]
+    columns = [_numbers(comparison[name], order) for name in comparison.methods]
+    return str(
+        render(
+            "comparison.html.j2",
+            label=first.label,
+            prediction=first.prediction,
+            calls=comparison.model_calls,
+            names=[first.features[j] for j in order],
+            rows=list(zip(*columns, strict=True)),
+            notes=comparison.notes(),
+            left_out=max(0, len(first.features) - _ROWS),
+        )
+    )
+
+
+def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...]]:
+    """Mean and interval of some features; the mean alone for a point estimate."""
+    post = explanation.posterior
+    if not post.has_spread:
+        return [(float(post.mean[j]),) for j in order]
+    ends = post.interval()
+    return [(float(post.mean[j]), float(ends[j, 0]), float(ends[j, 1])) for j in order]
 
 
 def _styled(view: Markup, mean: FloatArray) -> Markup:

@@ -1,0 +1,200 @@
+"""Run the league of faithfulness and the study of repeated runs, and write their page.
+
+Stores the frames in docs/results and writes docs/explanation/faithfulness.md from them. A run that
+was interrupted resumes. The sizes are small: about half an hour on two cores, besides the training
+of the networks for tiles and drilled holes. `--page` writes the page from the stored frames alone.
+
+    pip install -e '.[test,bench]' && EBLIME_DATA=... python benchmarks/faithfulness.py
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from eblime.evaluation.faithfulness import faithfulness, paired_gaps, standings
+from eblime.evaluation.metrics import HIGHER_IS_BETTER
+from eblime.evaluation.stability import stability
+
+DOCS = Path(__file__).parents[1] / "docs"
+RESULTS = DOCS / "results"
+WORK = Path("eblime-bench")
+# data set -> settings of the study
+LEAGUE: dict[str, dict[str, Any]] = {
+    "stored-photos": {"n": 100, "items": 40},
+    "rt-polarity": {"n": 100, "items": 30},
+    "compas": {"n": 50, "items": 30},
+    "german": {"n": 100, "items": 30},
+    "photos": {"n": 100, "items": 10, "nearby": 0},
+    "tiles": {"n": 100, "items": 20, "nearby": 2},
+    "drilled": {"n": 100, "items": 16, "nearby": 2},
+}
+REPEATS: dict[str, dict[str, Any]] = {
+    "stored-photos": {"n": [100, 400], "items": 20},
+    "stored-games": {"n": [100, 400], "items": 30},
+    "german": {"n": [100, 400], "items": 10},
+    "compas": {"n": [100, 400], "items": 10},
+}
+MASKED = [
+    "lime",
+    "bayeslime",
+    "eblime",
+    "eblime+paired",
+    "quadrature+paired",
+    "quadrature+adaptive",
+]
+TABULAR = ["lime", "bayeslime", "eblime", "eblime+paired", "quadrature+paired"]
+OURS = ("eblime", "quadrature", "quadrature+adaptive")
+TITLES = {
+    "photos": "Photos, EfficientNet-Lite0",
+    "stored-photos": "Photos with 11 to 13 superpixels, EfficientNet-Lite0 (stored answers)",
+    "tiles": "Magnetic tiles",
+    "drilled": "Drilled holes",
+    "german": "German credit, random forest",
+    "compas": "COMPAS, random forest",
+    "rt-polarity": "Film reviews (rt-polarity), logistic regression",
+    "stored-games": "Games of shapiq (stored answers)",
+}
+
+
+def run() -> None:
+    """Run what is not finished and store the frames."""
+    rows = [
+        faithfulness(name, **settings, out=WORK / f"faithfulness-{name}", progress=True)
+        for name, settings in LEAGUE.items()
+    ]
+    numbers = pd.concat(rows)
+    for name in HIGHER_IS_BETTER:
+        numbers[name] = numbers[name].map(lambda value: float(f"{value:.4g}"))
+    numbers.to_csv(RESULTS / "faithfulness.csv", index=False)
+    again = []
+    for name, settings in REPEATS.items():
+        methods = MASKED if name.startswith("stored") else TABULAR
+        out = WORK / f"agreement-{name}"
+        again.append(stability(name, **settings, methods=methods, out=out, progress=True))
+    pd.concat(again).round(5).to_csv(RESULTS / "agreement.csv", index=False)
+    packages = ("eblime", "lime", "shap", "captum", "numpy", "scikit-learn", "torch")
+    about = {"python": platform.python_version(), **{name: version(name) for name in packages}}
+    (RESULTS / "faithfulness.json").write_text(json.dumps(about, indent=1) + "\n")
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table with right-aligned numbers."""
+    ruler = ["---", *(["---:"] * (len(head) - 1))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+
+
+def league_part(found: pd.DataFrame) -> str:
+    """One table per data set: mean (standard error), the best but for oracles bold."""
+    parts = []
+    for name, settings in LEAGUE.items():
+        part = standings(found[found["dataset"] == name])
+        if part.empty:
+            continue
+        items = int(part["items"].max())
+        features = found[found["dataset"] == name].drop_duplicates("item")["features"]
+        names = [m for m in HIGHER_IS_BETTER if (part["measure"] == m).any()]
+        wide = part.pivot(index="method", columns="measure", values=["mean", "se"])
+        calls = part.drop_duplicates("method").set_index("method")["calls"]
+        rows = []
+        for method in part["method"].unique():
+            cells = [f"{calls[method]:.0f}"]
+            for measure in names:
+                fair = wide["mean"][measure].drop(["oracle", "oracle-shapley"], errors="ignore")
+                best = fair.max() if HIGHER_IS_BETTER[measure] else fair.min()
+                mean, se = wide.loc[method, ("mean", measure)], wide.loc[method, ("se", measure)]
+                if pd.isna(mean):
+                    cells.append("")
+                    continue
+                text = f"{mean:.3f} ({se:.3f})"
+                cells.append(f"**{text}**" if method in fair.index and mean == best else text)
+            rows.append([method, *cells])
+        arrows = [f"{m} {'↑' if HIGHER_IS_BETTER[m] else '↓'}" for m in names]
+        parts.append(
+            f"### {TITLES[name]}\n\n{items} inputs, {settings['n']} masks, {features.min()} to "
+            f"{features.max()} features.\n\n{table(['', 'masks', *arrows], rows)}"
+        )
+    return "\n\n".join(parts)
+
+
+def worse_part(found: pd.DataFrame) -> str:
+    """Where one of ours is worse than another package by more than two standard errors."""
+    peers = ["lime", "shap", "captum-lime", "captum-shap", "rise"]
+    lines = []
+    for ours in OURS:
+        gaps = paired_gaps(found, ours)
+        bad = gaps[gaps["other"].isin(peers) & (gaps["gap"] > 2 * gaps["se"]) & (gaps["gap"] > 0)]
+        for row in bad.itertuples():
+            lines.append(
+                f"| {ours} | {TITLES[row.dataset]} | {row.measure} | {row.other} | "
+                f"{row.gap:.3f} ({row.se:.3f}) |"
+            )
+    head = "| method | data | measure | better | by (standard error) |\n|---|---|---|---|---:|"
+    return "\n".join([head, *lines]) if lines else "Nowhere by more than two standard errors."
+
+
+def count_part(found: pd.DataFrame) -> str:
+    """How often each of ours is better or worse than a peer by more than two standard errors."""
+    peers = ["lime", "shap", "captum-lime", "captum-shap", "rise"]
+    rows = []
+    for ours in OURS:
+        gaps = paired_gaps(found, ours)
+        cells = []
+        for peer in peers:
+            part = gaps[gaps["other"] == peer]
+            better = int((part["gap"] < -2 * part["se"]).sum())
+            worse = int((part["gap"] > 2 * part["se"]).sum())
+            cells.append(f"{better} / {worse} / {len(part) - better - worse}")
+        rows.append([ours, *cells])
+    return table(["better / worse / not decided", *peers], rows)
+
+
+def stability_part(again: pd.DataFrame) -> str:
+    """Agreement of repeated runs."""
+    names = ["overlap", "sign_flips", "vsi", "csi", "spread", "claimed"]
+    parts = []
+    for name in REPEATS:
+        part = again[again["dataset"] == name]
+        if part.empty:
+            continue
+        means = part.groupby(["method", "n"], sort=False)[names].mean()
+        rows = [
+            [method, str(n), *("" if pd.isna(v) else f"{v:.3f}" for v in row)]
+            for (method, n), row in means.iterrows()
+        ]
+        items = part["item"].nunique()
+        parts.append(
+            f"### {TITLES[name]}\n\n{items} inputs, 5 runs each.\n\n"
+            f"{table(['', 'masks', *names], rows)}"
+        )
+    return "\n\n".join(parts)
+
+
+def write_page() -> None:
+    """Write the page from the stored frames."""
+    found = pd.read_csv(RESULTS / "faithfulness.csv")
+    again = pd.read_csv(RESULTS / "agreement.csv")
+    about = json.loads((RESULTS / "faithfulness.json").read_text())
+    text = (DOCS / "explanation" / "faithfulness.in.md").read_text(encoding="utf8")
+    parts = {
+        "league": league_part(found),
+        "worse": worse_part(found),
+        "count": count_part(found),
+        "stability": stability_part(again),
+        "versions": ", ".join(f"{name} {value}" for name, value in about.items()),
+    }
+    for name, part in parts.items():
+        text = text.replace(f"@{name}@", part)
+    (DOCS / "explanation" / "faithfulness.md").write_text(text, encoding="utf8")
+
+
+if __name__ == "__main__":
+    if "--page" not in sys.argv:
+        run()
+    write_page()

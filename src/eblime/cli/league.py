@@ -1,0 +1,79 @@
+"""`eblime bench faithfulness`: a league of methods, by several measures, at equal model calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from eblime._files import write_whole
+from eblime._text import csv_text
+from eblime.cli.bench import Jobs, Json, Out, study_folder
+from eblime.cli.terminal import progress_bar, say
+
+__all__ = ["bench_faithfulness"]
+
+
+def bench_faithfulness(
+    dataset: Annotated[
+        str,
+        typer.Option(help="photos, stored-photos, tiles, drilled, german, compas or rt-polarity."),
+    ] = "german",
+    n: Annotated[int, typer.Option("--masks", help="Masks that a method may ask.", min=1)] = 100,
+    items: Annotated[int, typer.Option(help="Number of inputs.", min=1)] = 10,
+    method: Annotated[
+        list[str] | None, typer.Option(help="Methods: --method eblime lime shap. Default: all.")
+    ] = None,
+    nearby: Annotated[
+        int, typer.Option(help="Inputs close by, for max-sensitivity; 0 for none.", min=0)
+    ] = 3,
+    top: Annotated[int, typer.Option(help="Columns that are perturbed for PGI.", min=1)] = 5,
+    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    jobs: Jobs = 2,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Does the model behave as the importances say? Ours and other packages, at equal model calls.
+
+    Methods: eblime, quadrature, quadrature+adaptive, bayesshap, lime, shap, captum-lime,
+    captum-shap, rise, random, oracle and oracle-shapley. Those whose package is missing are left
+    out. Measures are not averaged.
+
+    Example: eblime bench faithfulness --dataset german --items 10 --method eblime lime shap
+    """
+    from eblime.evaluation.contestants import CONTESTANTS
+    from eblime.evaluation.faithfulness import faithfulness, standings
+
+    settings: dict[str, Any] = {"n": n, "items": items, "methods": method or list(CONTESTANTS)}
+    settings |= {"nearby": nearby, "top": top, "seed": seed}
+    folder = out or study_folder("faithfulness", {"dataset": dataset, **settings})
+    with progress_bar(f"faithfulness, {dataset}", quiet=as_json) as progress:
+        table = faithfulness(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    found = standings(table)
+    if as_json:
+        say(found.to_json(orient="records"))
+        return
+    say(f"{dataset}: means over {items} inputs; masks: how many different ones were asked")
+    say(_standings_table(found))
+    write_whole(folder / "rows.csv", csv_text(table).encode())
+    say(f"Every row is in {folder / 'rows.csv'}.")
+
+
+def _standings_table(found: Any) -> str:
+    """One row per method, one column per measure, with standard errors; arrows say what is good."""
+    from eblime._table import align
+    from eblime.evaluation.metrics import HIGHER_IS_BETTER
+
+    measures = [name for name in HIGHER_IS_BETTER if (found["measure"] == name).any()]
+    head = ["method", "masks"]
+    head += [f"{name} {'up' if HIGHER_IS_BETTER[name] else 'down'}" for name in measures]
+    rows = []
+    for method, part in found.groupby("method", sort=False):
+        by_name = part.set_index("measure")
+        cells = [f"{part['calls'].iloc[0]:.0f}"]
+        for name in measures:
+            known = name in by_name.index
+            row = by_name.loc[name] if known else None
+            cells.append(f"{row['mean']:.3f} ({row['se']:.3f})" if row is not None else "")
+        rows.append([str(method), *cells])
+    return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))

@@ -1,0 +1,101 @@
+"""A game: the score of a model as a function of which features are shown.
+
+Every study that compares methods asks a game. All methods then see the same features, the same
+hidden versions and the same model, and differ in the masks that they ask and in what they make of
+the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.domains.record import Domain
+from eblime.explainers.general import Explainer
+
+__all__ = ["Game", "game_explainer"]
+
+_BATCH = 256  # masks in one call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Game:
+    """A function from masks, (n, p), to scores, (n,). Answers are kept, and asked once.
+
+    Examples
+    --------
+    >>> game = Game(score=lambda masks: masks @ [1.0, 2.0], n_features=2)
+    >>> game(np.array([[1.0, 0.0], [1.0, 1.0]]))
+    array([1., 3.])
+    """
+
+    score: Callable[[FloatArray], FloatArray]
+    n_features: int
+    known: dict[bytes, float] = field(default_factory=dict)  # answers by mask
+
+    def __call__(self, masks: Any) -> FloatArray:
+        """Scores of masks."""
+        asked = np.asarray(masks, dtype=np.float64).reshape(-1, self.n_features)
+        keys = [row.tobytes() for row in np.packbits(asked > 0.5, axis=1)]
+        first = {key: k for k, key in enumerate(keys) if key not in self.known}
+        rows = list(first.values())
+        for start in range(0, len(rows), _BATCH):
+            some = rows[start : start + _BATCH]
+            scores = np.asarray(self.score(asked[some]), dtype=np.float64).ravel()
+            self.known.update(zip((keys[k] for k in some), scores.tolist(), strict=True))
+        return np.array([self.known[key] for key in keys])
+
+    @property
+    def full(self) -> float:
+        """The score of the input itself."""
+        return float(self(np.ones((1, self.n_features)))[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Players:
+    """The features of a game as a scene; a perturbed input is its mask."""
+
+    features: Sequence[str]
+
+    @property
+    def domain(self) -> str:
+        """The name of the domain: "game"."""
+        return "game"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.features)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying."""
+        return (_BATCH,)
+
+    def inputs(self, masks: FloatArray) -> FloatArray:
+        """The masks themselves."""
+        return masks
+
+
+def _read(n_features: int) -> _Players:
+    """The players of a game with so many features."""
+    return _Players(features=tuple(f"feature {j}" for j in range(n_features)))
+
+
+_GAME = Domain(name="game", feature="feature", scene=_Players, read=_read)
+
+
+def game_explainer(score: Callable[[FloatArray], FloatArray], **settings: Any) -> Explainer:
+    """An explainer of games; the input of `explain` is the number of features.
+
+    Examples
+    --------
+    >>> ask = game_explainer(lambda masks: masks @ [1.0, 2.0, 0.0], n_masks=8, method="lime")
+    >>> ask.explain(3).posterior.mean.round(2)
+    array([1., 2., 0.])
+    """
+    return Explainer(score, _GAME, **{"design": "bernoulli", "progress": False, **settings})

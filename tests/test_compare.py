@@ -1,0 +1,214 @@
+"""`eblime.compare`: several methods on one input, from the same number of model calls."""
+
+import sys
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import eblime
+from eblime.cli.app import main
+from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
+
+TEXT = "a good film, not a long one but with many words in it all the same"
+PEOPLE = np.random.default_rng(1).normal(size=(300, 5))
+IMAGE = np.arange(64.0).reshape(8, 8) / 64
+
+
+class Counter:
+    """A model that counts the inputs that it is asked about."""
+
+    def __init__(self, score):
+        self.score, self.asked = score, 0
+
+    def __call__(self, batch):
+        """Scores of a batch."""
+        self.asked += len(batch)
+        return self.score(batch)
+
+
+def mood(texts):
+    """Scores of texts."""
+    return [0.5 + 0.4 * ("good" in text) - 0.3 * ("not" in text) for text in texts]
+
+
+def rows_score(rows):
+    """Scores of rows."""
+    return rows[:, 0] > 0.2 * rows[:, 1]
+
+
+def pixels_score(batch):
+    """Scores of images."""
+    return batch[:, :4, :4].mean(axis=(1, 2)) - 0.3 * batch[:, 4:].mean(axis=(1, 2))
+
+
+def test_methods_of_one_design_share_their_answers():
+    """Three methods cost what one costs, and each is what its explainer returns alone."""
+    model = Counter(mood)
+    found = eblime.compare(model, TEXT, ["eblime", "lime", "bayeslime"], n_masks=100, rng=3)
+    asked = model.asked
+    alone = eblime.TextExplainer(mood, n_masks=100, method="bayeslime").explain(TEXT, rng=3)
+
+    assert asked <= 101
+    assert set(found.model_calls.values()) == {asked}
+    assert found["lime"].masks is found["eblime"].masks
+    assert_allclose(found["bayeslime"].posterior.mean, alone.posterior.mean)
+
+
+def test_design_of_its_own_asks_as_many_masks():
+    """An adaptive design has its own masks, with at most two calls more or less."""
+    methods = ["eblime", "quadrature+adaptive", ("lime", "bernoulli")]
+    found = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
+
+    assert found.methods == ("eblime", "quadrature+adaptive", "lime+bernoulli")
+    assert all(abs(calls - 60) <= 2 for calls in found.model_calls.values())
+    assert found["quadrature+adaptive"].provenance["design"] == "adaptive"
+    assert not np.array_equal(found["eblime"].masks, found["lime+bernoulli"].masks)
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "settings"),
+    [
+        (mood, TEXT, {}),
+        (rows_score, PEOPLE[0], {"background": PEOPLE}),
+        (pixels_score, IMAGE, {"segmentation": ("grid", {"rows": 4, "columns": 4}), "hide": 0.0}),
+    ],
+)
+def test_texts_rows_and_images(model, x, settings):
+    """All kinds of input are tabulated, drawn, printed and shown in a notebook."""
+    found = eblime.compare(model, x, ["eblime", "lime"], n_masks=80, **settings)
+    frame = found.to_frame()
+    p = len(found["lime"].features)
+
+    assert frame.columns.tolist() == ["feature", "method", "mean", "low", "high", "rank"]
+    assert len(frame) == 2 * p
+    assert sorted(frame["rank"][:p]) == list(range(1, p + 1))
+    assert frame[frame["method"] == "lime"]["low"].isna().all()
+    assert (frame["low"] <= frame["mean"])[:p].all()
+    assert "Model calls: eblime" in str(found)
+    assert "model calls" in found._repr_html_()
+    labels = [text.get_text() for text in found.plot(top=3).get_legend().get_texts()]
+    assert labels == ["eblime", "lime"]
+
+
+def test_html_escapes_names_from_the_text():
+    """A text cannot bring tags into a notebook."""
+    found = eblime.compare(len_of, "<script> alert </script> x y", ["lime"], tokens=r"\S+")
+
+    assert "<script>" not in found._repr_html_()
+    assert "&lt;script&gt;" in found._repr_html_()
+
+
+def len_of(texts):
+    """Lengths of texts."""
+    return [float(len(text)) for text in texts]
+
+
+def test_agreement_of_pairs():
+    """One row per pair of methods; a method agrees with a copy of itself."""
+    methods = {"one": "eblime", "same": eblime.EBLIME(), "printed": "eblime-paper"}
+    found = eblime.compare(mood, TEXT, methods, n_masks=60)
+    rows = found.agreement(top=2)
+
+    assert rows[["first", "second"]].to_numpy().tolist() == [
+        ["one", "same"],
+        ["one", "printed"],
+        ["same", "printed"],
+    ]
+    assert rows.iloc[0][["top_jaccard", "same_signs", "kendall"]].tolist() == [1, 1, 1]
+
+
+def test_measures_by_hand():
+    """Four features, worked out by hand: one of six pairs of features is in another order."""
+    a, b = np.array([4.0, -3.0, 2.0, 1.0]), np.array([4.0, 2.0, -3.0, 1.0])
+
+    assert ranks(b).tolist() == [1, 3, 2, 4]
+    assert top_jaccard(a, b, 2) == pytest.approx(1 / 3)
+    assert same_signs(a, b, 2) == pytest.approx(1 / 3)
+    assert kendall(a, b) == pytest.approx((5 - 1) / 6)
+    assert np.isnan(kendall(a, np.ones(4)))
+
+
+def test_different_estimands_are_noted():
+    """Shapley values and slopes of a line are not on one scale."""
+    found = eblime.compare(mood, TEXT, ["eblime", "bayesshap"], n_masks=60)
+    same = eblime.compare(mood, TEXT, ["eblime", "lime"], n_masks=60)
+
+    assert "different quantities" in str(found)
+    assert same.notes() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"methods": "eblime"}, TypeError, "`methods` must be a list or a dictionary"),
+        ({"methods": []}, ValueError, "`methods` must not be empty"),
+        ({"methods": ["eblime", "eblime"]}, ValueError, "'eblime' is there twice"),
+        ({"methods": ["magic"]}, ValueError, "`method` must be one of"),
+        ({"methods": ["lime+magic"]}, ValueError, "`design` must be one of"),
+        ({"methods": ["lime+adaptive"]}, ValueError, "must be used with method='quadrature'"),
+        ({"methods": [("lime", "paired", 3)]}, TypeError, r"must be \(method, design\)"),
+        ({"magic": 3}, TypeError, "magic"),
+        ({"explainer": eblime.TextExplainer(mood), "bag": False}, TypeError, "got bag as well"),
+        ({"explainer": 3}, TypeError, "`explainer` must be an explainer"),
+        ({"n_masks": 0}, ValueError, "`n_masks` must be >= 1"),
+    ],
+)
+def test_bad_settings_are_refused_before_any_model_call(settings, error, message):
+    """The model is not asked."""
+    model = Counter(mood)
+    with pytest.raises(error, match=message):
+        eblime.compare(model, TEXT, **{"methods": ["eblime"], **settings})
+
+    assert model.asked == 0
+
+
+def test_method_that_needs_both_ends_is_refused_for_a_table_before_any_call():
+    """A row has no version with everything hidden; the other methods are not run first."""
+    model = Counter(rows_score)
+    methods = ["eblime", (eblime.BayesSHAP(constrained=True), "paired")]
+    with pytest.raises(ValueError, match="needs the score with everything hidden"):
+        eblime.compare(model, PEOPLE[0], methods, background=PEOPLE)
+
+    assert model.asked == 0
+    with pytest.raises(ValueError, match="`background` must be given"):
+        eblime.compare(model, PEOPLE[0], methods)
+
+
+def test_explainer_gives_settings_and_model():
+    """Without a model the explainer's is asked; a model given replaces it."""
+    explainer = eblime.TextExplainer(mood, n_masks=50)
+    found = eblime.compare(None, TEXT, ["lime"], explainer=explainer)
+    other = eblime.compare(len_of, TEXT, ["lime"], explainer=explainer)
+
+    assert found["lime"].prediction == pytest.approx(mood([TEXT])[0])
+    assert other["lime"].prediction == len(TEXT)
+
+
+def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
+    """`--compare` adds a table and a picture of all methods to the files of --method."""
+    (tmp_path / "mood_compare.py").write_text(
+        "def score(texts):\n    return [('good' in t) - 0.5 * ('not' in t) for t in texts]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ["explain", "text", TEXT, "--model", "mood_compare:score", "--masks", "60"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, "--compare", "lime,quadrature+adaptive"])
+    out = capsys.readouterr().out
+    lines = (tmp_path / "eblime-out" / "text-methods.csv").read_text().splitlines()
+
+    assert ended.value.code == 0
+    assert lines[0] == '"feature","method","mean","low","high","rank"'
+    assert sum('"quadrature+adaptive"' in line for line in lines) == (len(lines) - 1) // 3
+    assert (tmp_path / "eblime-out" / "text-methods.png").exists()
+    assert (tmp_path / "eblime-out" / "text.eblime").exists()
+    assert "text-methods.png" in out
+    for wrong, message in (
+        (["--compare", "lime", "--until", "top2"], "--compare cannot be used together with"),
+        (["--compare", "magic"], "must be one of"),
+    ):
+        with pytest.raises(SystemExit) as ended:
+            main([*words, *wrong])
+        assert ended.value.code == 2
+        assert message in capsys.readouterr().err
