@@ -51,7 +51,8 @@ def main() -> None:
             explanation.to_html(folder / "page.html")
             explanation.save(folder / "saved.eblime")
             loaded = eblime.load(folder / "saved.eblime")
-            np.testing.assert_allclose(loaded.posterior.mean, explanation.posterior.mean)
+            means = loaded.posterior.mean, explanation.posterior.mean
+            np.testing.assert_allclose(*means, atol=1e-12)
         command = [sys.executable, "-m", "eblime", "demo", "--out", str(folder / "demo")]
         subprocess.run(command, check=True)
         assert (folder / "demo" / "scan.html").stat().st_size > 0
