@@ -58,8 +58,10 @@ studies: $(VENV)/.test $(VENV)/.bench
 results: $(VENV)/.test
 	$(BIN)/python benchmarks/results.py
 
+# Warnings are errors. The links between pages are checked, and that no page needs the network.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
 
 # Builds the wheel and the source archive and checks their metadata.
 dist: $(VENV)/.release
@@ -68,7 +70,7 @@ dist: $(VENV)/.release
 	$(BIN)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) .venv-lowest docs/_build dist
+	rm -rf $(VENV) .venv-lowest docs/_build docs/_gallery docs/reference/api dist
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "eblime needs Python 3.10 or newer; set PYTHON=")'

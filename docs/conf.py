@@ -11,7 +11,7 @@ copyright = "2026, the eblime developers"
 release = version = installed("eblime")
 extensions = [
     "mathml",
-    "myst_parser",
+    "myst_nb",
     "plain_types",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -26,6 +26,7 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline"
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
 html_math_renderer = "mathml"
+nb_execution_mode = "off"  # tests/test_notebooks.py runs them
 
 # The reference: public names under their public paths, and types as they are written.
 autodoc_typehints = "signature"
@@ -44,6 +45,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "_gallery",
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
+    "image_scrapers": ("gallery_figures.saved_figures",),
     "download_all_examples": False,
     "show_memory": False,
     "min_reported_time": 10,
@@ -56,7 +58,7 @@ copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
 copybutton_prompt_is_regexp = True
 
 templates_path = ["_templates"]
-exclude_patterns = ["**/*.in.md", "_build", "_ext", "gallery"]
+exclude_patterns = ["**/*.in.md", "_build", "_ext", "gallery", "_gallery/*.ipynb"]
 suppress_warnings = [
     "config.cache",  # the settings of the gallery cannot be compared
     "ref.python",  # `Explanation` is also a name of the replacement of lime
