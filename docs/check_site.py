@@ -51,13 +51,15 @@ def problems(folder: Path) -> list[str]:
             target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
             if not target.exists():
                 found.append(f"{where} links to {address}, which does not exist")
-            elif parts.fragment and target in pages and "_modules" not in target.parts:
-                if unquote(parts.fragment) not in pages[target].anchors:
-                    found.append(f"{where} links to {address}, which has no such heading")
+            elif target in pages and unquote(parts.fragment) not in {"", *pages[target].anchors}:
+                found.append(f"{where} links to {address}, which has no such heading")
     return found
 
 
 if __name__ == "__main__":
-    found = problems(Path(sys.argv[1]))
+    site = Path(sys.argv[1])
+    if not (site / "index.html").is_file():
+        sys.exit(f"{site} must be a built site; run make docs.")
+    found = problems(site)
     print("\n".join(sorted(set(found))) or "All links work, and no page needs the network.")
     sys.exit(bool(found))

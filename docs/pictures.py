@@ -42,7 +42,9 @@ def row() -> None:
     from sklearn.ensemble import RandomForestClassifier
 
     cells = load_breast_cancer(as_frame=True)
-    forest = RandomForestClassifier(random_state=0).fit(cells.data, cells.target_names[cells.target])
+    forest = RandomForestClassifier(random_state=0).fit(
+        cells.data, cells.target_names[cells.target]
+    )
     explanation = eblime.TabularExplainer(forest, cells.data).explain(cells.data.iloc[0])
     save(explanation.plot("values", top=8).figure, "front-row")
 
@@ -53,10 +55,18 @@ def text() -> None:
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    films = ["a witty film", "good music", "never boring", "a dull film", "bad music", "never witty"]
+    films = [
+        "a witty film",
+        "good music",
+        "never boring",
+        "a dull film",
+        "bad music",
+        "never witty",
+    ]
     labels = ["praise"] * 3 + ["blame"] * 3
     model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10)).fit(films, labels)
-    review = "A witty film: good music, a good cast, and hardly ever boring, although the end is a bit dull."
+    review = "A witty film: good music, a good cast, and hardly ever boring, "
+    review += "although the end is a bit dull."
     explanation = eblime.TextExplainer(model, n_masks=200).explain(review, "praise")
     print(explanation)
     figure = Figure(figsize=(8, 3.8), layout="constrained")

@@ -1,4 +1,4 @@
-"""Signatures with the types as they are written in the sources: `FloatArray`, not its definition."""
+"""Signatures with the types as the sources write them: `FloatArray`, not its definition."""
 
 from __future__ import annotations
 
@@ -29,7 +29,13 @@ def parameter(given: inspect.Parameter) -> inspect.Parameter:
 
 
 def written(
-    app: Sphinx, what: str, name: str, obj: Any, options: object, shown: str | None, back: str | None
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: Any,
+    options: object,
+    shown: str | None,
+    back: str | None,
 ) -> tuple[str, str | None] | None:
     """The signature of an object; protocols are not created, and have none."""
     if getattr(obj, "_is_protocol", False) and what == "class":
@@ -49,5 +55,6 @@ def written(
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Replace the signatures that autodoc makes."""
+    app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-signature", written)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

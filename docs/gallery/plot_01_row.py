@@ -2,8 +2,8 @@
 A row of a table, with error bars
 =================================
 
-A gradient boosting model predicts how far a patient's diabetes has advanced. The bars show how much each
-measurement of one patient changes the prediction; the whiskers are 95 % intervals.
+A gradient boosting model predicts how far a patient's diabetes has advanced. The bars show how
+much each measurement of one patient changes the prediction; the whiskers are 95 % intervals.
 """
 
 from sklearn.datasets import load_diabetes

@@ -2,8 +2,9 @@
 What makes this a face?
 =======================
 
-A classifier learned to tell 100 small photos of faces from 100 other photos. We cut a face into squares of five
-pixels, hide squares, and ask the classifier again. Green squares speak for a face, orange squares against.
+A classifier learned to tell 100 small photos of faces from 100 other photos. We cut a face into
+squares of five pixels, hide squares, and ask the classifier again. Green squares speak for a
+face, orange squares against.
 """
 
 from skimage.data import lfw_subset
@@ -24,7 +25,10 @@ def face_score(batch):
 
 
 explainer = eblime.ImageExplainer(
-    face_score, segmentation=("grid", {"rows": 5, "columns": 5}), hide=float(photos.mean()), n_masks=500
+    face_score,
+    segmentation=("grid", {"rows": 5, "columns": 5}),
+    hide=float(photos.mean()),
+    n_masks=500,
 )
 explanation = explainer.explain(photos[9])
 ax = explanation.plot("map", top=8)

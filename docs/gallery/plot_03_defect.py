@@ -2,8 +2,8 @@
 Find a defect in an ultrasonic scan
 ===================================
 
-A network says that a printed block has a defect. Where does it see the defect? The white circle, which the network
-never saw, encloses the true one.
+A network says that a printed block has a defect. Where does it see the defect? The white circle,
+which the network never saw, encloses the true one.
 """
 
 import numpy as np

@@ -2,8 +2,9 @@
 The words that decide
 =====================
 
-scikit-learn describes each of its data sets in English. A classifier learned to tell from which description a
-sentence comes. The shading shows the words that decide; underlined words have a certain sign.
+scikit-learn describes each of its data sets in English. A classifier learned to tell from which
+description a sentence comes. The shading shows the words that decide; underlined words have a
+certain sign.
 """
 
 from sklearn import datasets
@@ -13,7 +14,11 @@ from sklearn.pipeline import make_pipeline
 
 import eblime
 
-loaders = {"iris": datasets.load_iris, "wine": datasets.load_wine, "diabetes": datasets.load_diabetes}
+loaders = {
+    "iris": datasets.load_iris,
+    "wine": datasets.load_wine,
+    "diabetes": datasets.load_diabetes,
+}
 sentences, names = [], []
 for name, load in loaders.items():
     found = [part.strip() for part in load().DESCR.replace("\n", " ").split(". ") if len(part) > 30]

@@ -2,8 +2,9 @@
 LIME changes from run to run; the interval says by how much
 ===========================================================
 
-We explain one biopsy twenty times with LIME, each time with other random masks. The dots are the twenty results.
-The bars are the 95 % intervals of a *single* run of eblime: they show the spread without repeating anything.
+We explain one biopsy twenty times with LIME, each time with other random masks. The dots are the
+twenty results. The bars are the 95 % intervals of a *single* run of eblime: they show the spread
+without repeating anything.
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +33,8 @@ fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 place = np.arange(len(top))[::-1]
 ax.hlines(place, low, high, lw=8, color="#009e73", alpha=0.4, label="95 % interval of one run")
 for j, y in zip(top, place, strict=True):
-    ax.plot([run[j] for run in again], np.full(20, y), "k.", ms=4, label="LIME, 20 runs" if j == top[0] else None)
+    shown = "LIME, 20 runs" if j == top[0] else None
+    ax.plot([run[j] for run in again], np.full(20, y), "k.", ms=4, label=shown)
 ax.set_yticks(place, [one.features[j] for j in top])
 ax.set_xlabel("importance for 'malignant'")
 ax.axvline(0, color="grey", lw=0.5)

@@ -2,8 +2,8 @@
 Stop when the question is answered
 ==================================
 
-To know the five most important squares, some photos need few model calls and some need many. `until=TopK(5)` asks until
-the answer is clear, for each photo.
+To know the five most important squares, some photos need few model calls and some need many.
+`until=TopK(5)` asks until the answer is clear, for each photo.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,8 @@ explainer = eblime.ImageExplainer(
     hide=float(photos.mean()),
 )
 asked = [
-    len(explainer.explain(photo, until=eblime.TopK(5), max_masks=2000).masks) for photo in photos[:10]
+    len(explainer.explain(photo, until=eblime.TopK(5), max_masks=2000).masks)
+    for photo in photos[:10]
 ]
 
 fig, (above, ax) = plt.subplots(2, 1, figsize=(7, 4), layout="constrained", height_ratios=[1, 3])

@@ -2,8 +2,8 @@
 Three classes from the same calls
 =================================
 
-`explain_targets` explains several outputs of the model with one set of model calls. What speaks for one wine speaks
-against another.
+`explain_targets` explains several outputs of the model with one set of model calls. What speaks
+for one wine speaks against another.
 """
 
 import matplotlib.pyplot as plt
@@ -19,5 +19,7 @@ model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(wine.data
 explainer = eblime.TabularExplainer(model, wine.data, n_masks=500, labels=list(wine.target_names))
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
-for ax, explanation in zip(axes, explainer.explain_targets(wine.data.iloc[0], 3).values(), strict=True):
+for ax, explanation in zip(
+    axes, explainer.explain_targets(wine.data.iloc[0], 3).values(), strict=True
+):
     explanation.plot("intervals", top=6, ax=ax)

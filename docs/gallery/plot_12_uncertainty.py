@@ -2,7 +2,8 @@
 Where is the explanation uncertain?
 ===================================
 
-On the left, the importance of each superpixel of a scan. On the right, its posterior standard deviation.
+On the left, the importance of each superpixel of a scan. On the right, its posterior standard
+deviation.
 """
 
 import eblime

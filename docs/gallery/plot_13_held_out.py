@@ -2,8 +2,8 @@
 Read R² first, and the held-out one
 ===================================
 
-With few masks and many features, a linear fit follows its own data well and predicts new masks badly. eblime prints
-the held-out R², which shows it.
+With few masks and many features, a linear fit follows its own data well and predicts new masks
+badly. eblime prints the held-out R², which shows it.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +16,8 @@ data = load_breast_cancer(as_frame=True)
 forest = RandomForestClassifier(50, random_state=0).fit(data.data, data.target)
 counts = [40, 60, 100, 200, 400, 800]
 fits = [
-    eblime.TabularExplainer(forest, data.data, n_masks=n).explain(data.data.iloc[5]).posterior for n in counts
+    eblime.TabularExplainer(forest, data.data, n_masks=n).explain(data.data.iloc[5]).posterior
+    for n in counts
 ]
 
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")

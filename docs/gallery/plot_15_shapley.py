@@ -2,8 +2,8 @@
 Shapley values with error bars
 ==============================
 
-`method="bayesshap"` estimates Shapley values. They sum to the difference between the prediction and the prediction
-with everything hidden.
+`method="bayesshap"` estimates Shapley values. They sum to the difference between the prediction
+and the prediction with everything hidden.
 """
 
 from sklearn.datasets import load_diabetes

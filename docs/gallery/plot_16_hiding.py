@@ -2,8 +2,8 @@
 What a hidden superpixel shows
 ==============================
 
-To hide a part of a photo, something must replace it. These are the choices, on the cat of scikit-image, each with the same
-superpixels hidden.
+To hide a part of a photo, something must replace it. These are the choices, on the cat of scikit-
+image, each with the same superpixels hidden.
 """
 
 import matplotlib.pyplot as plt

@@ -2,7 +2,8 @@
 The whole posterior
 ===================
 
-An interval is a summary. The posterior of each importance is a smooth law, computed without sampling.
+An interval is a summary. The posterior of each importance is a smooth law, computed without
+sampling.
 """
 
 from sklearn.datasets import load_iris

@@ -2,8 +2,9 @@
 A smaller error from the same calls
 ===================================
 
-A face is cut into nine squares, so that all 512 masks can be asked and the true importances are known. With fewer masks, the
-method "quadrature" is closer to the truth than a regression, because it knows that the model is not noisy.
+A face is cut into nine squares, so that all 512 masks can be asked and the true importances are
+known. With fewer masks, the method "quadrature" is closer to the truth than a regression, because
+it knows that the model is not noisy.
 """
 
 import matplotlib.pyplot as plt
@@ -37,7 +38,8 @@ counts = [32, 64, 128, 256]
 fig, ax = plt.subplots(figsize=(6.5, 4), layout="constrained")
 for method, colour in (("lime", "grey"), ("eblime", "#0072b2"), ("quadrature", "#009e73")):
     errors = [
-        np.sqrt(np.mean([(explained(method, n, seed) - truth) ** 2 for seed in range(5)])) for n in counts
+        np.sqrt(np.mean([(explained(method, n, seed) - truth) ** 2 for seed in range(5)]))
+        for n in counts
     ]
     ax.loglog(counts, errors, "o-", color=colour, label=method)
 ax.set_xticks(counts, counts)

@@ -38,6 +38,18 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
     Reading a damaged file raises `DamagedFileError`, a `ValueError`; calling `explain_many` again
     replaces the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((20, 3))
+    >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+    ...     len(eblime.open_run(f"{folder}/run").failures())
+    0
     """
     location = Location.of(path)
     read_manifest(location)
