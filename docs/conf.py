@@ -16,7 +16,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
@@ -31,7 +30,6 @@ nb_execution_mode = "off"  # tests/test_notebooks.py runs them
 # The reference: public names under their public paths, and types as they are written.
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True
 autosummary_generate = True
 autosummary_ignore_module_all = False
 default_role = "py:obj"  # a name in backticks links to its page, if it has one
@@ -48,6 +46,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("gallery_figures.saved_figures",),
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # its page loads scripts from the network
     "min_reported_time": 10,
     "thumbnail_size": (400, 280),
     "remove_config_comments": True,
