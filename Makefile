@@ -2,14 +2,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-lowest check format bench studies results docs clean
+.PHONY: demo test test-slow test-lowest coverage check format bench studies results docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
 
+# `test` leaves out the tests marked slow: kills, Ray, calibration over many data sets.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m 'not slow'
+
+test-slow: $(VENV)/.test
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m slow
+
+# Measures which lines the tests run, and fails below the floor in pyproject.toml.
+coverage: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest-cov>=5'
+	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m 'not slow' --cov=eblime --cov-report=term
 
 # Runs the tests with the lowest version of each dependency that pyproject.toml allows. These
 # versions have wheels for Python 3.10 and 3.11; set PYTHON=python3.11 if the default is newer.
@@ -19,7 +29,7 @@ test-lowest:
 	.venv-lowest/bin/python .ci/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
 		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap]'
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 .venv-lowest/bin/python -m pytest -n auto \
+	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n auto -m 'not slow' \
 		-W ignore::DeprecationWarning
 
 check: $(VENV)/.lint
@@ -48,11 +58,19 @@ studies: $(VENV)/.test $(VENV)/.bench
 results: $(VENV)/.test
 	$(BIN)/python benchmarks/results.py
 
+# Warnings are errors. The links between pages are checked, and that no page needs the network.
 docs: $(VENV)/.docs
-	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(ONE_THREAD) $(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
+# Builds the wheel and the source archive and checks their metadata.
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
 
 clean:
-	rm -rf $(VENV) .venv-lowest docs/_build
+	rm -rf $(VENV) .venv-lowest docs/_build docs/_gallery docs/reference/api dist
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "eblime needs Python 3.10 or newer; set PYTHON=")'

@@ -15,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:  # pip includes a copy
     from pip._vendor import tomli as tomllib
 
-SKIPPED = {"bench", "docs", "lint", "nuts"}
+SKIPPED = {"bench", "docs", "lint", "nuts", "release"}
 
 
 def lowest(project: dict[str, object]) -> list[str]:

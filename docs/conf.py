@@ -1,25 +1,72 @@
 """Sphinx settings."""
 
+import sys
 from importlib.metadata import version as installed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "eblime"
 copyright = "2026, the eblime developers"
 release = version = installed("eblime")
 extensions = [
-    "myst_parser",
+    "mathml",
+    "myst_nb",
+    "plain_types",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
     "sphinxcontrib.bibtex",
 ]
-myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "attrs_inline"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
-autodoc_typehints = "none"
+html_math_renderer = "mathml"
+nb_execution_mode = "off"  # tests/test_notebooks.py runs them
+
+# The reference: public names under their public paths, and types as they are written.
+autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
+autosummary_generate = True
+autosummary_ignore_module_all = False
+default_role = "py:obj"  # a name in backticks links to its page, if it has one
+python_use_unqualified_type_names = True
+maximum_signature_line_length = 88
 napoleon_numpy_docstring = True
 napoleon_attr_annotations = False  # the text of a parameter states its type
-exclude_patterns = ["**/*.in.md", "_build"]
+
+sphinx_gallery_conf = {
+    "examples_dirs": "gallery",
+    "gallery_dirs": "_gallery",
+    "filename_pattern": r"/plot_",
+    "abort_on_example_error": True,
+    "image_scrapers": ("gallery_figures.saved_figures",),
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,  # its page loads scripts from the network
+    "min_reported_time": 10,
+    "thumbnail_size": (400, 280),
+    "remove_config_comments": True,
+    "show_signature": False,
+    "within_subsection_order": "FileNameSortKey",
+}
+copybutton_prompt_text = ">>> |\\.\\.\\. |\\$ "
+copybutton_prompt_is_regexp = True
+
+templates_path = ["_templates"]
+exclude_patterns = ["**/*.in.md", "_build", "_ext", "gallery", "_gallery/*.ipynb"]
+suppress_warnings = [
+    "config.cache",  # the settings of the gallery cannot be compared
+    "ref.python",  # `Explanation` is also a name of the replacement of lime
+]
 html_theme = "furo"
 html_title = "eblime"
+html_static_path = ["_static"]
+html_css_files = ["eblime.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#006c4f", "color-brand-content": "#00694d"},
+    "dark_css_variables": {"color-brand-primary": "#4cc9a0", "color-brand-content": "#4cc9a0"},
+}

@@ -17,7 +17,9 @@ from eblime.results.export import JSON_SCHEMA
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-LINKED = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md"]
+ROOT_PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")
+LINKED = [*PAGES, *(ROOT / name for name in ROOT_PAGES)]
+GENERATED = ("_gallery/", "api/")  # pages that the build writes
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
 RUNNABLE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf8"))]
 
@@ -74,29 +76,58 @@ def test_the_index_lists_every_page():
             r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf8"), re.M | re.S
         ):
             entries = [line for line in contents.splitlines() if line and line[0] != ":"]
-            listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
-    pages = {page for page in DOCS.rglob("*.md") if not page.name.endswith(".in.md")}
+            written = [entry for entry in entries if not entry.startswith(GENERATED)]
+            listed |= {(page.parent / entry).resolve() for entry in written}
+    found = [*DOCS.rglob("*.md"), *(DOCS / "notebooks").glob("*.ipynb")]
+    pages = {page.with_suffix("") for page in found if not page.name.endswith(".in.md")}
 
-    assert listed == {page.resolve() for page in pages - {DOCS / "index.md"}}
+    assert listed == {page.resolve() for page in pages - {DOCS / "index"}}
+
+
+def reference():
+    """The names that the reference lists."""
+    text = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
+    lists = re.findall(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   eblime[\w.]+\n)+)", text, re.M)
+    return [name for names in lists for name in names.split()]
+
+
+def documented(path):
+    """The object of a path of the reference."""
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
 
 
 def test_the_reference_names_objects_that_exist():
-    """Every object of the reference can be imported from the module that it names."""
-    text = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
-    named = re.findall(r"^\.\. auto(?:class|function|exception):: (eblime[\w.]+)", text, re.M)
-
-    assert len(named) > 50
-    for path in named:
-        module, _, name = path.rpartition(".")
-        assert hasattr(importlib.import_module(module), name), path
+    """Every object of the reference can be imported from the path that it names, once."""
+    assert len(reference()) > 50
+    assert len(set(reference())) == len(reference())
+    for path in reference():
+        assert documented(path).__doc__, path
 
 
 def test_the_reference_has_every_public_name():
-    """Whatever `import eblime` offers is in the reference."""
-    text = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
-    public = set(eblime.__all__) - {"__version__"}
+    """Whatever `import eblime` offers is in the reference, under this path."""
+    public = {f"eblime.{name}" for name in eblime.__all__} - {"eblime.__version__"}
 
-    assert {name for name in public if not re.search(rf"\.{name}\b", text)} == set()
+    assert public - set(reference()) == set()
+
+
+ON_PAGES = {"eblime.OnnxModel", "eblime.TorchModel"}  # how-to/model-onnx.md, how-to/model-torch.md
+
+
+def test_public_names_and_plots_have_an_example():
+    """One that runs as a doctest, in its docstring or in that of one of its methods."""
+    without = []
+    for path in reference():
+        if path in ON_PAGES or not (path.count(".") == 1 or path.startswith("eblime.plot.")):
+            continue
+        found = documented(path)
+        members = vars(found).values() if isinstance(found, type) else ()
+        texts = [found.__doc__, *(getattr(member, "__doc__", None) for member in members)]
+        if not any(">>> " in (text or "") for text in texts):
+            without.append(path)
+
+    assert without == []
 
 
 def test_the_json_page_lists_the_keys_that_are_written():

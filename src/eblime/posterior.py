@@ -41,6 +41,18 @@ class Posterior:
     They do not say how good that fit is: read `r2_held_out` beside them.
 
     A method of your own builds one from its law with `Posterior.from_law(law, answers, ...)`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(100, 2))
+    >>> post = eblime.fit(masks, masks @ [1.0, 0.0] + 0.1 * rng.normal(size=100))
+    >>> post.mean.round(1) + 0.0, post.prob_positive().round(1)[0]
+    (array([1., 0.]), np.float64(1.0))
+    >>> post.interval(0.95).shape
+    (2, 2)
     """
 
     law: Law  # joint law of the importances

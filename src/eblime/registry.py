@@ -89,12 +89,26 @@ _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
 def names(kind: Kind) -> tuple[str, ...]:
-    """All known names of a kind: built in, added, and from installed packages."""
+    """All known names of a kind: built in, added, and from installed packages.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> "paired" in registry.names("designs")
+    True
+    """
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_installed(kind)]))
 
 
 def find(kind: Kind, name: object) -> Any:
-    """The object of that name; an unknown name is refused with the known ones listed."""
+    """The object of that name; an unknown name is refused with the known ones listed.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.find("methods", "lime").__name__
+    'LIME'
+    """
     if isinstance(name, str):
         if name in _ADDED[kind]:
             return _ADDED[kind][name]

@@ -87,6 +87,7 @@ def test_damaged_parts_are_done_again(run, finished, explainer):
         pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("file", ["inputs/000000.parquet", "inputs/index.json"])
 def test_damaged_inputs_are_stored_again(run, finished, explainer, file):
     """From the same stream, with the same results."""

@@ -120,6 +120,7 @@ def test_a_run_in_a_store(tmp_path, explainer):
         eblime.open_run("nothing://runs/a")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_ray_dataset_is_an_input():
     """Its rows in order; of a row with an image or a text, that column."""

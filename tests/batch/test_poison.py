@@ -245,6 +245,7 @@ def test_a_worker_that_cannot_start_is_reported(tmp_path):
     assert "Worker processes died 3 times while they started" in run.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, request):
     """Like the local engine; temporary files of killed workers are deleted at the end."""

@@ -117,6 +117,7 @@ def exact_pair(data):
     return mean, np.sqrt(weights @ (np.array(variances) + (np.array(locs) - mean) ** 2))
 
 
+@pytest.mark.slow
 def test_the_whole_hierarchy_is_near(rng):
     """The other features' precisions are fitted, not integrated: a fraction of an sd away."""
     data = problem(rng, 16, 2)
@@ -127,6 +128,7 @@ def test_the_whole_hierarchy_is_near(rng):
     assert_allclose(post.sd, sd, rtol=0.1)
 
 
+@pytest.mark.slow
 def test_joint_law_agrees_with_its_draws_and_marginals(rng):
     """Quantiles, covariance and order probabilities against 8,000 draws."""
     data = problem(rng, 40, 6)

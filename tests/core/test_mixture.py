@@ -182,6 +182,7 @@ def test_all_mass_at_one_lambda_is_the_t_law(rng, lam):
     assert_allclose(fixed.quantile(np.array([0.2])), judge.ppf([0.2] * 3)[None], rtol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(60, 5), (8, 12)])
 @pytest.mark.parametrize("intercept", ["flat", "none"])
 def test_draws_follow_the_exact_marginals(rng, n, p, intercept):

@@ -19,6 +19,7 @@ TRUTHS = {  # the true importances of n inputs; standard errors are about 1
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truth", TRUTHS)
 def test_intervals_cover_the_mean_size(rng, truth):
     """At least 95 % of the intervals do, less three standard errors of 40 repetitions."""

@@ -28,6 +28,7 @@ def simulate(rng, intercept, *, local=False):
     return (masks, level + masks @ beta + noise, weights), np.array([*beta, sigma2, lam])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("intercept", ["flat", "none"])
 def test_truth_is_uniform_in_its_posterior(rng, intercept):
     """Ranks among 63 draws and exact probabilities, for beta, sigma^2 and lambda: chi-square."""
@@ -49,6 +50,7 @@ def test_truth_is_uniform_in_its_posterior(rng, intercept):
         assert stats.chisquare(counts).pvalue > FALSE_ALARM / places.shape[1]
 
 
+@pytest.mark.slow
 def test_local_scales_are_near_calibration(rng):
     """Truths from the whole hierarchy: the intervals hold what they say, to four points.
 

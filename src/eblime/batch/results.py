@@ -38,6 +38,18 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
     Reading a damaged file raises `DamagedFileError`, a `ValueError`; calling `explain_many` again
     replaces the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((20, 3))
+    >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+    ...     len(eblime.open_run(f"{folder}/run").failures())
+    0
     """
     location = Location.of(path)
     read_manifest(location)
@@ -145,7 +157,7 @@ class Run:
         DataFrame
             One row per feature, the most important first; with `by`, per `group` and feature.
 
-            - `mean_abs`, `low`, `high`: the mean of |importance| and its interval.
+            - `mean_abs`, `low`, `high`: the mean of the absolute importance and its interval.
             - `mean`, `mean_low`, `mean_high`: the mean importance.
             - `positive`, `negative`: the share of inputs with an importance above and below zero,
               each with `_low` and `_high`.
@@ -153,8 +165,8 @@ class Run:
 
         Notes
         -----
-        The importances of single inputs have errors, and |importance| would count them: a column
-        that the model does not use would get an importance. So the distribution of the true
+        The importances of single inputs have errors, and their absolute values would count them: a
+        column that the model does not use would get an importance. So the distribution of the true
         importances over the inputs is fitted to the least-squares estimates and their standard
         errors (columns `estimate` and `se` of `frame`), and its mean size is given. The interval
         begins at zero if the estimates are no larger than their errors.
@@ -162,7 +174,7 @@ class Run:
         The intervals are about these inputs, each explained with infinitely many masks. They do not
         predict other inputs. Several outputs of one input are averaged, as if their errors were the
         same; use `by="label"` to keep classes apart. Of a run with more than 2,000 inputs, a sample
-        is fitted, and corrected by the mean |estimate| of all.
+        is fitted, and corrected by the mean absolute estimate of all.
 
         With fewer masks than features there are no least-squares estimates, and in runs of older
         versions they are not stored. Posterior means and standard deviations serve instead; as they

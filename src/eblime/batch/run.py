@@ -125,6 +125,18 @@ def explain_many(
     progress
         None shows a bar on a terminal if the work takes longer than a second; True always does,
         False never; or a function of (done, total).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((20, 3))
+    >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+    ...     run.frame()["input"].nunique()
+    4
     """
     check_explainer(explainer)
     chosen = find_engine(engine, cpus_per_worker, gpus_per_worker)

@@ -21,7 +21,15 @@ _BLOCK = 1 << 21  # numbers held at once
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draws:
-    """Joint draws from a posterior, one row per draw."""
+    """Joint draws from a posterior, one row per draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import Draws
+    >>> Draws(beta=np.zeros((100, 3))).beta.shape
+    (100, 3)
+    """
 
     beta: FloatArray  # (n, p)
     extras: Mapping[str, FloatArray] = field(default_factory=dict)  # (n,) each, by name

@@ -143,7 +143,15 @@ class NormalMixture:
 
 
 def normal_law(mean: FloatArray, cov: FloatArray) -> NormalMixture:
-    """One multivariate normal law, mean (p,) and covariance (p, p)."""
+    """One multivariate normal law, mean (p,) and covariance (p, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import normal_law
+    >>> normal_law(np.array([1.0, -1.0]), np.eye(2)).mean
+    array([ 1., -1.])
+    """
     return NormalMixture(weights=np.ones(1), means=mean[None], covs=cov[None])
 
 

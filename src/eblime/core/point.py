@@ -16,12 +16,33 @@ __all__ = ["NoSpreadError", "PointMass", "PointValue"]
 
 
 class NoSpreadError(ValueError):
-    """A method without a statement of uncertainty was asked for one."""
+    """A method without a statement of uncertainty was asked for one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> masks = np.random.default_rng(0).integers(0, 2, size=(50, 2))
+    >>> post = eblime.fit(masks, masks @ [1.0, -0.5], method="lime")
+    >>> try:
+    ...     post.interval()
+    ... except eblime.NoSpreadError:
+    ...     print("a point estimate")
+    a point estimate
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointMass:
-    """The importances as a point estimate: they have a mean and no spread."""
+    """The importances as a point estimate: they have a mean and no spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import PointMass
+    >>> PointMass(mean=np.array([1.0, -1.0]), method="mine").mean
+    array([ 1., -1.])
+    """
 
     mean: FloatArray  # (p,)
     method: str  # name of the method, for the error message

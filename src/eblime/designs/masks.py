@@ -74,6 +74,13 @@ def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 
     The number of masks of each size is what `paired` has on average, rounded up or down. The first
     pair is the input itself and everything hidden.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs.masks import stratified
+    >>> stratified(np.random.default_rng(0), 6, 4).masks.shape
+    (6, 4)
     """
 
     def every_pair_alike(log_pairs: FloatArray) -> FloatArray:
@@ -104,6 +111,13 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     """All 2^p masks, whatever `n_masks` is: no sampling error is left. The input is the last row.
 
     Row k shows feature j where bit j of k is set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs.masks import exhaustive
+    >>> len(np.unique(exhaustive(np.random.default_rng(0), 8, 3), axis=0))
+    8
     """
     if p > MOST_EXHAUSTIVE:
         raise ValueError(
@@ -117,6 +131,13 @@ def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     """Hide a number of features that is uniform on 1 .. p, chosen at random: lime's for texts.
 
     The input itself is the first row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs.masks import sizes
+    >>> sizes(np.random.default_rng(0), 6, 4).shape
+    (6, 4)
     """
     keys = rng.random((n_masks, p))
     hidden = rng.integers(1, p + 1, size=n_masks)

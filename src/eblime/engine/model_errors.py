@@ -14,7 +14,17 @@ __all__ = ["ModelError", "checked", "failed", "is_out_of_memory", "place"]
 
 
 class ModelError(RuntimeError):
-    """The model failed or returned something that is not a score, for the masks named."""
+    """The model failed or returned something that is not a score, for the masks named.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> try:
+    ...     eblime.TextExplainer(lambda texts: 1 / 0).explain("a good day")
+    ... except eblime.ModelError as error:
+    ...     print(type(error.__cause__).__name__)
+    ZeroDivisionError
+    """
 
 
 def is_out_of_memory(error: ModelError) -> bool:

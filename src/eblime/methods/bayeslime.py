@@ -31,6 +31,14 @@ class BayesLIME:
     intercept
         "penalised" adds a column of ones and shrinks it like a feature, as published; "flat"
         leaves the intercept free; "none" has none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> masks = np.random.default_rng(0).integers(0, 2, size=(500, 2))
+    >>> eblime.fit(masks, masks @ [1.0, -0.5], method=eblime.BayesLIME()).mean.round(1)
+    array([ 1. , -0.5])
     """
 
     intercept: Literal["penalised", "none", "flat"] = "penalised"

@@ -35,7 +35,14 @@ __all__ = ["EBLIME", "PublishedGrid", "common_ridge"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedGrid:
-    """The paper's way to integrate over lambda: a uniform grid, and draws by Algorithms 1 and 2."""
+    """The paper's way to integrate over lambda: a uniform grid, and draws by Algorithms 1 and 2.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> eblime.EBLIME.paper().grid.n_lambdas
+    20000
+    """
 
     n_lambdas: int = 20_000  # L
     upper: float = 1.0  # r

@@ -29,6 +29,14 @@ class LIME:
         The ridge parameter, 1 in lime.
     intercept
         "flat" leaves the intercept free, as lime does; "none" has none, as the paper's eq. (1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> masks = np.random.default_rng(0).integers(0, 2, size=(500, 2))
+    >>> eblime.fit(masks, masks @ [1.0, -0.5], method=eblime.LIME()).mean.round(1)
+    array([ 1. , -0.5])
     """
 
     alpha: float = 1.0

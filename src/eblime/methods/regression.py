@@ -175,6 +175,16 @@ def fit_targets(
     """Posteriors of several targets, scores of shape (N, T), from one decomposition of the masks.
 
     Parameters and method names are those of `fit`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> masks = np.random.default_rng(0).integers(0, 2, size=(50, 3))
+    >>> scores = masks @ np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
+    >>> first, second = eblime.fit_targets(masks, scores)
+    >>> first.mean.round(2) + 0.0, second.mean.round(2) + 0.0
+    (array([1., 0., 0.]), array([0., 2., 0.]))
     """
     checked = check_masks(masks)
     many = check_scores(scores, len(checked), ndim=2)

@@ -35,6 +35,15 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     """The most important features with mean, 50 % and 95 % intervals: the paper's Fig. 1.
 
     Green raises the score and orange lowers it; grey where the 95 % interval contains zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.bars import intervals
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = intervals(e, top=3)
     """
     check_count("top", top)
     post = explanation.posterior
@@ -55,7 +64,17 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
 
 
 def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
-    """The most important features as bars from zero, for methods that give a point estimate."""
+    """The most important features as bars from zero, for methods that give a point estimate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.bars import means
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = means(e, top=3)
+    """
     check_count("top", top)
     mean = explanation.posterior.mean
     order = np.argsort(-np.abs(mean), kind="stable")[:top][::-1]
@@ -71,7 +90,17 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
 
 
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """A row of a table: bars with 95 % whiskers, and beside each the value of its column."""
+    """A row of a table: bars with 95 % whiskers, and beside each the value of its column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.bars import valued
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = valued(e)
+    """
     scene: Any = explanation.scene
     needs_domain(explanation, "tabular", 'plot("values")')
     check_count("top", top)
@@ -105,7 +134,17 @@ def compare(
     top: int = 12,
     ax: Axes | None = None,
 ) -> Axes:
-    """Two explanations of the same features: means and 95 % intervals, one below the other."""
+    """Two explanations of the same features: means and 95 % intervals, one below the other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.bars import compare
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = compare(e, e.refit("bayeslime"))
+    """
     labels = (first.posterior.method, second.posterior.method) if names is None else names
     if labels[0] == labels[1]:
         labels = (f"{labels[0]} (first)", f"{labels[1]} (second)")

@@ -32,7 +32,17 @@ __all__ = ["convergence", "densities", "ranks", "ridge"]
 
 
 def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
-    """Marginal posterior densities of the most important features."""
+    """Marginal posterior densities of the most important features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.curves import densities
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = densities(e)
+    """
     check_count("top", top)
     post = explanation.posterior
     order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
@@ -65,6 +75,15 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
 
     Ranks are about the importances in the linear surrogate. A certain rank means that the fit is
     well determined, not that the model looks at the right thing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.curves import ranks
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = ranks(e)
     """
     check_count("top", top)
     post = explanation.posterior
@@ -96,6 +115,15 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     """Posterior of the ridge parameter lambda on a log scale, and BayesLIME's fixed value of 1.
 
     A method without a ridge parameter is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.curves import ridge
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = ridge(e)
     """
     law = explanation.posterior.lam
     drawn = axes(ax, (6.4, 3.0))
@@ -125,6 +153,15 @@ def convergence(
 
     The explanation's own method is fitted to more and more of the answers; `method` takes another
     one. A point estimate is drawn as lines without intervals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.curves import convergence
+    >>> rows = np.random.default_rng(0).random((50, 3))
+    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> ax = convergence(e)
     """
     check_count("top", top)
     order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]

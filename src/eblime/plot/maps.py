@@ -39,6 +39,18 @@ def importance_map(
 
     The colour is stronger where the importance is larger. The `numbered` most important
     superpixels show their number, as in tables and in the "intervals" plot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import importance_map
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> ax = importance_map(e)
     """
     check_count("top", top)
     drawing, mean = canvas(explanation), explanation.posterior.mean
@@ -60,7 +72,20 @@ def importance_map(
 
 
 def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:
-    """Posterior mean of every superpixel; the colour scale is centred at zero."""
+    """Posterior mean of every superpixel; the colour scale is centred at zero.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import mean_map
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> ax = mean_map(e)
+    """
     mean = explanation.posterior.mean
     most = float(np.abs(mean).max()) or 1.0
     drawn = _field(
@@ -84,6 +109,18 @@ def uncertainty_map(
 
     `scaled` draws the variance instead, scaled from its minimum to its maximum as in the paper's
     Fig. 2; small differences look large there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import uncertainty_map
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> ax = uncertainty_map(e)
     """
     if scaled:
         variance = explanation.posterior.sd**2
@@ -101,6 +138,18 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
 
     It is about the fit of the linear surrogate, not the probability that an object or a defect is
     there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import top_k_map
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> ax = top_k_map(e)
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
@@ -110,14 +159,40 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
 
 
 def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
-    """Probability that the importance of each superpixel is positive."""
+    """Probability that the importance of each superpixel is positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import sign_map
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> ax = sign_map(e)
+    """
     chance = explanation.posterior.prob_positive()
     title = "P(importance > 0)"
     return _field(explanation, chance, title, ax, colours=_diverging(), limits=(0, 1))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
-    """Posterior means of all superpixels beside their standard deviations: the paper's Fig. 2."""
+    """Posterior means of all superpixels beside their standard deviations: the paper's Fig. 2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.maps import posterior_maps
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> figure = posterior_maps(e)
+    """
     figure = new_figure((10.2, 4.6))
     left, right = figure.subplots(1, 2)
     mean_map(explanation, numbered=numbered, ax=left)

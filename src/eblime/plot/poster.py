@@ -21,6 +21,18 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
 
     The input is drawn by the plot kind that its domain calls `picture`. For an image, every
     superpixel in the list has its number on the map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.plot.poster import poster
+    >>> image = np.zeros((6, 6))
+    >>> image[:3, :3] = 1.0
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
+    >>> e = explainer.explain(image)
+    >>> figure = poster(e)
     """
     check_count("top", top)
     domain = registry.get("domains", explanation.scene.domain)

@@ -56,6 +56,17 @@ def beeswarm(
         Draw only explanations of this output.
     ax
         Where to draw; None makes new axes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((20, 3))
+    >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+    ...     ax = run.plot("beeswarm")
     """
     check_count("top", top)
     rows = _rows(run, label)
@@ -100,6 +111,17 @@ def dependence(
         Draw only explanations of this output.
     ax
         Where to draw; None makes new axes.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((20, 3))
+    >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
+    ...     ax = run.plot("dependence", feature="column 0")
     """
     rows = _rows(run, label)
     known = list(dict.fromkeys(rows["feature"]))

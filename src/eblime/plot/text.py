@@ -22,6 +22,14 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
     Words are underlined if their 95 % interval excludes zero. Long texts are cut after 40 lines.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> from eblime.plot.text import highlighted
+    >>> model = lambda texts: [float("good" in text) for text in texts]
+    >>> e = eblime.TextExplainer(model).explain("a good day")
+    >>> ax = highlighted(e)
     """
     scene: Any = explanation.scene
     needs_domain(explanation, "text", 'plot("text")')

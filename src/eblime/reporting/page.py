@@ -50,6 +50,18 @@ def report(
     -------
     str
         The page.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import eblime
+    >>> model = lambda texts: [float("good" in text) for text in texts]
+    >>> explanation = eblime.TextExplainer(model).explain("a good day")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = eblime.report([explanation, explanation], Path(folder, "days.html"))
+    ...     Path(folder, "days.html").read_text(encoding="utf8")[:15]
+    '<!DOCTYPE html>'
     """
     listed = [explanations] if isinstance(explanations, Explanation) else list(explanations)
     if not listed or not all(isinstance(entry, Explanation) for entry in listed):

@@ -110,6 +110,17 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Explana
         A regular file.
     max_bytes
         How large the file may be, also once it is unpacked; 1 GiB by default.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import eblime
+    >>> model = lambda texts: [float("good" in text) for text in texts]
+    >>> explanation = eblime.TextExplainer(model).explain("a good day")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = explanation.save(f"{folder}/day.eblime")
+    ...     eblime.load(path).features[1]
+    "word 'good'"
     """
     return unpacked(read_regular(path, max_bytes), Path(path), max_bytes=max_bytes)
 

@@ -91,6 +91,15 @@ class Ranking(Rule):
         Probability that the features and their order are right.
     by
         "abs" compares absolute importances, "value" the importances themselves.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> model = lambda texts: [2.0 * ("good" in text) - ("bad" in text) for text in texts]
+    >>> explainer = eblime.TextExplainer(model)
+    >>> found = explainer.explain("good and bad days of one week in May", until=eblime.Ranking(2))
+    >>> [found.features[j] for j in found.posterior.ranking().order[:2]]
+    ["word 'good'", "word 'bad'"]
     """
 
     k: int = 3
@@ -125,6 +134,15 @@ class Sign(Rule):
         Probability that all these signs are right.
     top
         How many features, by absolute importance; None is all of them.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> model = lambda texts: [2.0 * ("good" in text) - ("bad" in text) for text in texts]
+    >>> explainer = eblime.TextExplainer(model)
+    >>> found = explainer.explain("good and bad days of one week in May", until=eblime.Sign(top=2))
+    >>> (found.posterior.prob_positive()[[0, 2]] > 0.5).tolist()
+    [True, False]
     """
 
     prob: float = 0.95
@@ -166,6 +184,16 @@ class Width(Rule):
         Probability that the importances are in these intervals.
     top
         How many features, by absolute importance; None is all of them.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> model = lambda texts: [2.0 * ("good" in text) - ("bad" in text) for text in texts]
+    >>> explainer = eblime.TextExplainer(model)
+    >>> found = explainer.explain("good and bad days of one week in May", until=eblime.Width(0.1))
+    >>> low, high = found.posterior.interval()[0]
+    >>> bool(high - low < 0.1)
+    True
     """
 
     width: float

@@ -1,0 +1,20 @@
+"""
+Which superpixels are among the top five?
+=========================================
+
+The map shows the probability that each superpixel is one of the five most important to the linear
+fit. With 150 masks, a few are certain and the last place is open.
+"""
+
+import eblime
+from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
+
+images, _ = sample_scans()
+explainer = eblime.ImageExplainer(
+    ultrasonic_network(),
+    segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
+    n_masks=150,
+    labels=LABELS,
+)
+explanation = explainer.explain(images[0], target="with defect")
+ax = explanation.plot("top_k", top=5)

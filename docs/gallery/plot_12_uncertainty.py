@@ -1,0 +1,21 @@
+"""
+Where is the explanation uncertain?
+===================================
+
+On the left, the importance of each superpixel of a scan. On the right, its posterior standard
+deviation.
+"""
+
+import eblime
+from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
+from eblime.plot.maps import posterior_maps
+
+images, _ = sample_scans()
+explainer = eblime.ImageExplainer(
+    ultrasonic_network(),
+    segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
+    n_masks=300,
+    labels=LABELS,
+)
+explanation = explainer.explain(images[1], target="with defect")
+figure = posterior_maps(explanation)

@@ -1,0 +1,146 @@
+"""Draw the pictures of the README and of the documentation into docs/images.
+
+python docs/pictures.py    (needs the extras demo and sklearn)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import eblime
+
+IMAGES = Path(__file__).parent / "images"
+GREEN, ORANGE = "#009e73", "#d55e00"
+
+
+def photo() -> None:
+    """The photo of the README and of the front page, as `eblime demo photo` explains it."""
+    from eblime.datasets.imagenet import coffee, efficientnet_lite0
+
+    explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=400, labels={967: "espresso"})
+    explanation = explainer.explain(coffee())
+    print(explanation)
+    figure = Figure(figsize=(14, 4.2), layout="constrained")
+    for ax, kind in zip(figure.subplots(1, 3), ("map", "top_k", "intervals"), strict=True):
+        explanation.plot(kind, ax=ax, **({"top": 10} if kind == "intervals" else {}))
+    save(figure, "espresso")
+    explanation = dataclasses.replace(explainer, n_masks=100).explain(coffee())
+    figure = Figure(figsize=(9.5, 4), layout="constrained")
+    for ax, kind in zip(figure.subplots(1, 2), ("map", "intervals"), strict=True):
+        explanation.plot(kind, top=5, ax=ax)
+    save(figure, "front-photo")
+
+
+def row() -> None:
+    """The row of the front page."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+
+    cells = load_breast_cancer(as_frame=True)
+    forest = RandomForestClassifier(random_state=0).fit(
+        cells.data, cells.target_names[cells.target]
+    )
+    explanation = eblime.TabularExplainer(forest, cells.data).explain(cells.data.iloc[0])
+    save(explanation.plot("values", top=8).figure, "front-row")
+
+
+def text() -> None:
+    """The text of the front page."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    films = [
+        "a witty film",
+        "good music",
+        "never boring",
+        "a dull film",
+        "bad music",
+        "never witty",
+    ]
+    labels = ["praise"] * 3 + ["blame"] * 3
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10)).fit(films, labels)
+    review = "A witty film: good music, a good cast, and hardly ever boring, "
+    review += "although the end is a bit dull."
+    explanation = eblime.TextExplainer(model, n_masks=200).explain(review, "praise")
+    print(explanation)
+    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    above, below = figure.subplots(2, 1, height_ratios=[1, 4])
+    explanation.plot("text", ax=above)
+    explanation.plot("intervals", top=8, ax=below)
+    below.set_title("")
+    save(figure, "front-text")
+
+
+def interval() -> None:
+    """What an interval means: repeated explanations of one biopsy, and the true importance."""
+    score, p = biopsy()
+    every = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
+    truth = np.linalg.lstsq(np.column_stack([np.ones(2**p), every]), score(every), rcond=None)[0][1]
+    figure = Figure(figsize=(9.5, 4.4), layout="constrained")
+    for ax, n in zip(figure.subplots(1, 2, sharex=True, sharey=True), (50, 400), strict=True):
+        held = repeated(ax, score, p, n, truth)
+        ax.set_title(f"{n} masks: {held} of 20 intervals contain the true value", fontsize=10)
+    figure.supxlabel("importance of 'concave points'")
+    save(figure, "interval")
+
+
+def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
+    """Draw the intervals of twenty explanations; returns how many contain the truth."""
+    held = 0
+    for seed in range(20):
+        masks = np.random.default_rng(seed).integers(0, 2, size=(n, p))
+        post = eblime.fit(masks, score(masks))
+        low, high = post.interval(0.95)[0]
+        inside = bool(low <= truth <= high)
+        held += inside
+        colour = GREEN if inside else ORANGE
+        ax.plot([low, high], [seed, seed], color=colour, lw=3, solid_capstyle="butt")
+        ax.plot(post.mean[0], seed, "o", color=colour, ms=4, mec="white", mew=0.5)
+    ax.axvline(truth, color="black", lw=1)
+    ax.annotate("the value that all\n1,024 masks give", (truth, 20.4), ha="center", fontsize=8)
+    ax.set_ylim(-1, 23)
+    ax.set_yticks([0, 19], ["run 1", "run 20"])
+    ax.spines[["top", "right"]].set_visible(False)
+    return held
+
+
+def biopsy() -> tuple[Any, int]:
+    """The forest and the biopsy of the tutorial, as a function of masks of ten measurements."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+
+    data = load_breast_cancer()
+    forest = RandomForestClassifier(200, random_state=0).fit(data.data[100:], data.target[100:])
+    typical = np.median(data.data[data.target == 1], axis=0)
+    order = [7, *(j for j in range(10) if j != 7)]  # concave points first
+    columns = [j + 10 * part for j in order for part in range(3)]
+
+    def score(masks: Any) -> Any:
+        rows = np.tile(typical, (len(masks), 1))
+        shown = np.repeat(masks, 3, axis=1) == 1
+        rows[:, columns] = np.where(shown, data.data[2][columns], typical[columns])
+        return forest.predict_proba(rows)[:, 0]
+
+    return score, 10
+
+
+def save(figure: Any, name: str) -> None:
+    """Write a picture with as few bytes as it needs."""
+    from PIL import Image
+
+    path = IMAGES / f"{name}.png"
+    figure.savefig(path, dpi=120)
+    with Image.open(path) as opened:
+        small = opened.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    for draw in (interval, row, text, photo):
+        draw()
