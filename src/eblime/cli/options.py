@@ -53,6 +53,13 @@ Targets = Annotated[
     int | None,
     typer.Option(help="Explain this many of the highest outputs, with files for each.", min=1),
 ]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        help="With --method quadrature, what the importances are: lime (the linear fit), banzhaf "
+        "or shapley values. --design adaptive needs fewer masks for the same precision.",
+    ),
+]
 Masks = Annotated[int, typer.Option(help="How many masks to ask the model about.", min=1)]
 Until = Annotated[
     str | None,
@@ -161,6 +168,7 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
         _parameter("labels", Labels, None),
         _parameter("target", Target, None),
         _parameter("method", _named("methods", "How to infer importances"), usual["method"]),
+        _parameter("index", Index, None),
         _parameter("masks", Masks, usual["masks"]),
         _parameter("until", Until, None),
         _parameter("max_masks", MaxMasks, None),
