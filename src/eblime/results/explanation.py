@@ -309,6 +309,16 @@ class Explanation:
 
         return to_shap(self, prob)
 
+    def to_shapiq(self, index: str = "shapley", order: int = 1) -> Any:
+        """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
+
+        Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
+        its baseline is the score with everything hidden, if that was asked.
+        """
+        from eblime.results.export import to_shapiq
+
+        return to_shapiq(self, index, order)
+
     def _order(self) -> IntArray:
         """Features by the size of their means, the largest first."""
         return np.argsort(-np.abs(self.posterior.mean), kind="stable")
