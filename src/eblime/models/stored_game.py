@@ -74,7 +74,7 @@ def stored_game(
     >>> both([[True, True, False], [True, False, True]])
     array([1., 0.])
     >>> method = eblime.Quadrature(index="shapley")
-    >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean
+    >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
     if isinstance(source, (str, os.PathLike)):
