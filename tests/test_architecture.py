@@ -57,7 +57,7 @@ ALLOWED = {
     "results": {
         *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types"),
         *("_warn", "answers", "core", "kernels", "methods", "posterior", "protocols"),
-        *("registry", "arviz", "numpy", "pandas", "shap"),
+        *("registry", "arviz", "numpy", "pandas", "shap", "shapiq"),
     },
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types", "_version"),

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eblime.engine.calls import Retry as Retry
     from eblime.engine.query import ModelError as ModelError
     from eblime.explainers.compare import compare as compare
+    from eblime.explainers.game import game as game
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from eblime.models.adapt import as_model as as_model
     from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
+    from eblime.models.stored_game import stored_game as stored_game
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.posterior import Posterior as Posterior
     from eblime.reporting.page import report as report
@@ -83,7 +85,9 @@ _HOMES = {
     "open_run": "eblime.batch.results",
     "load": "eblime.results.storage",
     "fit_targets": "eblime.methods.regression",
+    "game": "eblime.explainers.game",
     "report": "eblime.reporting.page",
+    "stored_game": "eblime.models.stored_game",
 }
 
 __all__ = ["__version__", *_HOMES]

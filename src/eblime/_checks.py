@@ -15,6 +15,7 @@ from eblime._types import FloatArray
 __all__ = [
     "as_floats",
     "check_choice",
+    "check_coalitions",
     "check_count",
     "check_level",
     "check_masks",
@@ -143,6 +144,17 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
         words = ", ".join(repr(word) for word in known)
         raise ValueError(f"`{name}` must be one of {words}; got {value!r}.")
+
+
+def check_coalitions(coalitions: ArrayLike, p: int) -> FloatArray:
+    """Coalitions as masks of zeros and ones, (n, p); a single one may be given as (p,)."""
+    found = np.asarray(coalitions, dtype=np.float64)
+    masks = found[None] if found.ndim == 1 else found
+    if masks.ndim != 2 or masks.shape[1] != p or not np.isin(masks, (0, 1)).all():
+        raise ValueError(
+            f"`coalitions` must be True or False with shape (n, {p}); got shape {found.shape}."
+        )
+    return masks
 
 
 def _refuse_vanishing(name: str, array: FloatArray) -> None:

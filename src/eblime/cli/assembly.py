@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +19,23 @@ def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
     labels = values["labels"]
     settings = {
         "n_masks": values["masks"],
-        "method": values["method"],
+        "method": _method(values["method"], values.get("index")),
         "labels": None if labels is None else load_labels(Path(labels)),
     }
     for name in ("design", "kernel", "retry", "timeout", "concurrency"):
         if values.get(name) is not None:
             settings[name] = values[name]
     return settings
+
+
+def _method(name: str, index: str | None) -> Any:
+    """The method: its name, or an object if `--index` says what its importances are."""
+    if index is None:
+        return name
+    method = registry.find("methods", name)()
+    if not hasattr(method, "index"):
+        raise ValueError(f"--index needs --method quadrature; got --method {name}.")
+    return replace(method, index=index)
 
 
 def model_settings(command: Command, options: Mapping[str, Any]) -> dict[str, Any]:

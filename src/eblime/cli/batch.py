@@ -30,7 +30,7 @@ from eblime.domains.record import Command, Domain
 __all__ = ["batch_app", "report"]
 
 _RESULTS = (  # shared options that decide the results; the manifest stores them
-    *("model", "labels", "target", "method", "masks", "design", "kernel", "seed", "prob"),
+    *("model", "labels", "target", "method", "index", "masks", "design", "kernel", "seed", "prob"),
     *("part_size", "keep", "until", "max_masks", "retry", "concurrency"),
 )
 _EXECUTION = (  # shared options that do not

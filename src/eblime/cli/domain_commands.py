@@ -32,6 +32,7 @@ _SETTINGS = {  # settings of all explainers -> options
         name: f"--{name}"
         for name in (
             "design",
+            "index",
             "kernel",
             "labels",
             "method",

@@ -60,6 +60,13 @@ Compare = Annotated[
         "quadrature+adaptive (a method and its design); adds NAME-methods.csv and .png."
     ),
 ]
+Index = Annotated[
+    str | None,
+    typer.Option(
+        help="With --method quadrature, what the importances are: lime (the linear fit), banzhaf "
+        "or shapley values. --design adaptive needs fewer masks for the same precision.",
+    ),
+]
 Masks = Annotated[int, typer.Option(help="How many masks to ask the model about.", min=1)]
 Until = Annotated[
     str | None,
@@ -170,6 +177,7 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
         _parameter("labels", Labels, None),
         _parameter("target", Target, None),
         _parameter("method", _named("methods", "How to infer importances"), usual["method"]),
+        _parameter("index", Index, None),
         _parameter("masks", Masks, usual["masks"]),
         _parameter("until", Until, None),
         _parameter("max_masks", MaxMasks, None),

@@ -30,6 +30,7 @@ _SHARED: dict[str, Types] = {
     "keep": (bool,),
 }
 _NEWER: dict[str, Types] = {  # may be missing
+    "index": (str, _NONE),
     "design": (str, _NONE),
     "kernel": (str, _NONE),
     "until": (str, _NONE),

@@ -44,7 +44,7 @@ def say(text: str, *, error: bool = False) -> None:
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
     """Print a coloured table with bars on a terminal, and the plain table in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
-    head = f"{printable(explanation.label)}: predicted {explanation.prediction:.4g}"
+    head = explanation.headline
     if not console.is_terminal:
         say(f"{head}\n{explanation.table(prob, top)}")
     else:

@@ -83,6 +83,12 @@ class Explanation:
         found.flags.writeable = False
         return found
 
+    @property
+    def headline(self) -> str:
+        """What was explained; with `Quadrature` also which index the importances are."""
+        first = f"{printable(self.label)}: predicted {self.prediction:.4g}"
+        return f"{first}\nImportances: {self.posterior.estimand}" if by_quadrature(self) else first
+
     def heatmap(self, of: str = "mean") -> FloatArray:
         """The importance of each pixel's superpixel, (H, W); for images only.
 
@@ -303,6 +309,16 @@ class Explanation:
 
         return to_shap(self, prob)
 
+    def to_shapiq(self, index: str = "shapley", order: int = 1) -> Any:
+        """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
+
+        Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
+        its baseline is the score with everything hidden, if that was asked.
+        """
+        from eblime.results.export import to_shapiq
+
+        return to_shapiq(self, index, order)
+
     def _order(self) -> IntArray:
         """Features by the size of their means, the largest first."""
         return np.argsort(-np.abs(self.posterior.mean), kind="stable")
@@ -318,8 +334,6 @@ class Explanation:
         """What was explained, the five most important features, and notes about the fit."""
         cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
         stopped = registry.resolve("eblime.reporting.diagnostics:stop_sentence")(self)
-        lines = [f"{printable(self.label)}: predicted {self.prediction:.4g}"]
-        lines += [f"Importances: {self.posterior.estimand}"] if by_quadrature(self) else []
-        lines += [self.table()]
+        lines = [self.headline, self.table()]
         lines += [f"Stopped: {stopped}"] if stopped else []
         return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])

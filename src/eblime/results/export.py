@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from eblime._checks import check_level
+from eblime._checks import check_choice, check_level
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
@@ -18,9 +18,10 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_frame", "to_json", "to_shap"]
+__all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_frame", "to_json", "to_shap", "to_shapiq"]
 
 JSON_SCHEMA = "eblime.explanation/1"
+_SHAPIQ = {"banzhaf": ("BV", "BII"), "shapley": ("SV", "SII")}  # shapiq's names, by order
 
 
 @runtime_checkable
@@ -148,6 +149,36 @@ def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
         data=data,
         feature_names=names,
         **bounds,
+    )
+
+
+def to_shapiq(explanation: Explanation, index: str = "shapley", order: int = 1) -> Any:
+    """The posterior means as `shapiq.InteractionValues`; see `Explanation.to_shapiq`."""
+    check_choice("index", index, tuple(_SHAPIQ))
+    if order not in (1, 2):
+        raise ValueError(f"`order` must be 1 or 2; got {order!r}.")
+    try:
+        import shapiq
+    except ImportError as error:
+        raise ImportError("shapiq is not installed: pip install 'eblime[shapiq]'.") from error
+    answers = explanation.answers
+    values: dict[tuple[int, ...], float] = {(): 0.0 if answers.hidden is None else answers.hidden}
+    single = explanation.importances(index).mean
+    values |= {(j,): float(mean) for j, mean in enumerate(single)}
+    if order == 2:
+        pairs = explanation.interactions(index)
+        for (i, j), mean in zip(pairs.pairs.tolist(), pairs.posterior.mean, strict=True):
+            values[i, j] = float(mean)
+    return shapiq.InteractionValues(
+        values=np.array(list(values.values())),
+        interaction_lookup={players: k for k, players in enumerate(values)},
+        index=_SHAPIQ[index][order - 1],
+        min_order=0,
+        max_order=order,
+        n_players=answers.n_features,
+        estimated=not explanation.exhaustive,
+        estimation_budget=answers.n_masks,
+        baseline_value=values[()],
     )
 
 

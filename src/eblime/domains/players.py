@@ -1,0 +1,51 @@
+"""Players of a cooperative game: the features are players, and an input is its mask."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eblime._types import FloatArray
+from eblime.domains.record import Domain
+
+__all__ = ["PLAYERS", "PlayersScene", "read_players"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayersScene:
+    """The players by name; the model gets masks of zeros and ones."""
+
+    features: Sequence[str]
+
+    @property
+    def domain(self) -> str:
+        """Name of the domain."""
+        return "players"
+
+    @property
+    def n_features(self) -> int:
+        """Number of players."""
+        return len(self.features)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying."""
+        return (4096,)
+
+    def inputs(self, masks: FloatArray) -> FloatArray:
+        """The masks themselves."""
+        return masks
+
+
+def read_players(x: Any) -> PlayersScene:
+    """The players of a game, of a list of names, or so many of them."""
+    found = getattr(x, "players", x)
+    if isinstance(found, int):
+        found = [f"player {j}" for j in range(found)]
+    return PlayersScene(features=tuple(str(name) for name in found))
+
+
+PLAYERS = Domain(
+    name="players", feature="player", scene=PlayersScene, read=read_players, design="paired"
+)

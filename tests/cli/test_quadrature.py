@@ -1,0 +1,102 @@
+"""`--method quadrature`, `--index` and `--design adaptive` on the command line."""
+
+import json
+import sys
+
+import pytest
+
+import eblime
+from eblime.cli.app import main
+
+MODEL = """
+def score(texts):
+    return [("good" in t and "very" in t) + 0.3 * ("film" in t) for t in texts]
+"""
+TEXT = "a very good film with many good actors and songs"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with a model."""
+    (tmp_path / "mood.py").write_text(MODEL)
+    (tmp_path / "lines.jsonl").write_text("".join(f'{{"text": "{TEXT} {k}"}}\n' for k in range(3)))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    sys.modules.pop("mood", None)
+    return tmp_path
+
+
+def run(capsys, *words):
+    """Exit code, standard output and standard error of a command."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(word) for word in words])
+    seen = capsys.readouterr()
+    return ended.value.code, seen.out, seen.err
+
+
+QUADRATURE = ("--model", "mood:score", "--method", "quadrature", "--masks", 80)
+
+
+def test_shapley_values_from_masks_in_rounds(folder, capsys):
+    """The table says what the importances are; the file and its JSON hold them."""
+    words = ("--index", "shapley", "--design", "adaptive")
+    code, out, err = run(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
+    (path,) = (folder / "eblime-out").glob("*.eblime")
+    e = eblime.load(path)
+
+    assert (code, err) == (0, "")
+    assert "Importances: Shapley values" in out
+    assert e.method.index == "shapley"
+    assert e.posterior.mean.sum() == pytest.approx(1.3, abs=1e-3)
+    assert json.loads(path.with_suffix(".json").read_text())["estimand"] == "Shapley values"
+    assert 'value="shapley" checked' in path.with_suffix(".html").read_text(encoding="utf8")
+
+
+def test_the_default_index_is_that_of_lime(folder, capsys):
+    """With the kernel of texts."""
+    code, out, _ = run(capsys, "explain", "text", TEXT, *QUADRATURE)
+
+    assert code == 0
+    assert "Importances: weighted linear fit to all masks, free intercept" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--method", "eblime", "--index", "shapley"), "--index needs --method quadrature"),
+        (("--method", "quadrature", "--index", "owen"), "--index must be one of 'lime'"),
+        (("--method", "eblime", "--design", "adaptive"), "quadrature"),
+    ],
+)
+def test_what_does_not_fit_is_refused(folder, capsys, words, complaint):
+    """What does not fit is refused."""
+    code, out, err = run(capsys, "explain", "text", TEXT, "--model", "mood:score", *words)
+
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+def test_a_run_stores_the_index(folder, capsys):
+    """All results are Shapley values, and the manifest says so."""
+    pytest.importorskip("pyarrow")
+    words = ("--index", "shapley", "--out", "run", "--workers", 1, "--keep")
+    code, _, _ = run(capsys, "batch", "text", "lines.jsonl", *QUADRATURE, *words)
+    found = eblime.open_run("run")
+    manifest = json.loads((folder / "run" / "manifest.json").read_text())
+
+    assert code == 0
+    assert manifest["settings"]["about"]["index"] == "shapley"
+    sums = [found.explanation(number).posterior.mean.sum() for number in range(3)]
+    assert sums == pytest.approx([1.3] * 3, abs=1e-3)
+
+
+@pytest.mark.parametrize("command", ["explain", "batch"])
+def test_help_explains_the_index(command, monkeypatch, capsys):
+    """Help explains the index."""
+    monkeypatch.setenv("COLUMNS", "160")
+    code, out, _ = run(capsys, command, "image", "--help")
+
+    assert code == 0
+    assert "--index" in out
+    assert "shapley values" in " ".join(out.split())
+    assert "quadrature" in out
