@@ -7,7 +7,8 @@ or 20 coalitions per feature. For each index, number of calls and estimator:
 - mse: geometric mean over games of the mean squared error over the mean square of the truth;
 - top 5: how many of the five largest absolute values are found; tau: Kendall's, of the values;
 - coverage: how often 95 % intervals hold the truth; score: their mean interval score, in units of
-  the root mean square of the truth; seconds: the median for one game, the model not counted;
+  the root mean square of the truth; seconds: median processor time for one game, without the
+  model;
 - ratio: mse over that of the best single estimator of shapiq in the same run.
 
 Ours are `Quadrature` with pairs at random ("paired" for Banzhaf, "leverage" for Shapley values)
@@ -16,7 +17,7 @@ shapiq runs in an environment of its own, see league_shapiq.py; `--peer-python` 
 
 Estimates are stored as JSON lines in `--store`, from which a later call resumes; our part needs
 NumPy and SciPy only. `--summary` writes the table by kind of game, `--plot` the picture, both
-from what is stored.
+from what is stored. With several seeds the errors of a game are averaged as logarithms.
 
     python benchmarks/league.py --games games.npz --tables FOLDER --store FOLDER --jobs 16
     python benchmarks/league.py --games games.npz --store FOLDER --peer-python /path/to/python3.12
@@ -32,7 +33,6 @@ import time
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +50,7 @@ INDICES = ("banzhaf", "shapley")
 OURS = ("Quadrature, pairs", "Quadrature, rounds", "regression")
 NAMES = {"banzhaf": "EBLIME, uniform kernel", "shapley": "BayesSHAP"}  # of the regressions
 PAIRS = {"banzhaf": "paired", "shapley": "leverage"}
+COLOURS = {"Quadrature, rounds": "C3", "Quadrature, pairs": "C0"}
 LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
 
 
@@ -106,7 +107,7 @@ def estimate(task: dict[str, Any], values: np.ndarray) -> dict[str, Any]:
     """One estimate of ours with its intervals."""
     index, n = task["index"], task["calls"] * task["p"]
     rng = np.random.default_rng([task["seed"], zlib.crc32(task["game"].encode())])
-    start = time.perf_counter()
+    start = time.process_time()
     method: Method = Quadrature(index=index)
     design: Design = as_design(PAIRS[index], n, task["p"])
     if task["method"] == "Quadrature, rounds":
@@ -116,7 +117,7 @@ def estimate(task: dict[str, Any], values: np.ndarray) -> dict[str, Any]:
     answers = ask(design, values, rng)
     post = method.fit(rng, answers)
     ends = post.interval(0.95)
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     found = {"values": post.mean.tolist(), "ends": ends.tolist(), "seconds": seconds}
     return task | found | {"asked": answers.n_masks}
 
@@ -219,12 +220,11 @@ def summary(rows: Any, by: list[str]) -> Any:
 
 
 def with_ratio(table: Any, by: list[str]) -> Any:
-    """The table with the ratio of mse to the best peer that played all games of its line."""
-    most = table.groupby(by)["games"].transform("max")
-    complete = table[table["peer"] & (table["games"] == most)]
-    best = complete.groupby(by)["mse"].min().rename("best")
+    """The table with the ratio of mse to the best peer, for methods that played all games."""
+    complete = table["games"] == table.groupby(by)["games"].transform("max")
+    best = table[table["peer"] & complete].groupby(by)["mse"].min().rename("best")
     joined = table.merge(best, on=by, how="left")
-    joined["ratio"] = joined["mse"] / joined.pop("best")
+    joined["ratio"] = (joined["mse"] / joined.pop("best")).where(complete.to_numpy())
     return joined
 
 
@@ -232,6 +232,7 @@ def report(options: argparse.Namespace, rows: Any) -> None:
     """Print the league, and our coverage by kind of game."""
     import pandas as pd
 
+    pd.set_option("display.width", 200, "display.max_columns", 30)
     by = ["index", "calls"]
     photos = rows["kind"] == "photo"
     groups = {"games of shapiq": rows[~photos], "photos": rows[photos]}
@@ -263,41 +264,51 @@ def plot(table: Any, path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    complete = table["games"] == table.groupby(["index", "calls"])["games"].transform("max")
+    calls = sorted(table["calls"].unique())
     figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), sharey=True, layout="constrained")
     for ax, index in zip(axes, INDICES, strict=True):
-        draw = partial(_lines, ax, table[table["index"] == index])
-        draw(peer=True)
-        draw(peer=False)
+        _write(ax, _draw(ax, table[complete & (table["index"] == index)]))
         ax.set(xscale="log", yscale="log", title=f"{index.capitalize()} values")
         ax.set_xlabel("model calls per feature")
-        ax.set_xticks(calls := sorted(table["calls"].unique()), [str(n) for n in calls])
+        ax.set_xticks(calls, [str(n) for n in calls])
         ax.minorticks_off()
-        ax.set_xlim(calls[0] / 1.08, calls[-1] * 2.6)
+        ax.set_xlim(calls[0] / 1.08, calls[-1] * (calls[-1] / calls[0]) ** 0.7)
         ax.spines[["top", "right"]].set_visible(False)
     axes[0].set_ylabel("relative mean squared error")
     figure.savefig(path, dpi=120)
 
 
-def _lines(ax: Any, table: Any, *, peer: bool) -> None:
-    """One line for each method, its name at the right end."""
-    colours = {"Quadrature, rounds": "C3", "Quadrature, pairs": "C0"}
+def _draw(ax: Any, table: Any) -> list[tuple[float, str, str]]:
+    """One line for each method; the error at its right end, its name and its colour."""
     ends = []
-    for name, part in table[table["peer"] == peer].groupby("method", sort=False):
-        part = part.sort_values("calls")
-        colour = "0.7" if peer else colours.get(name, "C2")
-        ax.plot(part["calls"], part["mse"], "-o", color=colour, lw=1 if peer else 2.2, ms=3)
-        ends.append([float(np.log(part["mse"].iloc[-1])), name, part["calls"].iloc[-1], colour])
-    ax.labels = sorted([*getattr(ax, "labels", []), *ends])
-    if peer:
-        return
-    low, gap = -np.inf, 0.27
-    for height, name, calls, colour in ax.labels:
-        low = max(height, low + gap)
+    for (name, peer), part in table.groupby(["method", "peer"], sort=False):
+        line = part.sort_values("calls")
+        colour = "0.7" if peer else COLOURS.get(name, "C2")
+        ax.plot(line["calls"], line["mse"], "-o", color=colour, lw=1 if peer else 2.2, ms=3)
+        ends.append((float(line["mse"].iloc[-1]), name, colour))
+    return sorted(ends)
+
+
+def _write(ax: Any, ends: list[tuple[float, str, str]]) -> None:
+    """The names at the right ends; methods with the same error share a line of text."""
+    right = max(line.get_xdata()[-1] for line in ax.lines)
+    shared: list[tuple[float, list[str], str]] = []
+    for error, name, colour in ends:
+        if shared and error < 1.005 * shared[-1][0] and colour == shared[-1][2]:
+            shared[-1][1].append(name)
+        else:
+            shared.append((error, [name], colour))
+    height = 0.0
+    for error, names, colour in shared:
+        height = max(error, 1.33 * height)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        place = {"xy": (right, error), "xytext": (right * 1.1, height)}
         shade = "0.35" if colour == "0.7" else colour
+        arrow = {"arrowstyle": "-", "color": "0.85", "lw": 0.5}
         ax.annotate(
-            name, (calls, np.exp(height)), (calls * 1.1, np.exp(low)), fontsize=7, color=shade,
-            va="center", arrowprops={"arrowstyle": "-", "color": "0.85", "lw": 0.5},
-        )  # fmt: skip
+            min(names) + more, **place, fontsize=7, color=shade, va="center", arrowprops=arrow
+        )
 
 
 def main() -> None:
