@@ -36,10 +36,10 @@ LEAGUE: dict[str, dict[str, Any]] = {
     "drilled": {"n": 100, "items": 16, "nearby": 2},
 }
 REPEATS: dict[str, dict[str, Any]] = {
-    "stored-photos": {"n": [100, 400], "items": 20},
-    "stored-games": {"n": [100, 400], "items": 30},
-    "german": {"n": [100, 400], "items": 10},
-    "compas": {"n": [100, 400], "items": 10},
+    "stored-photos": {"n": [100], "items": 10},
+    "stored-games": {"n": [100], "items": 10},
+    "german": {"n": [100], "items": 10},
+    "compas": {"n": [100], "items": 10},
 }
 MASKED = [
     "lime",
@@ -50,6 +50,7 @@ MASKED = [
     "quadrature+adaptive",
 ]
 TABULAR = ["lime", "bayeslime", "eblime", "eblime+paired", "quadrature+paired"]
+PEERS = ["lime", "shap", "captum-lime", "captum-shap", "rise"]
 OURS = ("eblime", "quadrature", "quadrature+adaptive")
 TITLES = {
     "photos": "Photos, EfficientNet-Lite0",
@@ -101,10 +102,10 @@ def league_part(found: pd.DataFrame) -> str:
         features = found[found["dataset"] == name].drop_duplicates("item")["features"]
         names = [m for m in HIGHER_IS_BETTER if (part["measure"] == m).any()]
         wide = part.pivot(index="method", columns="measure", values=["mean", "se"])
-        calls = part.drop_duplicates("method").set_index("method")["calls"]
+        about = part.drop_duplicates("method").set_index("method")
         rows = []
         for method in part["method"].unique():
-            cells = [f"{calls[method]:.0f}"]
+            cells = [f"{about.loc[method, 'items']}", f"{about.loc[method, 'calls']:.0f}"]
             for measure in names:
                 fair = wide["mean"][measure].drop(["oracle", "oracle-shapley"], errors="ignore")
                 best = fair.max() if HIGHER_IS_BETTER[measure] else fair.min()
@@ -117,42 +118,52 @@ def league_part(found: pd.DataFrame) -> str:
             rows.append([method, *cells])
         arrows = [f"{m} {'↑' if HIGHER_IS_BETTER[m] else '↓'}" for m in names]
         parts.append(
-            f"### {TITLES[name]}\n\n{items} inputs, {settings['n']} masks, {features.min()} to "
-            f"{features.max()} features.\n\n{table(['', 'masks', *arrows], rows)}"
+            f"### {TITLES[name]}\n\n{items} inputs, {settings['n']} masks, {_range(features)} "
+            f"features.\n\n{table(['', 'inputs', 'masks', *arrows], rows)}"
         )
     return "\n\n".join(parts)
 
 
+def _range(values: pd.Series) -> str:
+    """`7`, or `11 to 13`."""
+    low, high = values.min(), values.max()
+    return str(low) if low == high else f"{low} to {high}"
+
+
 def worse_part(found: pd.DataFrame) -> str:
-    """Where one of ours is worse than another package by more than two standard errors."""
-    peers = ["lime", "shap", "captum-lime", "captum-shap", "rise"]
+    """Where one of ours is worse than another package: the 95 % interval is above zero."""
     lines = []
     for ours in OURS:
         gaps = paired_gaps(found, ours)
-        bad = gaps[gaps["other"].isin(peers) & (gaps["gap"] > 2 * gaps["se"]) & (gaps["gap"] > 0)]
+        bad = gaps[gaps["other"].isin(PEERS) & (gaps["low"] > 0)]
         for row in bad.itertuples():
             lines.append(
                 f"| {ours} | {TITLES[row.dataset]} | {row.measure} | {row.other} | "
-                f"{row.gap:.3f} ({row.se:.3f}) |"
+                f"{row.gap:.3f} ({row.low:.3f} to {row.high:.3f}) |"
             )
-    head = "| method | data | measure | better | by (standard error) |\n|---|---|---|---|---:|"
-    return "\n".join([head, *lines]) if lines else "Nowhere by more than two standard errors."
+    head = "| method | data | measure | better | by (95 % interval) |\n|---|---|---|---|---:|"
+    return "\n".join([head, *lines]) if lines else "None."
 
 
 def count_part(found: pd.DataFrame) -> str:
-    """How often each of ours is better or worse than a peer by more than two standard errors."""
-    peers = ["lime", "shap", "captum-lime", "captum-shap", "rise"]
+    """How often each of ours is better or worse than a peer, by 95 % intervals."""
     rows = []
     for ours in OURS:
         gaps = paired_gaps(found, ours)
         cells = []
-        for peer in peers:
+        for peer in PEERS:
             part = gaps[gaps["other"] == peer]
-            better = int((part["gap"] < -2 * part["se"]).sum())
-            worse = int((part["gap"] > 2 * part["se"]).sum())
+            better = int((part["high"] < 0).sum())
+            worse = int((part["low"] > 0).sum())
             cells.append(f"{better} / {worse} / {len(part) - better - worse}")
         rows.append([ours, *cells])
-    return table(["better / worse / not decided", *peers], rows)
+    return table(["better / worse / not decided", *PEERS], rows)
+
+
+def missing_part(found: pd.DataFrame) -> str:
+    """The data sets without results."""
+    missing = [TITLES[name] for name in LEAGUE if name not in set(found["dataset"])]
+    return f"Not run for this page: {'; '.join(missing)}." if missing else ""
 
 
 def stability_part(again: pd.DataFrame) -> str:
@@ -184,6 +195,7 @@ def write_page() -> None:
     text = (DOCS / "explanation" / "faithfulness.in.md").read_text(encoding="utf8")
     parts = {
         "league": league_part(found),
+        "missing": missing_part(found),
         "worse": worse_part(found),
         "count": count_part(found),
         "stability": stability_part(again),

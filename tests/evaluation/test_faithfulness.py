@@ -106,7 +106,9 @@ def test_gap_by_hand():
 
     assert gaps.loc["insertion", "gap"] == 2
     assert gaps.loc["deletion", "gap"] == 1
-    assert gaps.loc["insertion", "se"] == pytest.approx(1)
+    # differences 1 and 3: a standard error of 1, and Student's t with one degree of freedom
+    assert gaps.loc["insertion", "high"] == pytest.approx(2 + 12.706, abs=1e-3)
+    assert gaps.loc["deletion", "low"] == gaps.loc["deletion", "high"] == 1
 
 
 def test_oracles_are_left_out_of_large_games(monkeypatch):

@@ -45,7 +45,8 @@ def coverage(
     ----------
     dataset
         "french-bulldog", "broccoli", "corn", "scuba-diver", "mixed", "digit-1" to "digit-9",
-        "compas" or "german".
+        "compas" or "german"; not in the paper: "stored-photos" and "stored-games" (see
+        `eblime.datasets.stored`).
     n
         Numbers of masks.
     seeds

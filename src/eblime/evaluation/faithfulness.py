@@ -29,6 +29,7 @@ from eblime.evaluation.metrics import (
     relevance_mass,
     sufficiency,
 )
+from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.evaluation.subjects import SUBJECTS, LeagueSubject
 
@@ -182,8 +183,8 @@ def standings(table: Any) -> Any:
 def paired_gaps(table: Any, method: str) -> Any:
     """How much worse a method is than each other one, input by input.
 
-    Columns: dataset, measure, other, gap (positive: `method` is worse), se and items. The standard
-    error is that of the mean of the differences over the inputs that both have.
+    Columns: dataset, measure, other, gap (positive: `method` is worse), low, high and items. `low`
+    and `high` are Student's 95 % interval of the mean difference, over the inputs that both have.
     """
     rows = []
     for dataset, part in table.groupby("dataset", sort=False):
@@ -194,9 +195,10 @@ def paired_gaps(table: Any, method: str) -> Any:
             for other in wide.columns.drop(method, errors="ignore"):
                 gap = (wide[other] - wide[method]).dropna().to_numpy() * (1 if higher else -1)
                 if len(gap) > 1:
-                    se = float(gap.std(ddof=1) / np.sqrt(len(gap)))
+                    low, high = mean_interval(gap)
                     row = {"dataset": dataset, "measure": measure, "other": other}
-                    rows.append({**row, "gap": float(gap.mean()), "se": se, "items": len(gap)})
+                    row |= {"gap": float(gap.mean()), "low": low, "high": high}
+                    rows.append({**row, "items": len(gap)})
     return to_table(rows)
 
 

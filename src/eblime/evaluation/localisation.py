@@ -19,6 +19,7 @@ from scipy import stats
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
+from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
@@ -146,7 +147,7 @@ def counts(table: Any) -> Any:
         share, low, high = hit / total, float(exact.low), float(exact.high)
         by_part = part.groupby("part")["found"].mean().to_numpy(dtype=float)
         if len(by_part) < total:
-            share, (low, high) = float(by_part.mean()), _mean_interval(by_part)
+            share, (low, high) = float(by_part.mean()), mean_interval(by_part)
         rows.append(
             {
                 "dataset": dataset,
@@ -178,7 +179,7 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     more, less, total = int((by_part > 0).sum()), int((by_part < 0).sum()), len(by_part)
     p = float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0
     if total < len(gap):
-        low, high = _mean_interval(by_part)
+        low, high = mean_interval(by_part)
     else:
         ours, theirs = (
             stats.binomtest(count, total).proportion_ci(0.975) for count in (more, less)
@@ -203,14 +204,6 @@ def _classified_faulty(table: Any) -> Any:
             "The model classifies none of these images as faulty, so there is no defect to locate."
         )
     return found
-
-
-def _mean_interval(values: FloatArray) -> tuple[float, float]:
-    """Student's 95 % interval of a mean."""
-    if len(values) < 2:
-        return -np.inf, np.inf
-    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
-    return float(values.mean() - half), float(values.mean() + half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy import stats
 
 from eblime._types import FloatArray
 
-__all__ = ["interval_score", "judged"]
+__all__ = ["interval_score", "judged", "mean_interval"]
 
 
 def interval_score(ends: FloatArray, truth: FloatArray, prob: float) -> FloatArray:
@@ -36,3 +37,11 @@ def judged(ends: FloatArray, truth: FloatArray, prob: float) -> dict[str, float]
         "score": float(interval_score(ends, truth, prob).mean()),
         "features": float(len(truth)),
     }
+
+
+def mean_interval(values: FloatArray) -> tuple[float, float]:
+    """Student's 95 % interval of a mean."""
+    if len(values) < 2:
+        return -np.inf, np.inf
+    half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))
+    return float(values.mean() - half), float(values.mean() + half)
