@@ -1,5 +1,7 @@
 """README, ARCHITECTURE and docs are true: examples run, links work, names exist."""
 
+import ast
+import builtins
 import contextlib
 import importlib
 import io
@@ -51,6 +53,30 @@ def assert_printed(printed, shown):
             assert float(ours.strip(",")) == near
         except ValueError:
             assert ours == theirs
+
+
+def test_definitions_of_the_extension_page_can_be_copied_into_modules():
+    """Each block imports what its classes and functions use, apart from the example's text."""
+    text = (DOCS / "how-to" / "extend.md").read_text(encoding="utf8")
+    missing = {}
+    for code, _ in BLOCK.findall(text):
+        parts = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
+        kept = [part for part in ast.parse(code).body if isinstance(part, parts)]
+        nodes = [node for part in kept for node in ast.walk(part)]
+        bound = {node.id for node in nodes if isinstance(node, ast.Name) and not loaded(node)}
+        bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+        bound |= {part.name for part in kept if hasattr(part, "name")}
+        bound |= {(a.asname or a.name) for part in kept for a in getattr(part, "names", [])}
+        used = {node.id for node in nodes if isinstance(node, ast.Name) and loaded(node)}
+        if unknown := used - bound - set(dir(builtins)) - {"score"}:
+            missing[kept[-1].name] = unknown
+
+    assert missing == {}
+
+
+def loaded(node):
+    """Whether a name is read, not assigned."""
+    return isinstance(node.ctx, ast.Load)
 
 
 def test_the_examples_of_the_readme_are_found():

@@ -28,7 +28,8 @@ asked = [
 ]
 
 fig, (above, ax) = plt.subplots(2, 1, figsize=(7, 4), layout="constrained", height_ratios=[1, 3])
-above.imshow(photos[:10].transpose(1, 0, 2).reshape(25, 250), cmap="gray")
+row = photos[:10].transpose(1, 0, 2).reshape(25, 250)
+above.imshow(row, cmap="gray", aspect="auto", extent=(-0.5, 9.5, 0, 1))
 above.axis("off")
 ax.bar(range(10), asked, color="#0072b2")
 ax.set_xlim(-0.5, 9.5)

@@ -18,7 +18,7 @@ wine = load_wine(as_frame=True)
 model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(wine.data, wine.target)
 explainer = eblime.TabularExplainer(model, wine.data, n_masks=500, labels=list(wine.target_names))
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 3.6), layout="constrained")
+fig, axes = plt.subplots(3, 1, figsize=(6.5, 7.5), layout="constrained")
 for ax, explanation in zip(
     axes, explainer.explain_targets(wine.data.iloc[0], 3).values(), strict=True
 ):
