@@ -63,7 +63,7 @@ def test_more_is_one_fit_to_all_answers(kind, design):
     assert_array_equal(more.masks[:150], e.masks)
     assert_array_equal(more.scores[:150], e.scores)
     assert more.target == 1
-    fitted = eblime.fit(more.masks, more.scores, more.weights)
+    fitted = more.method.fit(np.random.default_rng(0), more.answers)
     assert_allclose(fitted.mean, more.posterior.mean, atol=1e-9)
     assert_allclose(fitted.sd, more.posterior.sd)
     assert_array_equal(e.more(60).masks, more.masks)
