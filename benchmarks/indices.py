@@ -8,6 +8,7 @@ pair that is truly largest. Error and interval score (width plus 2 / 0.05 times 
 relative to the root mean square of the exact values.
 
     python benchmarks/indices.py --tables FOLDER                  # 200 masks, all photos, 1 minute
+    python benchmarks/indices.py --tables FOLDER --seeds 4
     python benchmarks/indices.py --tables FOLDER --masks 100 400 --seeds 3
 """
 

@@ -218,3 +218,14 @@ def test_the_same_seed_gives_the_same_posterior() -> None:
     masks = pairs_of(6, 40)
     first, second = (eblime.fit(masks, game(masks), method="quadrature", rng=1) for _ in range(2))
     np.testing.assert_array_equal(first.interval(), second.interval())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_function_that_is_learnt_exactly_is_fitted(seed) -> None:
+    """A tiny nugget leaves a covariance that rounding makes singular."""
+    rng = RNG(seed)
+    masks = np.concatenate([np.ones((1, 8)), np.zeros((1, 8)), rng.integers(0, 2, size=(70, 8))])
+    scores = masks[:, 0] * masks[:, 2] + 0.4 * masks[:, 6]
+    post = eblime.fit(masks, scores, method=Quadrature(kernel="cosine"), rng=seed)
+    assert np.isfinite(post.sd).all()
+    np.testing.assert_allclose(post.mean[[1, 3, 4, 5, 7]], 0, atol=0.01)

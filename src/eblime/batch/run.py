@@ -103,7 +103,7 @@ def explain_many(
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
     max_masks
-        The most masks for each input with `until`; None is 5,000.
+        The most masks for each input with `until`; None is 5,000, or what the method takes.
     together
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures

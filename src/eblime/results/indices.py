@@ -147,11 +147,13 @@ def with_own_kernel(explanation: Explanation, method: Method) -> Method:
 
 def _exponential(explanation: Explanation) -> ExponentialKernel:
     """The kernel of an explanation, which must have a width."""
-    kernel = own_kernel(explanation)
+    stored = explanation.provenance.get("kernel")
+    kernel = getattr(explanation.method, "kernel", None)
+    kernel = kernel_of_repr(stored) if kernel is None else as_kernel(kernel)
     if not isinstance(kernel, ExponentialKernel):
         raise ValueError(
-            "`width` needs an explanation with an ExponentialKernel; this one has the kernel "
-            f"{getattr(kernel, '__name__', kernel)}. Give `kernel=ExponentialKernel(width=...)`."
+            "`width` needs an explanation with an ExponentialKernel; the kernel of this one is "
+            f"{stored!s:.60}. Give `kernel=ExponentialKernel(width=...)`."
         )
     return kernel
 
