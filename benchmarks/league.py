@@ -307,7 +307,12 @@ def _write(ax: Any, ends: list[tuple[float, str, str]]) -> None:
         shade = "0.35" if colour == "0.7" else colour
         arrow = {"arrowstyle": "-", "color": "0.85", "lw": 0.5}
         ax.annotate(
-            min(names) + more, **place, fontsize=7, color=shade, va="center", arrowprops=arrow
+            min(names, key=len) + more,
+            **place,
+            fontsize=7,
+            color=shade,
+            va="center",
+            arrowprops=arrow,
         )
 
 
