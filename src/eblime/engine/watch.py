@@ -40,7 +40,6 @@ class Watch:
         settings, p = self.settings, state.subject.scene.n_features
         exact = state.neighbourhood.exact and state.may_ask_all
         if not self.active:
-            _check_most(settings, p)
             return as_design(
                 settings.design,
                 settings.n_masks,
@@ -139,17 +138,6 @@ class Watch:
             return self.settings.budget
         spent = time.perf_counter() - state.start
         return int(known * (limit - spent) / spent)
-
-
-def _check_most(settings: LoopSettings, p: int) -> None:
-    """Refuse more masks than the method takes, before the model is asked."""
-    method = settings.fitted_by
-    most = getattr(method, "most_masks", None)
-    if most is not None and most < settings.n_masks < 2**p:
-        raise ValueError(
-            f"`n_masks` must be at most {most:,} for {method.name} with {p} features; got "
-            f"{settings.n_masks:,}. Take fewer masks, or method='eblime'."
-        )
 
 
 def _verdict(rule: Rule, state: State) -> Verdict:

@@ -28,7 +28,16 @@ _SHOWN = 5  # features in a printed table
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Comparison:
-    """Explanations of one prediction by several methods; made by `eblime.compare`."""
+    """Explanations of one prediction by several methods; made by `eblime.compare`.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> good = lambda texts: [float("good" in text) for text in texts]
+    >>> both = eblime.compare(good, "a good film", ["eblime", "lime"])
+    >>> both.methods
+    ('eblime', 'lime')
+    """
 
     explanations: Mapping[str, Explanation]  # by the name of the method
 
