@@ -10,9 +10,12 @@ NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
 
 def printed(notebook):
-    """What the cells print, one text per cell; pictures are left out."""
+    """What the cells print, one text per cell; pictures, warnings and progress are left out."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return ["".join(out.get("text", "") for out in cell.outputs) for cell in cells]
+    return [
+        "".join(out.get("text", "") for out in cell.outputs if out.get("name") != "stderr")
+        for cell in cells
+    ]
 
 
 def drawn(notebook):
