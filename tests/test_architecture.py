@@ -36,8 +36,8 @@ ALLOWED = {
     "answers": {"_types", "numpy"},
     "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_types", "answers", "core", "kernels", "posterior", "protocols"),
-        *("registry", "numpy"),
+        *("_checks", "_threads", "_types", "answers", "core", "kernels", "posterior"),
+        *("protocols", "registry", "numpy"),
     },
     "stopping": {"_checks", "_types", "answers", "core", "posterior", "numpy", "scipy"},
     "designs": {

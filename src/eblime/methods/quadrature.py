@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from eblime._checks import check_choice
+from eblime._threads import few_threads
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, by_size, shapley
@@ -164,8 +165,10 @@ def fit_indices(
     elif p <= MOST_EXACT and table.n_masks == 2**p and not table.chance:
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
-        function = Function.fit(_small(table), rng)
-        laws, held_out = function.laws(indices), _LeaveOneOut(function=function)
+        with few_threads(0):  # of many small products, threads cost more than they save
+            function = Function.fit(_small(table), rng)
+            laws = function.laws(indices)
+        held_out = _LeaveOneOut(function=function)
     return tuple(
         _posterior(law, answers, index, estimand, held_out)
         for law, index, estimand in zip(laws, indices, words, strict=True)
