@@ -161,7 +161,7 @@ def play_peers(options: argparse.Namespace, games: dict[str, np.ndarray]) -> Non
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """The stored estimates; none if there is no file."""
+    """Read the stored estimates; an empty list if there is no file."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 

@@ -89,7 +89,7 @@ def unravel(
     With s the standard deviation of the process, t the number of the step, d a draw from N(0, 1)
     for each column, and columns in standard deviations, FUR is `s(z) - |z - x - d / log(t)|`. The
     published code has one draw for all columns: the rows then lie along a diagonal, and slopes
-    cannot be told apart.
+    cannot be separated.
 
     Examples
     --------
