@@ -13,6 +13,12 @@ from scipy import special
 from eblime._checks import check_count, check_level
 from eblime._types import FloatArray
 from eblime.answers import Answers
+from eblime.core.agreement import (
+    coefficient_stability,
+    top_features,
+    top_jaccard,
+    variable_stability,
+)
 from eblime.methods.lime import LIME
 
 __all__ = ["Agreement", "agreement", "agreement_of", "ridge_interval"]
@@ -70,21 +76,15 @@ def agreement_of(means: FloatArray, intervals: FloatArray, *, top: int | None = 
     if top is not None:
         check_count("top", top)
     kept = min(top or p, p)
-    order = np.argsort(-np.abs(means), axis=1, kind="stable")[:, :kept]
-    chosen = np.zeros((m, p), dtype=bool)
-    np.put_along_axis(chosen, order, True, axis=1)
+    chosen = np.array([top_features(run, kept) for run in means])
     first, second = np.array(list(combinations(range(m), 2))).T
-    both, either = chosen[first] & chosen[second], chosen[first] | chosen[second]
-    meet = (intervals[first, :, 0] < intervals[second, :, 1]) & (
-        intervals[second, :, 0] < intervals[first, :, 1]
-    )
-    seen = both.any(axis=0)
-    shares = (meet & both).sum(axis=0)[seen] / both.sum(axis=0)[seen]
+    both = chosen[first] & chosen[second]
     flips = np.sign(means[first]) * np.sign(means[second]) < 0
+    unknown = bool(np.isnan(intervals).any())
     return Agreement(
-        vsi=float(both.sum() / (len(first) * kept)),
-        csi=float("nan") if np.isnan(intervals).any() or not seen.any() else float(shares.mean()),
-        overlap=float(np.mean(both.sum(axis=1) / either.sum(axis=1))),
+        vsi=variable_stability(chosen),
+        csi=float("nan") if unknown else coefficient_stability(intervals, chosen),
+        overlap=float(np.mean([top_jaccard(*pair, kept) for pair in combinations(means, 2)])),
         sign_flips=float((flips & both).sum() / both.sum()) if both.any() else float("nan"),
     )
 
