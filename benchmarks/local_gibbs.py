@@ -68,6 +68,11 @@ def row(tables: Path, case: str, number: int, n: int) -> str:
     rows = rng.integers(len(population[0]), size=n)
     data = [part[rows] for part in population]
     post, draws = eblime.fit(*data, method=eblime.EBLIME(local=True)), sample(rng, *data)
+    return f"| {case} | {n} | {differences(post, draws)} |"
+
+
+def differences(post: eblime.Posterior, draws: np.ndarray) -> str:
+    """The cells of a table: how far a posterior is from draws of beta, (n, p)."""
     top = int(np.argmax(np.abs(post.mean)))
     gap = np.abs(post.mean - draws.mean(axis=0)) / draws.std(axis=0)
     ends = np.quantile(draws, [0.025, 0.975], axis=0)
@@ -75,9 +80,9 @@ def row(tables: Path, case: str, number: int, n: int) -> str:
     apart = ~np.eye(len(gap), dtype=bool)
     order = (draws[:, :, None] > draws[:, None]).mean(axis=0) - post.prob_greater()
     return (
-        f"| {case} | {n} | {np.median(gap):.2f} | {gap.max():.2f} | {gap[top]:.2f} "
+        f"{np.median(gap):.2f} | {gap.max():.2f} | {gap[top]:.2f} "
         f"| {np.median(ratio):.2f} | {ratio.min():.2f} to {ratio.max():.2f} | {ratio[top]:.2f} "
-        f"| {np.sqrt(np.mean(order[apart] ** 2)):.3f} |"
+        f"| {np.sqrt(np.mean(order[apart] ** 2)):.3f}"
     )
 
 

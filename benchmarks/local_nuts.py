@@ -13,6 +13,7 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+from local_gibbs import differences
 
 import eblime
 
@@ -76,17 +77,7 @@ def row(name: str) -> str:
     """Compare on one problem."""
     data = problem(*PROBLEMS[name])
     post, (draws, divergent) = eblime.fit(*data), sample(*data)
-    top = int(np.argmax(np.abs(post.mean)))
-    gap = np.abs(post.mean - draws.mean(axis=0)) / draws.std(axis=0)
-    ends = np.quantile(draws, [0.025, 0.975], axis=0)
-    ratio = np.diff(post.interval())[:, 0] / (ends[1] - ends[0])
-    apart = ~np.eye(len(gap), dtype=bool)
-    order = (draws[:, :, None] > draws[:, None]).mean(axis=0) - post.prob_greater()
-    return (
-        f"| {name} | {len(data[0])} | {np.median(gap):.2f} | {gap.max():.2f} | {gap[top]:.2f} "
-        f"| {np.median(ratio):.2f} | {ratio.min():.2f} to {ratio.max():.2f} | {ratio[top]:.2f} "
-        f"| {np.sqrt(np.mean(order[apart] ** 2)):.3f} | {divergent} |"
-    )
+    return f"| {name} | {len(data[0])} | {differences(post, draws)} | {divergent} |"
 
 
 def main() -> None:

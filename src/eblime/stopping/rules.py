@@ -63,9 +63,7 @@ class TopK(Rule):
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
-        check_count("k", self.k)
-        check_level("prob", self.prob)
-        check_choice("by", self.by, ("abs", "value"))
+        _check_order(self.k, self.prob, self.by)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare each of the first k with each of the others."""
@@ -108,9 +106,7 @@ class Ranking(Rule):
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
-        check_count("k", self.k)
-        check_level("prob", self.prob)
-        check_choice("by", self.by, ("abs", "value"))
+        _check_order(self.k, self.prob, self.by)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare neighbours among the first k, and the last of them with all others."""
@@ -266,6 +262,13 @@ def _verdict(what: str, error: float, prob: float, share: float, answers: Answer
 def _factor(goal: float, now: float) -> float:
     """How many times as many masks are needed: errors shrink with the root of their number."""
     return float(min(_LONGEST, (goal / now) ** 2)) if now > 0 else _LONGEST
+
+
+def _check_order(k: int, prob: float, by: str) -> None:
+    """Refuse settings of a rule about the order of features that cannot work."""
+    check_count("k", k)
+    check_level("prob", prob)
+    check_choice("by", by, ("abs", "value"))
 
 
 def _check_spread(posterior: Posterior, rule: Rule) -> None:

@@ -12,7 +12,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.domains.tabular.context import RowContext, standardise
 from eblime.domains.tabular.frame import Frame
 from eblime.domains.tabular.frames import as_frame
-from eblime.domains.tabular.keys import row_keys, table_kind
+from eblime.domains.tabular.keys import keys_in_pieces, table_kind
 from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.protocols import INPUT_ITSELF
 
@@ -85,8 +85,7 @@ class UserNeighbourhood:
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The perturbed rows themselves, or digests of them."""
-        pieces = [rows[k : k + self.room] for k in range(0, len(rows), self.room)]
-        return [key for some in pieces for key in row_keys(self.inputs(some))]
+        return keys_in_pieces(self.inputs, rows, self.room)
 
     def _call(self, rng: np.random.Generator, n: int) -> Frame:
         """Get n rows from the function, and check their shape."""

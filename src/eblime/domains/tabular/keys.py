@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["row_keys", "table_kind"]
+from eblime._types import IntArray
+
+__all__ = ["keys_in_pieces", "row_keys", "table_kind"]
 
 _SHORT = 32  # bytes; longer keys are digests
 
@@ -26,6 +29,12 @@ def row_keys(table: Any) -> list[bytes]:
         return _sparse_keys(table.tocsr())
     words = np.column_stack([_words(column) for column in _columns(table)])
     return [_short(row.tobytes()) for row in np.ascontiguousarray(words)]
+
+
+def keys_in_pieces(inputs: Callable[[IntArray], Any], rows: IntArray, room: int) -> list[bytes]:
+    """Keys of perturbed rows by number; no more than `room` of them are made at once."""
+    pieces = [rows[k : k + room] for k in range(0, len(rows), room)]
+    return [key for some in pieces for key in row_keys(inputs(some))]
 
 
 def table_kind(table: Any) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from eblime.domains.tabular.background import Feature
 from eblime.domains.tabular.binning import within_bins
 from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.context import RowContext, standardise
-from eblime.domains.tabular.keys import row_keys, table_kind
+from eblime.domains.tabular.keys import keys_in_pieces, table_kind
 from eblime.domains.tabular.strata import Strata, find_strata
 from eblime.protocols import INPUT_ITSELF
 
@@ -112,8 +112,7 @@ class TableNeighbourhood:
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The perturbed rows themselves, or digests of them."""
-        pieces = [rows[k : k + self.room] for k in range(0, len(rows), self.room)]
-        return [key for some in pieces for key in row_keys(self.inputs(some))]
+        return keys_in_pieces(self.inputs, rows, self.room)
 
     def inputs(self, rows: IntArray) -> Any:
         """Perturbed rows by number, in a table of the background's kind."""
