@@ -104,7 +104,7 @@ ALLOWED = {
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
         *("core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
-        *("posterior", "registry", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
+        *("registry", "results", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
         *("shap", "sklearn", "torch"),
     },
     "cli": {

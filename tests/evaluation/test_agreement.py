@@ -51,13 +51,13 @@ def test_numbers_of_the_original_code():
 
 
 def test_signs_and_overlap():
-    """Two runs of three features: one shared of the first two, with another sign."""
+    """Two runs of three features: one shared of the first two, whose sign differs; 1 of 3."""
     means = np.array([[3.0, -2.0, 0.1], [0.1, 2.0, 3.0]])
     found = agreement_of(means, np.stack([means - 1, means + 1], axis=2), top=2)
 
     assert (found.vsi, found.csi) == (0.5, 0.0)
     assert found.overlap == pytest.approx(1 / 3)
-    assert found.sign_flips == 1.0
+    assert found.sign_flips == pytest.approx(1 / 3)
 
 
 def test_ridge_interval_equals_the_dense_formula(rng):

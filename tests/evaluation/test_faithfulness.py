@@ -28,6 +28,19 @@ def made_up(number):
     )
 
 
+def row_of_numbers():
+    """A row of ones in a table of zeros and ones, with a word; the score is the same line."""
+    columns = [*"abcde", "word"]
+    table = pd.DataFrame(np.random.default_rng(1).integers(0, 2, (60, 6)), columns=columns)
+    table["word"] = table["word"].map({0: "no", 1: "yes"})
+    table.iloc[0] = [1, 1, 1, 1, 1, "yes"]
+
+    def predict(frame):
+        return 0.5 + frame.assign(word=frame["word"] == "yes").to_numpy(dtype=float) @ SLOPES
+
+    return row_subject(predict, table, 0, np.random.default_rng(0)).game
+
+
 @pytest.fixture
 def league(monkeypatch):
     """A league with made-up subjects."""
@@ -40,13 +53,14 @@ def test_contestants_explain_a_line_within_their_budget(name):
     package = CONTESTANTS[name][1]
     if package is not None:
         pytest.importorskip(package)
-    game = Game(score=linear, n_features=6)
+    game = row_of_numbers() if name.endswith("-table") else Game(score=linear, n_features=6)
     found = CONTESTANTS[name][0](game, 40, np.random.default_rng(0))
-    again = CONTESTANTS[name][0](game, 40, np.random.default_rng(0))
+    calls = game.calls
+    again = CONTESTANTS[name][0](game.again(), 40, np.random.default_rng(0))
 
     np.testing.assert_array_equal(found, again)
     assert found.shape == (6,)
-    assert len(game.known) <= (64 if name.startswith("oracle") else 42)
+    assert calls <= (64 if name.startswith("oracle") else 42)
     if name not in ("random", "rise"):  # which do not fit the line
         assert np.argmax(found) == 0
         assert np.argmin(found) == 1
@@ -118,6 +132,25 @@ def test_oracles_are_left_out_of_large_games(monkeypatch):
     found = faithfulness("large", n=20, items=1, methods=["oracle", "rise"], nearby=0)
 
     assert found["method"].tolist() == ["rise"]
+
+
+def test_methods_for_tables_are_left_out_of_other_inputs(league):
+    """Rows can be drawn only from a table."""
+    found = faithfulness("made-up", n=20, items=1, methods=["eblime-table", "rise"], nearby=0)
+
+    assert found["method"].tolist() == ["rise"]
+    with pytest.raises(ValueError, match=r"`game` must be about a row of a table"):
+        CONTESTANTS["eblime-table"][0](made_up(0).game, 20, np.random.default_rng(0))
+
+
+def test_rows_count_by_their_share_of_a_mask():
+    """Ten rows are asked for one mask, so that 30 rows are three calls."""
+    game = row_of_numbers()
+    game(np.eye(6)[:2])
+    game.row(pd.concat([game.row.own] * 30))
+
+    assert game.calls == 2 + 3
+    assert game.again().calls == 0
 
 
 def test_image_subject_hides_superpixels():

@@ -36,8 +36,9 @@ def bench_faithfulness(
     """Does the model behave as the importances say? Ours and other packages, at equal model calls.
 
     Methods: eblime, quadrature, quadrature+adaptive, bayesshap, lime, shap, captum-lime,
-    captum-shap, rise, random, oracle and oracle-shapley. Those whose package is missing are left
-    out. Measures are not averaged.
+    captum-shap, rise, random, oracle and oracle-shapley; for tables also eblime-table and
+    lime-table, which draw rows. Those whose package is missing are left out. Measures are not
+    averaged.
 
     Example: eblime bench faithfulness --dataset german --items 10 --method eblime lime shap
     """

@@ -15,6 +15,7 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.agreement import (
     coefficient_stability,
+    same_signs,
     top_features,
     top_jaccard,
     variable_stability,
@@ -31,7 +32,7 @@ class Agreement:
     vsi: float  # variables stability index: the share of chosen features that two runs share
     csi: float  # coefficients stability index: the share of intervals that overlap
     overlap: float  # Jaccard index of the chosen features of two runs
-    sign_flips: float  # share of features chosen by both runs that have opposite signs
+    sign_flips: float  # share of features chosen by either run whose signs differ
 
 
 def agreement(runs: Sequence[Any], *, top: int | None = None, prob: float = 0.95) -> Agreement:
@@ -77,15 +78,13 @@ def agreement_of(means: FloatArray, intervals: FloatArray, *, top: int | None = 
         check_count("top", top)
     kept = min(top or p, p)
     chosen = np.array([top_features(run, kept) for run in means])
-    first, second = np.array(list(combinations(range(m), 2))).T
-    both = chosen[first] & chosen[second]
-    flips = np.sign(means[first]) * np.sign(means[second]) < 0
+    pairs = list(combinations(means, 2))
     unknown = bool(np.isnan(intervals).any())
     return Agreement(
         vsi=variable_stability(chosen),
         csi=float("nan") if unknown else coefficient_stability(intervals, chosen),
-        overlap=float(np.mean([top_jaccard(*pair, kept) for pair in combinations(means, 2)])),
-        sign_flips=float((flips & both).sum() / both.sum()) if both.any() else float("nan"),
+        overlap=float(np.mean([top_jaccard(*pair, kept) for pair in pairs])),
+        sign_flips=float(np.mean([1 - same_signs(*pair, kept) for pair in pairs])),
     )
 
 

@@ -1,8 +1,8 @@
 """The methods of the league: ours and those of other packages, at equal model calls.
 
 A contestant is a function of (game, n, rng) that may ask the game about n masks, besides the input
-itself and everything hidden, and returns one number per feature. Other packages are imported where
-they are used.
+itself and everything hidden, and returns one number per feature. Those for tables draw rows of
+their own, as many as n masks would cost. Other packages are imported where they are used.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.designs.masks import MOST_EXHAUSTIVE, bernoulli, exhaustive
-from eblime.evaluation.games import Game, game_explainer
+from eblime.evaluation.games import Game, TableRow, game_explainer
+from eblime.explainers.tabular import TabularExplainer
 
-__all__ = ["CONTESTANTS", "available", "missing_package"]
+__all__ = ["CONTESTANTS", "applies", "available", "missing_package"]
 
 Contestant = Callable[[Game, int, np.random.Generator], FloatArray]
 
@@ -87,6 +88,62 @@ def captum(name: str, game: Game, n: int, rng: np.random.Generator) -> FloatArra
     return np.asarray(found.numpy(), dtype=np.float64).reshape(p)
 
 
+def eblime_table(game: Game, n: int, rng: np.random.Generator) -> FloatArray:
+    """`TabularExplainer` with its own rows: as many as the game asks for n masks."""
+    row = _row(game)
+    explainer = TabularExplainer(row, row.table, n_masks=n * row.per_mask, progress=False)
+    return explainer.explain(row.own.iloc[0], rng=rng).posterior.mean
+
+
+def lime_table(game: Game, n: int, rng: np.random.Generator) -> FloatArray:
+    """`LimeTabularExplainer` with its defaults: as many rows as the game asks for n masks."""
+    from lime.lime_tabular import LimeTabularExplainer
+
+    row = _row(game)
+    words = {j: sorted(set(row.table[name])) for j, name in _word_columns(row.table)}
+
+    def coded(frame: Any) -> FloatArray:
+        columns = [
+            [words[j].index(value) for value in frame[name]] if j in words else frame[name]
+            for j, name in enumerate(frame.columns)
+        ]
+        return np.array(columns, dtype=np.float64).T
+
+    def predict(numbers: FloatArray) -> FloatArray:
+        frame = row.table.iloc[:0].reindex(range(len(numbers)))
+        for j, name in enumerate(frame.columns):
+            values = numbers[:, j]
+            frame[name] = [words[j][int(k)] for k in values] if j in words else values
+        scores = row(frame)
+        return np.stack([1 - scores, scores], axis=1)
+
+    explainer = LimeTabularExplainer(
+        coded(row.table),
+        categorical_features=list(words),
+        categorical_names=words,
+        random_state=int(rng.integers(2**31)),
+    )
+    found = explainer.explain_instance(
+        coded(row.own)[0], predict, num_features=game.n_features, num_samples=n * row.per_mask
+    )
+    values = np.zeros(game.n_features)
+    for feature, weight in found.as_map()[1]:
+        values[feature] = weight
+    return values
+
+
+def _row(game: Game) -> TableRow:
+    """The row of a game about the columns of a table."""
+    if game.row is None:
+        raise ValueError("`game` must be about a row of a table; its features are not columns.")
+    return game.row
+
+
+def _word_columns(table: Any) -> list[tuple[int, str]]:
+    """Numbers and names of the columns that do not hold numbers."""
+    return [(j, name) for j, name in enumerate(table) if table[name].dtype.kind not in "iufb"]
+
+
 def rise(game: Game, n: int, rng: np.random.Generator) -> FloatArray:
     """The mean score of the masks that show a feature (Petsiuk et al. 2018), on features.
 
@@ -135,7 +192,9 @@ CONTESTANTS: dict[str, tuple[Contestant, str | None]] = {
     "quadrature": (partial(ours, "quadrature", "paired"), None),
     "quadrature+adaptive": (partial(ours, "quadrature", "adaptive"), None),
     "bayesshap": (partial(ours, "bayesshap", "leverage"), None),
+    "eblime-table": (eblime_table, None),
     "lime": (lime, "lime"),
+    "lime-table": (lime_table, "lime"),
     "shap": (kernel_shap, "shap"),
     "captum-lime": (partial(captum, "Lime"), "captum"),
     "captum-shap": (partial(captum, "KernelShap"), "captum"),
@@ -145,6 +204,13 @@ CONTESTANTS: dict[str, tuple[Contestant, str | None]] = {
     "oracle-shapley": (oracle_shapley, None),
 }
 MOST_ORACLE = min(13, MOST_EXHAUSTIVE)  # features for which all masks are asked
+
+
+def applies(name: str, game: Game) -> bool:
+    """Whether a contestant can explain a game: rows need a table, oracles few features."""
+    if name.endswith("-table"):
+        return game.row is not None
+    return not name.startswith("oracle") or game.n_features <= MOST_ORACLE
 
 
 def missing_package(name: str) -> str | None:

@@ -15,7 +15,7 @@ import numpy as np
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
-from eblime.evaluation.contestants import CONTESTANTS, MOST_ORACLE, available
+from eblime.evaluation.contestants import CONTESTANTS, applies, available
 from eblime.evaluation.games import Game
 from eblime.evaluation.metrics import (
     HIGHER_IS_BETTER,
@@ -65,8 +65,9 @@ def faithfulness(
     items
         Number of inputs.
     methods
-        Names of `CONTESTANTS`. Those whose package is missing are left out with a warning; oracles,
-        which ask all masks, are left out of inputs with more than 13 features.
+        Names of `CONTESTANTS`. Those whose package is missing are left out with a warning. Oracles,
+        which ask all masks, are left out of inputs with more than 13 features; `lime-table` and
+        `eblime-table`, which draw rows, of inputs that are not rows.
     nearby
         Number of inputs close by for max-sensitivity; 0 leaves it out. Texts have none.
     top
@@ -107,7 +108,7 @@ def faithfulness_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     subject = SUBJECTS[settings["dataset"]](number)
     rows = []
     for name in settings["methods"]:
-        if name.startswith("oracle") and subject.game.n_features > MOST_ORACLE:
+        if not applies(name, subject.game):
             continue
         found, calls = _explained(name, subject.game, settings, number, 0)
         row: Row = {
@@ -206,9 +207,9 @@ def _explained(
     name: str, game: Game, settings: Mapping[str, Any], number: int, run: int
 ) -> tuple[FloatArray, int]:
     """The attribution of a contestant and how many different masks it asked about."""
-    own = Game(score=game, n_features=game.n_features)
+    own = game.again()
     rng = _rng(settings, number, run, list(CONTESTANTS).index(name) + 1)
-    return CONTESTANTS[name][0](own, settings["n"], rng), len(own.known)
+    return CONTESTANTS[name][0](own, settings["n"], rng), own.calls
 
 
 def _rng(settings: Mapping[str, Any], *key: int) -> np.random.Generator:

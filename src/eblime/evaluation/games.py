@@ -8,7 +8,7 @@ the answers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,25 @@ from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.explainers.general import Explainer
 
-__all__ = ["Game", "game_explainer"]
+__all__ = ["Game", "TableRow", "game_explainer"]
 
 _BATCH = 256  # masks in one call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableRow:
+    """A row of a table and a model of rows, for methods that draw rows instead of masks."""
+
+    own: Any  # a pandas frame with the row
+    table: Any  # a pandas frame, the background
+    predict: Callable[[Any], FloatArray]  # the score of each row of a frame
+    per_mask: int  # rows that the game asks for one mask
+    asked: list[int] = field(default_factory=list)  # rows of each call
+
+    def __call__(self, rows: Any) -> FloatArray:
+        """Scores of rows, counted."""
+        self.asked.append(len(rows))
+        return np.asarray(self.predict(rows), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,6 +51,7 @@ class Game:
 
     score: Callable[[FloatArray], FloatArray]
     n_features: int
+    row: TableRow | None = None  # where the features are the columns of a table
     known: dict[bytes, float] = field(default_factory=dict)  # answers by mask
 
     def __call__(self, masks: Any) -> FloatArray:
@@ -53,6 +70,17 @@ class Game:
     def full(self) -> float:
         """The score of the input itself."""
         return float(self(np.ones((1, self.n_features)))[0])
+
+    @property
+    def calls(self) -> int:
+        """Different masks that were asked about; rows asked directly count by their share."""
+        rows = 0 if self.row is None else sum(self.row.asked) / self.row.per_mask
+        return len(self.known) + round(rows)
+
+    def again(self) -> Game:
+        """The same game with nothing asked yet."""
+        row = None if self.row is None else replace(self.row, asked=[])
+        return Game(score=self.score, n_features=self.n_features, row=row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray, IntArray
 from eblime.domains.image.scene import ImageScene, read_image
 from eblime.domains.text.scene import read_text
-from eblime.evaluation.games import Game
+from eblime.evaluation.games import Game, TableRow
 
 __all__ = ["SUBJECTS", "LeagueSubject", "image_subject", "row_subject", "text_subject"]
 
@@ -101,26 +101,26 @@ def row_subject(
         for name in numbers:
             step = 0.05 * float(table[name].std()) * float(rng.standard_normal())
             moved[name] = moved[name].astype(float) + step
-        return _row_game(predict, moved, reference)
+        return _row_game(predict, moved, reference, table)
 
     def perturbed(columns: IntArray) -> FloatArray:
         mask = np.ones((1, table.shape[1]))
         mask[0, columns] = 0
         return np.asarray(predict(_mixed(own, others, mask)))
 
-    return LeagueSubject(
-        kind="table", game=_row_game(predict, own, reference), nearby=nearby, predict=perturbed
-    )
+    game = _row_game(predict, own, reference, table)
+    return LeagueSubject(kind="table", game=game, nearby=nearby, predict=perturbed)
 
 
-def _row_game(predict: Callable[[Any], FloatArray], own: Any, reference: Any) -> Game:
+def _row_game(predict: Callable[[Any], FloatArray], own: Any, reference: Any, table: Any) -> Game:
     """The mean score over reference rows as a function of the columns that are kept."""
 
     def score(masks: FloatArray) -> FloatArray:
         scores = np.asarray(predict(_mixed(own, reference, masks)), dtype=np.float64)
         return np.asarray(scores.reshape(len(masks), len(reference)).mean(axis=1))
 
-    return Game(score=score, n_features=own.shape[1])
+    row = TableRow(own=own, table=table, predict=predict, per_mask=len(reference))
+    return Game(score=score, n_features=own.shape[1], row=row)
 
 
 def _mixed(own: Any, reference: Any, masks: FloatArray) -> Any:
