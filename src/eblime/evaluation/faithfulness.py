@@ -17,6 +17,7 @@ from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.contestants import CONTESTANTS, applies, available
 from eblime.evaluation.games import Game
+from eblime.evaluation.localisation import PARTS
 from eblime.evaluation.metrics import (
     HIGHER_IS_BETTER,
     comprehensiveness,
@@ -97,6 +98,9 @@ def faithfulness(
         "top": int(top),
         "seed": int(seed),
     }
+    if jobs > 1 and dataset in PARTS:  # train the networks once, here, and not in every process
+        for number in range(items):
+            SUBJECTS[dataset](number)
     rows = run_study(
         faithfulness_rows, settings, range(items), out=out, jobs=jobs, progress=progress
     )
@@ -193,6 +197,8 @@ def paired_gaps(table: Any, method: str) -> Any:
             if measure not in part or part[measure].isna().all():
                 continue
             wide = part.pivot(index="item", columns="method", values=measure)
+            if method not in wide:
+                continue
             for other in wide.columns.drop(method, errors="ignore"):
                 gap = (wide[other] - wide[method]).dropna().to_numpy() * (1 if higher else -1)
                 if len(gap) > 1:
