@@ -33,6 +33,17 @@ def explain(model, image=IMAGE, **settings):
     return eblime.ImageExplainer(model, **{**defaults, **settings}).explain(image, target=0)
 
 
+def test_arrays_that_cannot_be_written_are_scored_without_a_warning():
+    """PyTorch warns about them, once in a process unless it is told to warn always."""
+    batch = IMAGE[None].copy()
+    batch.setflags(write=False)
+    torch.set_warn_always(True)
+    try:
+        assert eblime.TorchModel(network())(batch).shape == (1, 5)
+    finally:
+        torch.set_warn_always(False)
+
+
 @pytest.mark.parametrize("layout", ["last", "first", "grey", "float"])
 def test_rendering_on_the_device_equals_rendering_with_numpy(layout):
     """The scores of masks equal the scores of images rendered with NumPy."""

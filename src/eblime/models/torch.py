@@ -98,9 +98,7 @@ class TorchModel:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         with locked(self.module), self._ready() as device:
-            import torch
-
-            images = torch.from_numpy(np.ascontiguousarray(batch)).to(device)
+            images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
             return _to_numpy(self.score(_as_floats(images)))
@@ -112,14 +110,13 @@ class TorchModel:
         The module is locked until the context ends; other threads wait.
         """
         with locked(self.module), self._ready() as device:
-            import torch
 
-            def send(pixels: NDArray[Any]) -> torch.Tensor:
+            def send(pixels: NDArray[Any]) -> Any:
                 axis = scene.channel_axis
                 planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
-                return _as_floats(torch.from_numpy(np.ascontiguousarray(planes)).to(device))
+                return _as_floats(_to_tensor(planes).to(device))
 
-            labels = torch.from_numpy(np.ascontiguousarray(scene.labels)).to(device).ravel()
+            labels = _to_tensor(scene.labels).to(device).ravel()
             scorer = TorchScorer(
                 model=self, shown=send(scene.shown), hidden=send(scene.hidden), labels=labels
             )
@@ -176,6 +173,13 @@ def _as_floats(images: torch.Tensor) -> torch.Tensor:
     import torch
 
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
+def _to_tensor(array: NDArray[Any]) -> Any:
+    """An array as a tensor, without a copy if PyTorch can share the memory."""
+    import torch
+
+    return torch.from_numpy(np.require(array, requirements=["C", "W"]))
 
 
 def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
