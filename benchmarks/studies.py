@@ -93,7 +93,11 @@ def main() -> None:
         timed(
             f"stability {name}",
             lambda name=name: stability(
-                name, items=20, methods=("lime", *METHODS), jobs=jobs, out=WORK / f"stability-{name}"
+                name,
+                items=20,
+                methods=("lime", *METHODS),
+                jobs=jobs,
+                out=WORK / f"stability-{name}",
             ),
             runs,
         )
