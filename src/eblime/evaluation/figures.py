@@ -30,15 +30,16 @@ def coverage_figure(table: Any, title: str = "") -> Any:
     truths = list(dict.fromkeys(table["truth"]))
     methods = list(dict.fromkeys(table["method"]))
     counts = sorted(table["n"].unique())
+    step = 0.7 / len(methods)  # between the boxes of one number of masks
     figure = Figure(figsize=(5.6 * len(truths), 3.8), layout="constrained")
     panels = np.atleast_1d(figure.subplots(1, len(truths), sharey=True))
     for axes, truth in zip(panels, truths, strict=True):
         for k, method in enumerate(methods):
             part = table[(table["truth"] == truth) & (table["method"] == method)]
             boxes = [_by_seed(part[part["n"] == n]) for n in counts]
-            positions = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
+            positions = np.arange(len(counts)) + step * (k - (len(methods) - 1) / 2)
             colour = _COLOURS.get(method, "#767676")
-            drawn = axes.boxplot(boxes, positions=positions, widths=0.2, patch_artist=True)
+            drawn = axes.boxplot(boxes, positions=positions, widths=0.8 * step, patch_artist=True)
             for part_of in drawn["boxes"]:
                 part_of.set(facecolor=colour, alpha=0.55, edgecolor=colour)
             for line in drawn["medians"]:
