@@ -311,7 +311,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def method_of(text: str) -> object:
-    """A method from its name or from an expression such as `EBLIME(local=True)`."""
+    """A method from its name or from an expression such as `EBLIME(local=False)`."""
     if "(" not in text:
         return as_method(text)
     return eval(
@@ -334,7 +334,7 @@ def main() -> None:
     parser.add_argument("--fixed-seeds", type=int, default=12, help="draws for each fixed N")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--rows", type=Path, help="write one row for each photo, seed and rule")
-    parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=True)")
+    parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=False)")
     parser.add_argument("--design", default="bernoulli", help="name of a design")
     parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
     parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")

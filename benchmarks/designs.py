@@ -36,7 +36,7 @@ SIZES = (100, 200, 500)
 PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
 METHODS = {
     "EBLIME()": eblime.EBLIME(),
-    "EBLIME(local=True)": eblime.EBLIME(local=True),
+    "EBLIME(local=False)": eblime.EBLIME(local=False),
     "BayesLIME()": eblime.BayesLIME(),
     "LIME()": eblime.LIME(),
 }
