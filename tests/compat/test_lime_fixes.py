@@ -152,19 +152,24 @@ def explained_plain(method):
     )
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
 def test_any_number_of_channels(channels):
-    """Lime fails on more than three."""
-    image = np.random.default_rng(0).random((24, 32, channels))
-    exp = lime.LimeImageExplainer(random_state=0).explain_instance(
-        image,
-        lambda batch: batch[:, :8, :8].mean(axis=(1, 2, 3))[:, None],
-        top_labels=1,
-        num_samples=80,
-        segmentation_fn=squares,
-    )
+    """Lime fails on other than three, with its own superpixels and with others."""
+    image = photo(np.float64)[..., [0, 1, 2, 0, 1][:channels]]
 
-    assert exp.local_exp[0][0][0] == 0
+    def model(batch):
+        assert batch.shape[1:] == image.shape
+        return batch[:, :8, :8].mean(axis=(1, 2, 3))[:, None]
+
+    explainer = lime.LimeImageExplainer(random_state=0)
+    cut = explainer.explain_instance(
+        image, model, top_labels=1, hide_color=9, num_samples=80, segmentation_fn=squares
+    )
+    pytest.importorskip("skimage")
+    own = explainer.explain_instance(image, model, top_labels=1, num_samples=80)
+
+    assert cut.local_exp[0][0][0] == 0
+    assert len(own.local_exp[0]) == own.segments.max() + 1 >= 2
 
 
 def test_pages_are_small_and_safe(tmp_path):
@@ -230,6 +235,35 @@ def test_figures_have_whiskers_where_there_are_intervals(method):
     assert len(axes.collections) == (len(axes.patches) if method == "eblime" else 0)
     assert ["red", "green", "blue"][label] in axes.get_title()
     pyplot.close(figure)
+
+
+def test_figures_can_be_arranged_as_those_of_lime():
+    """`tight_layout` and `subplots_adjust` after the plot do not warn, and no name is cut off."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    exp = explained_row(feature_names=[f"a column with a rather long name {k}" for k in range(5)])
+    for arrange in (
+        lambda figure: pyplot.tight_layout(),
+        lambda figure: figure.subplots_adjust(left=0.5),
+        lambda figure: figure.set_size_inches(5, 3),
+        lambda figure: pyplot.title("Why?", size=20),
+    ):
+        figure = exp.as_pyplot_figure(label=exp.top_labels[0])
+        arrange(figure)
+        figure.canvas.draw()
+        names = figure.axes[0].get_yticklabels()
+        assert min(name.get_window_extent().x0 for name in names) >= 0
+        pyplot.close(figure)
+
+
+@pytest.mark.parametrize("explained", [explained_row, explained_image])
+def test_labels_that_were_not_explained_are_refused(explained):
+    """The message names the labels that were."""
+    exp = explained()
+    ask = exp.as_list if explained is explained_row else exp.get_image_and_mask
+    known = ", ".join(str(label) for label in exp.local_exp)
+
+    with pytest.raises(KeyError, match=f"Label 9 was not explained; explained labels: {known}"):
+        ask(9)
 
 
 def test_no_progress_bar_unless_asked_for(capfd):
