@@ -222,3 +222,25 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
             main([*words, *wrong])
         assert ended.value.code == 2
         assert message in capsys.readouterr().err
+
+
+def test_explanations_of_other_systems_can_be_added(rng):
+    """Stop rules and real rows decide their own number of calls; tables and plots have all."""
+    rows = rng.normal(size=(120, 3))
+    model = lambda z: 3.0 * (z[:, 0] > 0) - (z[:, 1] > 0)  # noqa: E731
+    explainer = eblime.TabularExplainer(model, rows, n_masks=150)
+    methods = ["eblime", "bayesshap+leverage", "lime+glime", "lime+stratified-lime"]
+    found = eblime.compare(None, rows[0], methods, explainer=explainer)
+    lime = eblime.TabularExplainer(model, rows, method="lime")
+    others = {
+        "S-LIME": lime.explain(rows[0], until=eblime.LarsStable(1), max_masks=900),
+        "DLIME": eblime.family.DLIME(model=model, background=rows).explain(rows[0]),
+    }
+    every = eblime.Comparison(explanations={**found.explanations, **others})
+    ax = every.plot()
+
+    assert every.methods == (*methods, "S-LIME", "DLIME")
+    assert len(every.to_frame()) == 3 * len(every)
+    assert set(every.agreement(top=1)["top_jaccard"]) == {1.0}
+    assert every.model_calls["S-LIME"] <= 900
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == list(every.methods)

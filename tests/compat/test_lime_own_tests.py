@@ -2,8 +2,8 @@
 
 None is left out. Two things are changed for both libraries, so that the tests need no download and
 take seconds: the newsgroups are made-up sentences, and forests have 50 trees instead of 500. Some
-tests fail with lime itself and current versions of scikit-learn and scikit-image, so the results
-are compared.
+tests fail with lime itself and current versions of NumPy and scikit-image, so the results are
+compared.
 """
 
 import importlib.util
