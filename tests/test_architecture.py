@@ -104,8 +104,8 @@ ALLOWED = {
     "evaluation": {
         *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
         *("core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
-        *("posterior", "registry", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
-        *("shap", "sklearn", "torch"),
+        *("registry", "results", "captum", "lime", "matplotlib", "numpy", "pandas"),
+        *("scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

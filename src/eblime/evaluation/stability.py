@@ -11,19 +11,14 @@ import numpy as np
 
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
-from eblime.core.agreement import (
-    coefficient_stability,
-    same_signs,
-    top_features,
-    top_jaccard,
-    variable_stability,
-)
+from eblime.core.agreement import same_signs
+from eblime.evaluation.agreement import agreement
 from eblime.evaluation.cases import CASES, item
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.explainers.compare import compare_with, parse_methods
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
-from eblime.posterior import Posterior
+from eblime.results.explanation import Explanation
 
 __all__ = ["lambda_study", "stability"]
 
@@ -81,9 +76,9 @@ def stability(
         One row per input, method and number of masks: `overlap`, the mean Jaccard index of the
         `top` features of two runs; `sign_flips`, the share of features in either top whose sign
         differs between two runs; `vsi` and `csi`, the stability indices of Visani et al. (2022),
-        `csi` with the method's own 95 % intervals; `spread`, the standard deviation of the means
-        over runs; `claimed`, the posterior's own standard deviation, which should be about as
-        large. `csi` and `claimed` are missing for a point estimate.
+        `csi` with the method's own 95 % intervals, for LIME with those of its ridge regression;
+        `spread`, the standard deviation of the means over runs; `claimed`, the posterior's own
+        standard deviation, which should be about as large and is missing for a point estimate.
     """
     parse_methods(methods)
     check_count("runs", runs)
@@ -152,23 +147,22 @@ def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         ]
         for name in settings["methods"]:
             head = {"dataset": settings["dataset"], "item": number, "n": n, "method": name}
-            posts = [run[name].posterior for run in runs]
-            rows.append({**head, **_agreement(posts, settings["top"])})
+            rows.append({**head, **_agreement([run[name] for run in runs], settings["top"])})
     return rows
 
 
-def _agreement(posts: Sequence[Posterior], top: int) -> Row:
+def _agreement(runs: Sequence[Explanation], top: int) -> Row:
     """How far repeated runs of a method agree."""
+    posts = [run.posterior for run in runs]
     means = np.array([post.mean for post in posts])
-    chosen = np.array([top_features(mean, top) for mean in means])
-    pairs = list(combinations(means, 2))
+    found = agreement(runs, top=top)
+    flips = [1 - same_signs(a, b, top) for a, b in combinations(means, 2)]
     certain = posts[0].has_spread
-    ends = np.array([post.interval() for post in posts]) if certain else None
     return {
-        "overlap": float(np.mean([top_jaccard(a, b, top) for a, b in pairs])),
-        "sign_flips": float(np.mean([1 - same_signs(a, b, top) for a, b in pairs])),
-        "vsi": variable_stability(chosen),
-        "csi": None if ends is None else coefficient_stability(ends, chosen),
+        "overlap": found.overlap,
+        "sign_flips": float(np.mean(flips)),
+        "vsi": found.vsi,
+        "csi": None if np.isnan(found.csi) else found.csi,
         "spread": float(means.std(axis=0, ddof=1).mean()),
         "claimed": float(np.mean([post.sd.mean() for post in posts])) if certain else None,
     }
