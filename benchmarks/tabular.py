@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import shap
-from clock import Clocked, measure
+from clock import Clocked, chosen, measure, options
 from lime.lime_tabular import LimeTabularExplainer
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
@@ -45,12 +45,13 @@ def load() -> tuple[str, pd.DataFrame, np.ndarray]:
 
 def main() -> None:
     """Measure and print."""
+    settings = options(__doc__, rounds=ROUNDS)
     name, frame, target = load()
     data = frame.to_numpy()
     network = HistGradientBoostingClassifier(random_state=0).fit(data, target)
-    model = Clocked(network.predict_proba)
+    model = Clocked(network.predict_proba, settings.now)
     framed = HistGradientBoostingClassifier(random_state=0).fit(frame, target)
-    model_of_frames = Clocked(framed.predict_proba)
+    model_of_frames = Clocked(framed.predict_proba, settings.now)
     ours = {
         perturb: eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
         for perturb in ("bins", "normal", "rows")
@@ -88,13 +89,11 @@ def main() -> None:
             for size, e in shaps.items()
         },
     }
-    found = measure(model, jobs, ROWS, ROUNDS)
-    found |= measure(
-        model_of_frames,
-        {"eblime, pandas": lambda k: intervals(ours_frame.explain(frame.iloc[k], 1, rng=k))},
-        ROWS,
-        ROUNDS,
-    )
+    framed_jobs = {
+        "eblime, pandas": lambda k: intervals(ours_frame.explain(frame.iloc[k], 1, rng=k))
+    }
+    found = measure(model, chosen(jobs, settings.only), ROWS, settings.rounds)
+    found |= measure(model_of_frames, chosen(framed_jobs, settings.only), ROWS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
     print(f"Python {platform.python_version()}, {packages}")

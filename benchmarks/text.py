@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import shap
-from clock import Clocked, measure
+from clock import Clocked, chosen, measure, options
 from lime.lime_text import LimeTextExplainer
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
@@ -45,9 +45,10 @@ def load() -> tuple[str, list[str], list[int]]:
 
 def main() -> None:
     """Measure and print."""
+    settings = options(__doc__, rounds=ROUNDS)
     name, sentences, labels = load()
     pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, labels)
-    model = Clocked(pipe.predict_proba)
+    model = Clocked(pipe.predict_proba, settings.now)
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
     ours = eblime.TextExplainer(model, n_masks=N)
     lime = LimeTextExplainer(random_state=0)
@@ -59,7 +60,7 @@ def main() -> None:
 
     def explained_by_shap(k: int) -> object:
         scene = scenes[k]
-        texts = Clocked(lambda masks: scene.inputs(masks))
+        texts = Clocked(lambda masks: scene.inputs(masks), settings.now)
         explainer = shap.KernelExplainer(
             lambda masks: model(texts(masks))[:, 1], np.zeros((1, scene.n_features)), silent=True
         )
@@ -83,7 +84,7 @@ def main() -> None:
         "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
         "shap": explained_by_shap,
     }
-    found = measure(model, jobs, TEXTS, ROUNDS)
+    found = measure(model, chosen(jobs, settings.only), TEXTS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     count = np.mean([scene.n_features for scene in scenes])
     print(f"{name}, {count:.0f} features per text, {N} perturbed texts")

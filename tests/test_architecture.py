@@ -86,8 +86,9 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_types", "answers", "explainers", "kernels", "laws", "models"),
-        *("posterior", "protocols", "results", "numpy", "pandas", "scipy"),
+        *("_checks", "_types", "_version", "answers", "explainers", "kernels", "laws"),
+        *("models", "posterior", "protocols", "results", "stopping", "numpy", "pandas"),
+        *("scipy",),
     },
     # many inputs, studies, the command line
     "batch": {

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 import eblime
 from eblime.cli.app import main
 from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
+from eblime.family.systems import AveragedLIME, StableLIME
 
 TEXT = "a good film, not a long one but with many words in it all the same"
 PEOPLE = np.random.default_rng(1).normal(size=(300, 5))
@@ -222,3 +223,98 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
             main([*words, *wrong])
         assert ended.value.code == 2
         assert message in capsys.readouterr().err
+
+
+SYSTEMS_OF_ROWS = ("s-lime", "averaged-lime", "dlime", "dmm-men", "unravel")
+
+
+def slopes(rows):
+    """Two outputs; the first one is steep in column 0 and falls with column 1."""
+    return np.stack([4 * rows[:, 0] - rows[:, 1], np.full(len(rows), -99.0)], axis=1)
+
+
+def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
+    """All relatives of LIME on one row: tables, plots, pages and files have every one."""
+    model = Counter(slopes)
+    x = np.array([1.2, 0.2, 1.0, -1.0, 0.0])
+    methods = ["lime", "lime+glime", "lime+stratified-lime", *SYSTEMS_OF_ROWS]
+    found = eblime.compare(model, x, methods, background=PEOPLE, n_masks=120, target=0)
+    ax = found.plot()
+    page = found._repr_html_()
+
+    assert found.methods == tuple(methods)
+    assert sum(found.model_calls.values()) >= model.asked - 10  # the input itself, asked again
+    assert max(found.model_calls.values()) <= 121
+    assert len(found.to_frame()) == 5 * len(methods)
+    for name in methods:
+        assert np.argmax(np.abs(found[name].posterior.mean)) == 0
+        assert found[name].target == 0
+        assert name in page
+        loaded = eblime.load(found[name].save(tmp_path / "e.eblime"))
+        close = found[name].posterior
+        atol = 0.3 * close.sd.max() if close.has_spread else 1e-9
+        assert_allclose(loaded.posterior.mean, close.mean, atol=atol)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == methods
+    with pytest.raises(ValueError, match="UnRAVEL cannot fit answers again"):
+        found["unravel"].refit(found["unravel"].method)
+
+
+def test_systems_of_texts_and_their_settings():
+    """S-LIME stops early, averaged LIME shares the budget; objects have settings and names."""
+    methods = {
+        "LIME": "lime",
+        "S-LIME": StableLIME(k=1),
+        "mean of four": AveragedLIME(runs=4),
+    }
+    found = eblime.compare(mood, TEXT, methods, n_masks=200)
+    mean = found["mean of four"].posterior
+
+    assert found.methods == ("LIME", "S-LIME", "mean of four")
+    assert found["S-LIME"].provenance["reached"]
+    assert found.model_calls["S-LIME"] < 200
+    assert found.model_calls["mean of four"] <= 200
+    assert mean.has_spread
+    assert mean.method == "Averaged LIME"
+    assert {np.argmax(found[name].posterior.mean) for name in found} == {1}
+
+
+def test_system_samples_a_large_background():
+    """DLIME and DMM-MEN ask about no more rows than the budget has; bins stay the explainer's."""
+    model = Counter(slopes)
+    found = eblime.compare(model, PEOPLE[0], ["lime", "dlime"], background=PEOPLE, n_masks=40)
+
+    assert found.model_calls["dlime"] <= 41
+    assert model.asked <= 82
+    assert list(found["dlime"].features) == list(found["lime"].features)
+
+
+def test_system_equals_the_class_if_the_budget_has_the_background():
+    """DLIME beside LIME is DLIME by itself, fitted by LIME."""
+    found = eblime.compare(slopes, PEOPLE[0], ["lime", "dlime"], background=PEOPLE, n_masks=400)
+    alone = eblime.family.DLIME(model=slopes, background=PEOPLE, method="lime").explain(PEOPLE[0])
+
+    assert_allclose(found["dlime"].posterior.mean, alone.posterior.mean)
+
+
+@pytest.mark.parametrize(
+    ("methods", "x", "settings", "message"),
+    [
+        (["dlime"], PEOPLE[0], {"background": PEOPLE}, "`methods` must have a method"),
+        (["lime", "dlime"], TEXT, {}, "DLIME needs rows of numbers"),
+        (["lime", "unravel"], IMAGE, {"segmentation": "grid"}, "UnRAVEL needs rows of numbers"),
+        (
+            ["lime", "dmm-men"],
+            PEOPLE[0],
+            {"background": PEOPLE, "groups": {"both": [0, 1]}},
+            "DMM-MEN needs one feature per column",
+        ),
+        (["lime", AveragedLIME(runs=1)], TEXT, {}, "`runs` must be from 2"),
+    ],
+)
+def test_systems_that_cannot_work_are_refused_before_any_call(methods, x, settings, message):
+    """The message says what is needed."""
+    model = Counter(rows_score)
+    with pytest.raises((TypeError, ValueError), match=message):
+        eblime.compare(model, x, methods, **settings)
+
+    assert model.asked == 0

@@ -156,6 +156,20 @@ def test_public_names_and_plots_have_an_example():
     assert without == []
 
 
+def test_the_family_table_has_a_figure_for_every_system_in_every_cell():
+    """The systems are those of the script that makes the table."""
+    script = (ROOT / "benchmarks" / "family.py").read_text(encoding="utf8")
+    page = (DOCS / "explanation" / "family.md").read_text(encoding="utf8")
+    begin, end = re.search(r'BEGIN, END = "(.+)", "(.+)"', script).groups()
+    rows = page.split(begin)[1].split(end)[0].strip().splitlines()
+    cells = [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
+    systems = script.split("    return {\n")[1].split("    }\n")[0]
+
+    assert [row[0] for row in cells[2:]] == re.findall(r'^ {8}"(.+?)": ', systems, re.M)
+    assert {len(row) for row in cells} == {8}
+    assert all(np.isfinite(float(cell)) for row in cells[2:] for cell in row[1:])
+
+
 def test_the_json_page_lists_the_keys_that_are_written():
     """The layout on the page is that of an explanation of a table row."""
     background = np.random.default_rng(0).random((50, 3))

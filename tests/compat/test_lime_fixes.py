@@ -1,12 +1,14 @@
 """What lime gets wrong, and what results have besides lime's numbers."""
 
 import dataclasses
+import importlib
 import inspect
 import pickle
 import re
 import subprocess
 import sys
 import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -20,6 +22,13 @@ from eblime.compat.lime.discretize import truncated_normal
 from eblime.compat.lime.lime_tabular import BaseDiscretizer
 
 DATA = rows()
+DROPPED = {  # what lime has for itself: JavaScript of its page, and helpers
+    *("visualize_instance_html", "convert_and_round", "generate_lars_path", "id_generator"),
+}
+MODULES = (
+    *("discretize", "exceptions", "explanation", "lime_base", "lime_image", "lime_tabular"),
+    *("lime_text", "submodular_pick", "utils.generic_utils", "wrappers.scikit_image"),
+)
 NASTY = "a</script><script>alert(1)</script>"
 
 
@@ -152,19 +161,24 @@ def explained_plain(method):
     )
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 5])
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 5])
 def test_any_number_of_channels(channels):
-    """Lime fails on more than three."""
-    image = np.random.default_rng(0).random((24, 32, channels))
-    exp = lime.LimeImageExplainer(random_state=0).explain_instance(
-        image,
-        lambda batch: batch[:, :8, :8].mean(axis=(1, 2, 3))[:, None],
-        top_labels=1,
-        num_samples=80,
-        segmentation_fn=squares,
-    )
+    """Lime fails on other than three, with its own superpixels and with others."""
+    image = photo(np.float64)[..., [0, 1, 2, 0, 1][:channels]]
 
-    assert exp.local_exp[0][0][0] == 0
+    def model(batch):
+        assert batch.shape[1:] == image.shape
+        return batch[:, :8, :8].mean(axis=(1, 2, 3))[:, None]
+
+    explainer = lime.LimeImageExplainer(random_state=0)
+    cut = explainer.explain_instance(
+        image, model, top_labels=1, hide_color=9, num_samples=80, segmentation_fn=squares
+    )
+    pytest.importorskip("skimage")
+    own = explainer.explain_instance(image, model, top_labels=1, num_samples=80)
+
+    assert cut.local_exp[0][0][0] == 0
+    assert len(own.local_exp[0]) == own.segments.max() + 1 >= 2
 
 
 def test_pages_are_small_and_safe(tmp_path):
@@ -230,6 +244,35 @@ def test_figures_have_whiskers_where_there_are_intervals(method):
     assert len(axes.collections) == (len(axes.patches) if method == "eblime" else 0)
     assert ["red", "green", "blue"][label] in axes.get_title()
     pyplot.close(figure)
+
+
+def test_figures_can_be_arranged_as_those_of_lime():
+    """`tight_layout` and `subplots_adjust` after the plot do not warn, and no name is cut off."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    exp = explained_row(feature_names=[f"a column with a rather long name {k}" for k in range(5)])
+    for arrange in (
+        lambda figure: pyplot.tight_layout(),
+        lambda figure: figure.subplots_adjust(left=0.5),
+        lambda figure: figure.set_size_inches(5, 3),
+        lambda figure: pyplot.title("Why?", size=20),
+    ):
+        figure = exp.as_pyplot_figure(label=exp.top_labels[0])
+        arrange(figure)
+        figure.canvas.draw()
+        names = figure.axes[0].get_yticklabels()
+        assert min(name.get_window_extent().x0 for name in names) >= 0
+        pyplot.close(figure)
+
+
+@pytest.mark.parametrize("explained", [explained_row, explained_image])
+def test_labels_that_were_not_explained_are_refused(explained):
+    """The message names the labels that were."""
+    exp = explained()
+    ask = exp.as_list if explained is explained_row else exp.get_image_and_mask
+    known = ", ".join(str(label) for label in exp.local_exp)
+
+    with pytest.raises(KeyError, match=f"Label 9 was not explained; explained labels: {known}"):
+        ask(9)
 
 
 def test_no_progress_bar_unless_asked_for(capfd):
@@ -444,8 +487,13 @@ def test_bad_answers_are_refused():
         "lime_base.LimeBase",
         "explanation.Explanation",
         "submodular_pick.SubmodularPick",
+        "lime_tabular.TableDomainMapper",
+        "lime_text.TextDomainMapper",
+        "discretize.BaseDiscretizer",
         "discretize.QuartileDiscretizer",
+        "discretize.DecileDiscretizer",
         "discretize.EntropyDiscretizer",
+        "discretize.StatsDiscretizer",
         "wrappers.scikit_image.SegmentationAlgorithm",
     ],
 )
@@ -460,9 +508,8 @@ def test_signatures_are_those_of_lime(name):
         for method, value in inspect.getmembers(theirs, callable)
         if method == "__init__" or not method.startswith("_")
     ]
-    dropped = {"convert_and_round", "generate_lars_path"}  # lime's own helpers
 
-    for method in set(public) - dropped:
+    for method in set(public) - DROPPED:
         wanted = inspect.signature(getattr(theirs, method)).parameters
         found = inspect.signature(getattr(ours, method)).parameters
         positional = [p for p in found.values() if p.kind is not p.KEYWORD_ONLY]
@@ -470,6 +517,72 @@ def test_signatures_are_those_of_lime(name):
             assert mine.name == other.name, method
             assert mine.default == other.default, (method, mine.name)
         assert set(wanted) <= set(found), method
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_name_of_lime_exists(module):
+    """Classes, functions and their public members, apart from a few helpers."""
+    pytest.importorskip("lime")
+    theirs = pytest.importorskip(f"lime.{module}")
+    ours = importlib.import_module(f"eblime.compat.lime.{module}")
+    defined = {
+        name: thing
+        for name, thing in vars(theirs).items()
+        if getattr(thing, "__module__", None) == theirs.__name__ and not name.startswith("_")
+    }
+
+    assert defined
+    assert set(defined) - DROPPED <= set(dir(ours))
+    for name in set(defined) - DROPPED:
+        members = {member for member in dir(defined[name]) if not member.startswith("_")}
+        assert members - DROPPED <= set(dir(getattr(ours, name))), name
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of lime's progress bar
+def test_objects_have_every_attribute_of_those_of_lime(capfd):
+    """Explainers, results, and what they are made of."""
+    theirs = pytest.importorskip("lime")
+    for name in ("lime_tabular", "lime_text", "lime_image", "submodular_pick"):
+        pytest.importorskip(f"lime.{name}")
+    pairs = zip(lime_objects(theirs), lime_objects(lime), strict=True)
+
+    for other, mine in pairs:
+        public = {name for name in vars(other) if not name.startswith("_")}
+        assert {name for name in public if not hasattr(mine, name)} == set(), type(mine).__name__
+        assert type(mine).__name__ == type(other).__name__
+
+
+def lime_objects(module):
+    """An object of each kind that users see, made with either library."""
+    tables, texts, images = module.lime_tabular, module.lime_text, module.lime_image
+    row = tables.LimeTabularExplainer(DATA, random_state=0)
+    amount = tables.LimeTabularExplainer(DATA, mode="regression", random_state=0)
+    series = tables.RecurrentTabularExplainer(DATA[:, :4].reshape(-1, 2, 2), feature_names="pq")
+    text, image = texts.LimeTextExplainer(random_state=0), images.LimeImageExplainer()
+    of_row = row.explain_instance(DATA[0], classify, num_samples=50)
+    of_amount = amount.explain_instance(DATA[0], predict, num_samples=50)
+    of_text = text.explain_instance(TEXT, judge, num_samples=50)
+    of_image = image.explain_instance(photo(), look, num_samples=50, segmentation_fn=squares)
+    pick = module.submodular_pick.SubmodularPick
+    picked = pick(row, DATA[:4], classify, method="full", num_exps_desired=2, num_samples=50)
+    words = of_text.domain_mapper.indexed_string
+    parts = [row.discretizer, row.base, of_row.domain_mapper, of_text.domain_mapper, words]
+    return [row, amount, series, text, image, of_row, of_amount, of_text, of_image, picked, *parts]
+
+
+@pytest.mark.parametrize(
+    "explained",
+    [explained_row, partial(explained_row, discretize_continuous=False), explained_text],
+)
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+def test_shap_gets_what_the_linear_model_predicts(explained, method):
+    """`explanation.to_shap()`: the base value and all values add up to `local_pred`."""
+    pytest.importorskip("shap")
+    exp = explained(method)
+    found = exp.explanation.to_shap()
+
+    assert found.base_values + found.values.sum() == pytest.approx(exp.local_pred[0])
+    assert len(found.data) == len(found.values) == exp.posterior.n_features
 
 
 def test_the_package_is_imported_when_first_used():

@@ -5,6 +5,8 @@ Each idiom runs with the installed lime, which shows that it is one, and with ou
 
 import importlib
 import re
+import sys
+import types
 from functools import partial
 
 import numpy as np
@@ -382,3 +384,130 @@ def test_explanations_of_many_rows_with_one_explainer(load):
     assert all(set(exp.local_exp) == {0, 1} for exp in found)
     assert all(exp.available_labels() == [0, 1] for exp in found)
     assert len({tuple(exp.as_map()[1]) for exp in found}) == 3
+
+
+def test_a_pick_of_a_regression_as_a_frame_of_weights(load, tmp_path):
+    """Weights of all explanations in one frame, their mean size, and the pick on disk."""
+    import pickle
+
+    import pandas as pd
+
+    data = rows(60)
+    explainer = load("lime_tabular").LimeTabularExplainer(
+        data, feature_names=list("abcde"), mode="regression", discretize_continuous=False
+    )
+    sp_obj = load("submodular_pick").SubmodularPick(
+        explainer, data, lambda x: 3 * x[:, 0] - x[:, 1], sample_size=6, num_features=5
+    )
+    frame = pd.DataFrame([dict(this.as_list()) for this in sp_obj.explanations]).fillna(0)
+    largest = np.abs(frame.sort_index(axis=1)).mean(axis=0).sort_values(ascending=False)
+    with (tmp_path / "sp.obj").open("wb") as file:
+        pickle.dump(sp_obj.sp_explanations, file)
+
+    assert list(largest.index[:2]) == ["a", "b"]
+    assert len(sp_obj.sp_explanations) == 5
+
+
+def test_a_pick_by_class(load):
+    """A row for each picked explanation of each class; classes without one are passed over."""
+    import pandas as pd
+
+    data = rows(60)
+    names = ["low", "middle", "high"]
+    model = lambda x: np.eye(3)[np.digitize(x[:, 0], [-0.4, 0.4])] * 0.9 + 1 / 30  # noqa: E731
+    explainer = load("lime_tabular").LimeTabularExplainer(
+        data, feature_names=list("abcde"), class_names=names, random_state=0
+    )
+    sp_obj = load("submodular_pick").SubmodularPick(
+        explainer, data[:8], model, method="full", num_features=3, num_exps_desired=4
+    )
+    found = []
+    for label in range(3):
+        for i, exp in enumerate(sp_obj.sp_explanations):
+            try:
+                listed = exp.as_list(label=label)
+            except KeyError:
+                continue
+            found.append({"class": names[label], "number": i, **dict(listed)})
+    frame = pd.DataFrame(found)
+
+    assert sorted(frame["number"]) == [0, 1, 2, 3]
+    assert frame.shape[1] >= 5
+
+
+def test_a_recurrent_regression_arranged_by_time_step(load):
+    """All features at all time steps, put back into the shape of the row."""
+    data = np.random.default_rng(0).normal(size=(60, 4, 3))
+    explainer = load("lime_tabular").RecurrentTabularExplainer(
+        data,
+        mode="regression",
+        training_labels=data[:, -1, 0],
+        feature_names=["p", "q", "r"],
+        discretizer="decile",
+        random_state=0,
+    )
+    model = lambda x: 5 * x[:, -1, 1:2] + x[:, 0, :1]  # noqa: E731  as Keras, (n, 1)
+    exp = explainer.explain_instance(data[3], model, num_features=12)
+    scores = np.zeros((4, 3))
+    for number, score in exp.as_map()[1]:
+        scores[number % 4, number // 4] = score
+
+    assert np.unravel_index(np.abs(scores).argmax(), scores.shape) == (3, 1)
+    assert (scores != 0).all()
+
+
+def test_pros_and_cons_of_a_photo_by_slic(load):
+    """Labels painted over the photo, boundaries, only what speaks against; a fixed seed."""
+    from skimage.color import label2rgb
+    from skimage.segmentation import mark_boundaries
+
+    segmenter = load("wrappers.scikit_image").SegmentationAlgorithm(
+        "slic", n_segments=12, compactness=1, sigma=1, start_label=0
+    )
+    explanation = (
+        load("lime_image")
+        .LimeImageExplainer(verbose=False)
+        .explain_instance(
+            photo(),
+            classifier_fn=look,
+            top_labels=2,
+            hide_color=0,
+            num_samples=100,
+            batch_size=32,
+            random_seed=42,
+            segmentation_fn=segmenter,
+        )
+    )
+    label = explanation.top_labels[0]
+    temp, mask = explanation.get_image_and_mask(
+        label, positive_only=False, num_features=10, hide_rest=False, min_weight=0.001
+    )
+    _, against = explanation.get_image_and_mask(
+        label, positive_only=False, negative_only=True, num_features=3, hide_rest=False
+    )
+    weights = dict(explanation.local_exp[label])
+
+    assert label2rgb(3 - mask, temp, bg_label=0).shape == temp.shape
+    assert mark_boundaries(temp / 255.0, mask).max() <= 1
+    assert all(weights[j] < 0 for j in np.unique(explanation.segments[against == 1]))
+
+
+def test_a_notebook_shows_tables_and_texts(load, monkeypatch):
+    """`show_in_notebook` with the options that notebooks pass."""
+    shown = []
+    fake = types.ModuleType("IPython.core.display")
+    fake.HTML, fake.display = str, shown.append
+    for name in ("IPython", "IPython.core", "IPython.display", "IPython.core.display"):
+        monkeypatch.setitem(sys.modules, name, fake)
+    data = rows()
+    table = load("lime_tabular").LimeTabularExplainer(data, feature_names=list("abcde"))
+    row = table.explain_instance(data[0], lambda x: judge(["good"] * len(x)), num_samples=50)
+    row.show_in_notebook(show_table=True, show_all=False)
+    row.show_in_notebook(labels=[1], predict_proba=True, show_predicted_value=False)
+    text = load("lime_text").LimeTextExplainer().explain_instance(TEXT, judge, num_samples=50)
+    text.show_in_notebook(text=True)
+    text.show_in_notebook(text=False, labels=(1,))
+
+    assert len(shown) == 4
+    assert all("html" in page or "div" in page for page in shown)
+    assert "story" in shown[2]

@@ -37,6 +37,27 @@ STORED = [  # input, label, features and weights, intercept, score
 ]
 
 
+class LeastSquares:
+    """A linear model of the user, with as much of scikit-learn's interface as lime calls."""
+
+    def fit(self, x, y, sample_weight):
+        """Weighted least squares with an intercept."""
+        root, wide = np.sqrt(sample_weight), np.column_stack([np.ones(len(x)), x])
+        found = np.linalg.lstsq(wide * root[:, None], y * root, rcond=None)[0]
+        self.intercept_, self.coef_ = found[0], found[1:]
+        return self
+
+    def predict(self, x):
+        """The fitted line."""
+        return self.intercept_ + x @ self.coef_
+
+    def score(self, x, y, sample_weight):
+        """Weighted R^2."""
+        around = y - np.average(y, weights=sample_weight)
+        missed = sample_weight @ (y - self.predict(x)) ** 2
+        return 1 - missed / (sample_weight @ around**2)
+
+
 def named(settings):
     """The names of the settings, as the id of a test."""
     return " ".join(settings) or "defaults"
@@ -145,9 +166,22 @@ def test_counts_with_many_ones(theirs):
     assert_same(found, wanted)
 
 
-def test_a_regression(theirs):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"discretizer": "decile", "categorical_features": [4]},
+        {"discretizer": "entropy", "training_labels": (DATA[:, 0] > 0).astype(int)},
+        {"discretize_continuous": False, "sample_around_instance": True},
+        {"feature_selection": "forward_selection"},
+    ],
+    ids=named,
+)
+def test_a_regression(theirs, settings):
     """Both labels of a regression, its range, and the value predicted."""
-    settings, call = {"mode": "regression"}, {"predict_fn": predict, "num_features": 3}
+    settings = {"mode": "regression", **settings}
+    bent = lambda x: predict(x) + np.sin(x[:, 1]) * x[:, 2]  # noqa: E731  no column is left over
+    call = {"predict_fn": bent, "num_features": 3}
     wanted = tabular(theirs.lime_tabular, settings, call)
     found = tabular(ours.lime_tabular, settings, call, method="lime")
 
@@ -193,16 +227,26 @@ def test_statistics_instead_of_data(theirs):
     )
 
 
-def test_rows_with_time_steps(theirs):
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"discretizer": "decile"},
+        {"discretize_continuous": False, "feature_selection": "none"},
+        {"mode": "regression"},
+    ],
+    ids=named,
+)
+def test_rows_with_time_steps(theirs, settings):
     """Three time steps of two features."""
     data = np.random.default_rng(1).normal(size=(80, 3, 2))
 
     def model(x):
         high = 1 / (1 + np.exp(-x[:, 2, 0] + x[:, 0, 1]))
-        return np.stack([1 - high, high], axis=1)
+        return np.stack([1 - high, high], axis=1)[:, : 1 if "mode" in settings else 2]
 
     found, wanted = (
-        make(data, feature_names=["p", "q"], random_state=2).explain_instance(
+        make(data, feature_names=["p", "q"], random_state=2, **settings).explain_instance(
             data[0], model, num_samples=300
         )
         for make in (
@@ -313,6 +357,40 @@ def test_images(theirs, dtype, hide_color, capfd):
             assert_array_equal(ours_one, their_one)
 
 
+@pytest.mark.parametrize(
+    ("settings", "call"),
+    [
+        ({"kernel_width": 0.5}, {"distance_metric": "euclidean"}),
+        ({"kernel": lambda d, kernel_width: 1 - d * kernel_width}, {"num_features": 4}),
+        ({"feature_selection": "lasso_path"}, {"num_features": 5, "batch_size": 7}),
+        ({"feature_selection": "forward_selection"}, {"num_features": 8, "random_seed": 1}),
+        ({"feature_selection": "none"}, {"model_regressor": LeastSquares()}),
+    ],
+    ids=["distance", "kernel", "lasso", "forward", "regressor"],
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_images_with_other_settings(theirs, settings, call, capfd):
+    """Kernel, distance, selection and regressor of the user; superpixels by felzenszwalb."""
+    found, wanted = (
+        make(random_state=5, **settings).explain_instance(
+            photo(),
+            look,
+            top_labels=2,
+            num_samples=120,
+            segmentation_fn=module.SegmentationAlgorithm("felzenszwalb", scale=20, min_size=20),
+            **call,
+        )
+        for make, module in (
+            (partial(ours.LimeImageExplainer, method="lime"), ours.wrappers.scikit_image),
+            (theirs.lime_image.LimeImageExplainer, theirs.wrappers.scikit_image),
+        )
+    )
+
+    assert found.segments.max() > 8
+    assert_array_equal(found.segments, wanted.segments)
+    assert_same(found, wanted)
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_grey_image_with_the_default_segmentation(theirs, capfd):
     """Quickshift with lime's settings; the model gets three channels."""
@@ -331,32 +409,29 @@ def test_a_grey_image_with_the_default_segmentation(theirs, capfd):
     assert found.image.shape == (24, 32, 3)
 
 
-def test_submodular_pick(theirs):
-    """The same sample and the same pick after `np.random.seed`."""
+@pytest.mark.parametrize("inputs", ["rows", "regression", "texts"])
+@pytest.mark.filterwarnings("ignore:Requested sample size:UserWarning")  # of lime
+def test_submodular_pick(theirs, inputs):
+    """The same sample and the same pick after `np.random.seed`; all of the texts."""
+    texts = [f"{word} {TEXT[: 20 + 5 * k]}" for k, word in enumerate(("good", "not", "bad", "end"))]
     picks = []
-    for pick, explainer in (
-        (
-            ours.SubmodularPick,
-            ours.LimeTabularExplainer(DATA, random_state=1, method="lime"),
-        ),
-        (
-            theirs.submodular_pick.SubmodularPick,
-            theirs.lime_tabular.LimeTabularExplainer(DATA, random_state=1),
-        ),
-    ):
+    for module, extra in ((ours, {"method": "lime"}), (theirs, {})):
+        settings = {"num_features": 2, "num_samples": 100, "sample_size": 12}
+        if inputs == "texts":
+            explainer = module.lime_text.LimeTextExplainer(random_state=1, **extra)
+            data, model, settings["method"] = texts, judge, "full"
+        else:
+            mode = "classification" if inputs == "rows" else "regression"
+            explainer = module.lime_tabular.LimeTabularExplainer(
+                DATA, mode=mode, random_state=1, **extra
+            )
+            data, model = DATA, classify if inputs == "rows" else predict
         np.random.seed(3)  # noqa: NPY002  the global state is what lime uses
-        found = pick(
-            explainer,
-            DATA,
-            classify,
-            sample_size=12,
-            num_exps_desired=4,
-            num_features=2,
-            num_samples=100,
-        )
-        picks.append(found)
+        pick = module.submodular_pick.SubmodularPick
+        picks.append(pick(explainer, data, model, num_exps_desired=4, **settings))
 
     assert picks[0].V == picks[1].V
+    assert len(picks[0].V) == 4
     for mine, other in zip(picks[0].sp_explanations, picks[1].sp_explanations, strict=True):
         assert_same(mine, other)
 

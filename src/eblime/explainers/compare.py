@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from eblime import registry
 from eblime._repr import short_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
@@ -19,9 +20,33 @@ from eblime.protocols import Method
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["MethodSpec", "compare", "compare_with", "parse_methods"]
+__all__ = ["SYSTEMS", "MethodSpec", "System", "compare", "compare_with", "parse_methods"]
 
-MethodSpec = str | Method | tuple[str | Method, Any]  # a method, or a method and its design
+SYSTEMS = {  # relatives of LIME that ask the model in their own way
+    "averaged-lime": "eblime.family.systems:AveragedLIME",
+    "dlime": "eblime.family.systems:ClusterLIME",
+    "dmm-men": "eblime.family.systems:RegressionsOfRows",
+    "s-lime": "eblime.family.systems:StableLIME",
+    "unravel": "eblime.family.systems:UnRAVEL",
+}
+
+
+@runtime_checkable
+class System(Protocol):
+    """An entry of a comparison that is not a method with a design."""
+
+    def check(self, explainer: BaseExplainer, x: Any) -> None:
+        """Refuse an explainer or an input that it cannot work with, before any model call."""
+        ...
+
+    def explain_beside(
+        self, explainer: BaseExplainer, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Explain the input with the explainer's budget; features and target as `reference`."""
+        ...
+
+
+MethodSpec = str | Method | System | tuple[str | Method, Any]  # the pair: a method and its design
 _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a design can use
 
 
@@ -37,6 +62,14 @@ class Entry:
     def needs_ends(self) -> int:
         """How much it needs the scores of both ends; smaller is more."""
         return _ENDS.index(getattr(self.method, "ends", "unused"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Beside:
+    """A system of a comparison; it runs after the methods."""
+
+    label: str
+    system: System
 
 
 def compare(
@@ -67,7 +100,8 @@ def compare(
         The input: an image, a text, or, with `background=...` in the settings, a row of a table.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. A dictionary gives them names of your own.
+        design. Beside at least one of them also the systems "averaged-lime" and "s-lime", and for
+        rows of numbers "dlime", "dmm-men" and "unravel". A dictionary gives them names of your own.
     explainer
         An explainer whose settings are used. None makes one from `settings`.
     n_masks
@@ -107,8 +141,12 @@ def compare_with(
     progress: Any = None,
 ) -> Comparison:
     """`compare` with the settings and the model of an explainer; its own method is not used."""
-    groups = _groups(parse_methods(methods))
+    entries = parse_methods(methods)
+    groups = _groups([entry for entry in entries if isinstance(entry, Entry)])
+    systems = [entry for entry in entries if isinstance(entry, Beside)]
     ready = [(_leading(explainer, group), group) for group in groups]  # refuses before any call
+    for other in systems:
+        other.system.check(explainer, x)
     found: dict[str, Explanation] = {}
     for asking, group in ready:
         first = asking.explain(x, target, rng, cache=cache, progress=progress)
@@ -116,8 +154,10 @@ def compare_with(
             method = replace(asking.loop, method=entry.method).fitted_by
             found[entry.label] = first if method is first.method else first.refit(method)
         target = first.target
-    labels = [entry.label for entry in parse_methods(methods)]
-    return Comparison(explanations={label: found[label] for label in labels})
+    cached = explainer if cache is None else _changed(explainer, cache=cache)
+    for other in systems:
+        found[other.label] = other.system.explain_beside(cached, x, first, rng)
+    return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
 
 
 def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> BaseExplainer:
@@ -154,15 +194,23 @@ def _changed(explainer: Any, **settings: Any) -> BaseExplainer:
     return changed
 
 
-def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> list[Entry]:
+def parse_methods(
+    methods: Sequence[MethodSpec] | Mapping[str, MethodSpec],
+) -> list[Entry | Beside]:
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
         raise TypeError(f"`methods` must be a list or a dictionary of methods; got {methods!r}.")
     if not methods:
         raise ValueError("`methods` must not be empty.")
     if isinstance(methods, Mapping):
-        return [_entry(spec, str(label)) for label, spec in methods.items()]
-    found = [_entry(spec) for spec in methods]
+        found = [_entry(spec, str(label)) for label, spec in methods.items()]
+    else:
+        found = [_entry(spec) for spec in methods]
+    if not any(isinstance(entry, Entry) for entry in found):
+        raise ValueError(
+            "`methods` must have a method, such as 'lime', beside "
+            f"{', '.join(repr(entry.label) for entry in found)}."
+        )
     labels = [entry.label for entry in found]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
@@ -172,8 +220,12 @@ def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> l
     return found
 
 
-def _entry(spec: MethodSpec, label: str | None = None) -> Entry:
-    """One method: its name, "name+design", an object, or a pair of method and design."""
+def _entry(spec: MethodSpec, label: str | None = None) -> Entry | Beside:
+    """One method: its name, "name+design", an object, or a pair of method and design; a system."""
+    if isinstance(spec, str) and spec in SYSTEMS:
+        return Beside(label=label or spec, system=registry.resolve(SYSTEMS[spec])())
+    if isinstance(spec, System):
+        return Beside(label=label or short_repr(spec), system=spec)
     method: Any = spec
     design: Any = None
     if isinstance(spec, tuple):

@@ -15,7 +15,7 @@ from eblime.explainers.tabular import TabularExplainer
 from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
 
-__all__ = ["DLIME"]
+__all__ = ["DLIME", "InOrder"]
 
 _MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
@@ -104,7 +104,7 @@ class DLIME:
             self._rows,
             representation=self.representation,
             bins=self.bins,
-            perturb=_InOrder(rows=np.concatenate([rows[:1], rows])),
+            perturb=InOrder.after_itself(rows),
             names=self.names,
             kernel=self.kernel,
             method=self.method,
@@ -113,11 +113,16 @@ class DLIME:
 
 
 @dataclass(slots=True, kw_only=True)
-class _InOrder:
+class InOrder:
     """Gives out rows one after the other, in as many calls as it takes."""
 
     rows: FloatArray
     given: int = 0
+
+    @classmethod
+    def after_itself(cls, rows: FloatArray) -> InOrder:
+        """These rows, after one in the place of the explained row, which the model gets itself."""
+        return cls(rows=np.concatenate([rows[:1], rows]))
 
     def __call__(self, rng: np.random.Generator, n: int, row: Any) -> FloatArray:
         """The next n rows."""

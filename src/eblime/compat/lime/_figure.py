@@ -22,7 +22,7 @@ def bar_figure(
         raise ImportError("Plots need matplotlib: pip install matplotlib.") from error
     upwards = list(rows)[::-1]
     size = (6.4, 1.1 + 0.34 * len(upwards)) if figsize is None else figsize
-    figure = pyplot.figure(figsize=size, layout="constrained")
+    figure = pyplot.figure(figsize=size, layout="tight")  # allows tight_layout() afterwards
     drawn = figure.subplots()
     weights, places = [row[1] for row in upwards], np.arange(len(upwards))
     colours = [FAVOUR if weight > 0 else AGAINST for weight in weights]

@@ -58,17 +58,15 @@ class ImageExplanation(Result):
         image, mask
             (H, W, C) and (H, W).
         """
-        if label not in self.local_exp:
-            raise KeyError(f"Label {label!r} was not explained.")
+        listed = self._listed(label)
         if positive_only and negative_only:
             raise ValueError("`positive_only` and `negative_only` must not both be True.")
-        exp = self.local_exp[label]
         picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
         mask = np.zeros(self.segments.shape, self.segments.dtype)
         if positive_only or negative_only:
             sign = 1 if positive_only else -1
-            exp = [(j, weight) for j, weight in exp if sign * weight > max(min_weight, 0)]
-        for j, weight in exp[:num_features]:
+            listed = [(j, weight) for j, weight in listed if sign * weight > max(min_weight, 0)]
+        for j, weight in listed[:num_features]:
             if abs(weight) < min_weight:
                 continue
             inside = self.segments == j

@@ -47,11 +47,16 @@ class Result:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
 
+    def _listed(self, label: Any) -> list[tuple[int, float]]:
+        """Features of a label and their weights; a label that was not explained is refused."""
+        if label not in self.local_exp:
+            raise KeyError(_not_explained(label, self.local_exp))
+        return self.local_exp[label]
+
     def _explained(self, label: Any) -> Explained:
         """The explanation of a label, fitted when it is first asked for."""
         if label not in self._records:
-            known = ", ".join(str(known) for known in self._records) or "none"
-            raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
+            raise KeyError(_not_explained(label, self._records))
         if label not in self._built:
             self._built[label] = self._records[label].explanation()
         return self._built[label]
@@ -71,6 +76,12 @@ class Result:
         self.score, self.local_pred = fit.posterior.r2, fit.local_pred
         self._records[label], self._last = record, label
         self._built.pop(label, None)
+
+
+def _not_explained(label: Any, known: Mapping[int, Any]) -> str:
+    """The message for a label that has no explanation."""
+    names = ", ".join(str(name) for name in known) or "none"
+    return f"Label {label!r} was not explained; explained labels: {names}."
 
 
 def fill(

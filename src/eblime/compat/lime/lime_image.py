@@ -25,6 +25,7 @@ from eblime.compat.lime._surrogate import checked_answers
 from eblime.compat.lime.lime_base import LimeBase, check_settings
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from eblime.domains.image.scene import ImageScene
+from eblime.domains.image.segmentation import three_channels
 from eblime.protocols import Method
 
 __all__ = ["ImageExplanation", "LimeImageExplainer"]
@@ -106,8 +107,9 @@ class LimeImageExplainer:
         batch_size
             Images per model call.
         segmentation_fn
-            From the image to the label of each pixel; None is quickshift. The labels are
-            renumbered 0 .. p - 1, so that every superpixel is hidden in some images.
+            From the image to the label of each pixel; None is quickshift, which sees the first
+            three channels. The labels are renumbered 0 .. p - 1, so that every superpixel is
+            hidden in some images.
         distance_metric
             How far a perturbed image is from the image, as a mask of superpixels.
         model_regressor
@@ -185,10 +187,11 @@ def _segments(
 ) -> NDArray[np.intp]:
     """The superpixel of each pixel, 0 .. p - 1."""
     if function is None:
-        function = SegmentationAlgorithm(
-            "quickshift", kernel_size=4, max_dist=200, ratio=0.2, random_seed=seed
-        )
-    found = np.asarray(function(image))
+        settings = {"max_dist": 200, "ratio": 0.2, "random_seed": seed}
+        function = SegmentationAlgorithm("quickshift", kernel_size=4, **settings)
+        found = np.asarray(function(three_channels(image)))
+    else:
+        found = np.asarray(function(image))
     if found.shape != image.shape[:2]:
         raise ValueError(
             f"`segmentation_fn` must return a label per pixel, shape {image.shape[:2]}; "

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice, check_count
 from eblime._types import FloatArray
 
-__all__ = ["SEGMENTATIONS", "check_segmentation", "segment"]
+__all__ = ["SEGMENTATIONS", "check_segmentation", "segment", "three_channels"]
 
 LONGEST = 512  # pixels on the longer side of the copy that is segmented
 
@@ -36,7 +36,7 @@ def quickshift(image: FloatArray, **params: Any) -> Labels:
     from skimage import segmentation
 
     settings = {"kernel_size": 4, "max_dist": 200, "ratio": 0.2, **params}
-    return np.asarray(segmentation.quickshift(_three_channels(image), **settings))
+    return np.asarray(segmentation.quickshift(three_channels(image), **settings))
 
 
 def felzenszwalb(image: FloatArray, **params: Any) -> Labels:
@@ -186,6 +186,6 @@ def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
     return np.asarray(numbered.reshape(shape), dtype=np.intp)
 
 
-def _three_channels(image: FloatArray) -> FloatArray:
+def three_channels(image: NDArray[Any]) -> NDArray[Any]:
     """Grey becomes RGB, as in lime; of more than three channels the first three are used."""
     return image[..., [0, 0, 0]] if image.shape[-1] < 3 else image[..., :3]

@@ -1,0 +1,257 @@
+"""Relatives of LIME that ask the model in their own way, as entries of `eblime.compare`.
+
+Each takes the explainer's number of masks as its budget of model calls. The result is an
+explanation of the same features and target as the one it is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime._types import FloatArray, RNGLike
+from eblime._version import __version__
+from eblime.answers import Answers
+from eblime.explainers.tabular import TabularExplainer
+from eblime.family.active import unravel
+from eblime.family.dlime import DLIME, InOrder
+from eblime.family.mixture import fit_mixture
+from eblime.family.repeats import AveragedExplanation
+from eblime.laws import normal_law
+from eblime.models.adapt import as_model
+from eblime.posterior import Posterior
+from eblime.results.explanation import Explanation
+from eblime.stopping.lars import LarsStable
+
+__all__ = ["AveragedLIME", "ClusterLIME", "RegressionsOfRows", "StableLIME", "UnRAVEL"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StableLIME:
+    """S-LIME: LIME with more masks until the first `k` features of a lasso path are stable.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
+    >>> methods = {"LIME": "lime", "S-LIME": StableLIME(k=1)}
+    >>> found = eblime.compare(score, "a good film with a bad end and some songs", methods)
+    >>> found["S-LIME"].features[int(found["S-LIME"].posterior.mean.argmax())]
+    "word 'good'"
+    """
+
+    k: int = 3
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse settings that cannot work."""
+        check_count("k", self.k)
+        replace(explainer, method="lime").check()
+
+    def explain_beside(
+        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Explain the input; the explainer's number of masks is the most that are asked."""
+        rule = LarsStable(min(self.k, reference.scene.n_features))
+        asking = replace(explainer, method="lime")
+        found: Explanation = asking.explain(
+            x, reference.target, rng, until=rule, max_masks=explainer.n_masks
+        )
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragedLIME:
+    """Averaged LIME: the mean of several runs, which share the budget; normal intervals."""
+
+    runs: int = 5
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse settings that cannot work."""
+        check_count("runs", self.runs)
+        if self.runs < 2 or explainer.n_masks // self.runs < 2:
+            raise ValueError(
+                f"`runs` must be from 2 to half of the {explainer.n_masks} masks; got {self.runs}."
+            )
+        self._part(explainer).check()
+
+    def explain_beside(
+        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Explain the input several times."""
+        part, generator = self._part(explainer), np.random.default_rng(rng)
+        seeds = generator.integers(2**32, size=self.runs).tolist()
+        runs = [part.explain(x, reference.target, seed) for seed in seeds]
+        found = AveragedExplanation(
+            features=tuple(reference.features),
+            importances=np.array([[[run.posterior.mean for run in runs]]]),
+        )
+        posterior = Posterior.from_law(
+            normal_law(found.mean, np.diag(found.error**2)),
+            runs[0].answers,
+            method="Averaged LIME",
+            estimand=runs[0].posterior.estimand,
+        )
+        calls = sum(int(run.provenance["model_calls"]) for run in runs)
+        return _beside(reference, posterior, runs[0].answers, calls=calls)
+
+    def _part(self, explainer: Any) -> Any:
+        """The explainer of one run."""
+        return replace(explainer, method="lime", n_masks=explainer.n_masks // self.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterLIME:
+    """DLIME: the rows of the input's cluster, among as many background rows as the budget has."""
+
+    n_clusters: int = 2
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse inputs other than rows of numbers."""
+        _numbers(explainer, x, "DLIME")
+
+    def explain_beside(
+        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Explain the row by real rows; bins and names are those of the explainer."""
+        rows = _sample(_numbers(explainer, x, "DLIME"), explainer.n_masks - 1, rng)
+        near = rows[
+            DLIME(model=explainer.model, background=rows, n_clusters=self.n_clusters).neighbours(x)
+        ]
+        asking = replace(
+            explainer,
+            method="lime",
+            design=None,
+            perturb=InOrder.after_itself(near),
+            n_masks=len(near) + 1,
+        )
+        found: Explanation = asking.explain(x, reference.target, 0)
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegressionsOfRows:
+    """DMM-MEN: the regression of the row's component, among rows of the background."""
+
+    draws: int = 300
+    burn_in: int = 300
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse inputs other than rows of numbers."""
+        _numbers(explainer, x, "DMM-MEN")
+
+    def explain_beside(
+        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Fit the mixture to the model's scores of background rows; explain the row by it."""
+        rows = _sample(_numbers(explainer, x, "DMM-MEN"), explainer.n_masks - 1, rng)
+        outputs = np.asarray(as_model(explainer.model)(rows), dtype=np.float64)
+        scores = outputs.reshape(len(rows), -1)[:, reference.target]
+        whole = fit_mixture(rows, scores, draws=self.draws, burn_in=self.burn_in, rng=rng)
+        posterior = whole.local(np.asarray(x, dtype=np.float64), reference.prediction)
+        answers = Answers(
+            masks=rows,
+            scores=scores,
+            weights=np.ones(len(rows)),
+            features=tuple(reference.features),
+        )
+        return _beside(reference, posterior, answers, calls=len(rows) + 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnRAVEL:
+    """UnRAVEL: slopes of a Gaussian process; at most `n_calls` rows, as each takes its time."""
+
+    n_calls: int = 60
+    acquisition: Literal["FUR", "UR"] = "FUR"
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse inputs other than rows of numbers."""
+        _numbers(explainer, x, "UnRAVEL")
+
+    def explain_beside(
+        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    ) -> Explanation:
+        """Ask about one row after the other."""
+        rows = _numbers(explainer, x, "UnRAVEL")
+        found = unravel(
+            explainer.model,
+            np.asarray(x, dtype=np.float64),
+            rows,
+            n_calls=min(self.n_calls, explainer.n_masks),
+            acquisition=self.acquisition,
+            target=reference.target,
+            rng=rng,
+        )
+        answers = Answers(
+            masks=found.rows,
+            scores=found.scores,
+            weights=np.ones(len(found.scores)),
+            features=tuple(reference.features),
+        )
+        return _beside(reference, found.posterior, answers, calls=len(found.scores))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRefitted:
+    """Stands in an explanation for a system that is not a regression of its answers."""
+
+    name: str
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Refused: the posterior does not follow from the answers alone."""
+        raise ValueError(
+            f"{self.name} cannot fit answers again; choose a method, such as refit('lime')."
+        )
+
+
+def _beside(
+    reference: Explanation, posterior: Posterior, answers: Answers, *, calls: int
+) -> Explanation:
+    """An explanation of the same input and target as another one."""
+    provenance: Mapping[str, Any] = {
+        "input": reference.provenance.get("input", {}),
+        "method": posterior.method,
+        "model_calls": calls,
+        "versions": {"eblime": __version__, "numpy": np.__version__},
+    }
+    return replace(
+        reference,
+        posterior=posterior,
+        answers=answers,
+        method=NotRefitted(name=posterior.method),
+        exhaustive=False,
+        provenance=provenance,
+        generator=None,
+        source=None,
+    )
+
+
+def _numbers(explainer: Any, x: Any, name: str) -> FloatArray:
+    """The background as numbers, one column per feature; anything else is refused."""
+    background = getattr(explainer, "background", None)
+    kind = getattr(getattr(background, "dtype", None), "kind", None)
+    if not isinstance(explainer, TabularExplainer) or kind not in ("b", "u", "i", "f"):
+        raise TypeError(
+            f"{name} needs rows of numbers: `background` must be an array of numbers; got "
+            f"{type(background).__name__}."
+        )
+    rows = np.asarray(background, dtype=np.float64)
+    features = explainer.subject(x).scene.n_features
+    if rows.ndim != 2 or features != rows.shape[1] or not np.isfinite(rows).all():
+        raise ValueError(
+            f"{name} needs one feature per column of finite numbers; got {features} features and "
+            f"a background of shape {rows.shape}."
+        )
+    return rows
+
+
+def _sample(rows: FloatArray, most: int, rng: RNGLike) -> FloatArray:
+    """At most that many of the rows, drawn without replacement, in their order."""
+    if len(rows) <= most:
+        return rows
+    chosen = np.random.default_rng(rng).choice(len(rows), most, replace=False)
+    return rows[np.sort(chosen)]
