@@ -69,6 +69,15 @@ def coverage(
         One row per item, number of masks, seed, method and truth, with the columns coverage (of
         all features), top_1 and top_2_3 (of the features with the largest absolute truth), width,
         score and features.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.coverage import coverage, summary
+    >>> table = coverage(
+    ...     "compas", n=[50], seeds=1, items=2, methods=["eblime"], truths=["lime"]
+    ... )  # doctest: +SKIP
+    >>> summary(table)[["method", "truth", "n", "items"]].values.tolist()  # doctest: +SKIP
+    [['eblime', 'lime', 50, 2]]
     """
     check_choice("dataset", dataset, tuple(CASES))
     check_methods(methods)

@@ -63,6 +63,13 @@ def localisation(
     pandas.DataFrame
         One row per image and method, with the columns covered (share of the defect), found,
         found_loosely, score and others.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.localisation import localisation
+    >>> table = localisation(n=50, items=2, methods=["lime", "eblime"])  # doctest: +SKIP
+    >>> table["method"].tolist()  # doctest: +SKIP
+    ['lime', 'eblime', 'lime', 'eblime']
     """
     check_choice("dataset", dataset, PARTS)
     check_methods(methods)
@@ -172,6 +179,25 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     interval combines exact 97.5 % intervals of the two shares, and is conservative. If several
     images show the same part, parts are compared instead: a sign test over parts, and Student's
     interval of their mean.
+
+    Examples
+    --------
+    One method finds all four defects, the other one of them:
+
+    >>> import pandas as pd
+    >>> from eblime.evaluation.localisation import mcnemar
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "part": [0, 1, 2, 3] * 2,
+    ...         "item": [0, 1, 2, 3] * 2,
+    ...         "method": ["eblime"] * 4 + ["lime"] * 4,
+    ...         "found": [True] * 4 + [True, False, False, False],
+    ...         "score": 0.9,
+    ...     }
+    ... )
+    >>> found = mcnemar(table, "eblime", "lime")
+    >>> found["first"], found["second"], found["p"], found["difference"]
+    (3, 0, 0.25, 0.75)
     """
     wide = _classified_faulty(table).pivot(index=["part", "item"], columns="method", values="found")
     gap = wide[first].astype(float) - wide[second].astype(float)
