@@ -26,6 +26,7 @@ ROOT_PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_COND
 LINKED = [*PAGES, *(ROOT / name for name in ROOT_PAGES)]
 GENERATED = ("_gallery/", "api/")  # pages that the build writes
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 RUNNABLE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf8"))]
 
 
@@ -147,6 +148,11 @@ SHARED |= {module for module in PUBLIC if module.startswith("eblime.compat.lime.
 SHARED |= {"eblime.kernels"}
 
 
+def all_of(module):
+    """The names in `__all__` of a module."""
+    return importlib.import_module(module).__all__
+
+
 def test_the_reference_names_objects_that_exist():
     """Every object of the reference can be imported from the path that it names, once."""
     assert len(reference()) > 50
@@ -170,12 +176,27 @@ def test_the_reference_has_every_public_name(module):
     """Classes and functions have a page; constants and types are named on the reference page."""
     known = {id(documented(path)) for path in reference()}
     page = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
-    for name in importlib.import_module(module).__all__:
+    for name in all_of(module):
         found = documented(f"{module}.{name}")
         if isinstance(found, type) or inspect.isroutine(found):
             assert id(found) in known, name
         else:
             assert name == "__version__" or f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("page", RUNNABLE + GALLERY, ids=name_of)
+def test_pages_import_public_names(page):
+    """A page and a gallery script import what the reference lists, and nothing else of eblime."""
+    text = page.read_text(encoding="utf8")
+    blocks = [code for code, _ in BLOCK.findall(text)] if page.suffix == ".md" else [text]
+    nodes = [node for code in blocks for node in ast.walk(ast.parse(code))]
+    found = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    paths = [f"{node.module}.{alias.name}" for node in found for alias in node.names]
+    constants = [f"{module}.{name}" for module in PUBLIC - SHARED for name in all_of(module)]
+    known = {id(documented(path)) for path in [*reference(), *constants]}
+    ours = [path for path in paths if path.startswith("eblime.") and path not in PUBLIC]
+
+    assert [path for path in ours if id(documented(path)) not in known] == []
 
 
 def examples(path):

@@ -79,7 +79,7 @@ def stored_game(
     The game of three players that is worth 1 if the first two take part:
 
     >>> import eblime
-    >>> from eblime.domains.players import PLAYERS
+    >>> from eblime.domains import PLAYERS
     >>> both = eblime.stored_game([0, 0, 0, 1, 0, 0, 0, 1])
     >>> both([[True, True, False], [True, False, True]])
     array([1., 0.])
