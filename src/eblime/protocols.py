@@ -68,17 +68,14 @@ class Scene(Protocol):
     @property
     def domain(self) -> str:
         """Name of the domain it belongs to, such as "image"; see `eblime.registry`."""
-        ...
 
     @property
     def n_features(self) -> int:
         """Number of features, p."""
-        ...
 
     @property
     def features(self) -> Sequence[str]:
         """A readable name for each feature."""
-        ...
 
 
 class Subject(Protocol):
@@ -101,11 +98,9 @@ class Subject(Protocol):
     @property
     def scene(self) -> Scene:
         """What an explanation keeps of the input."""
-        ...
 
     def neighbourhood(self, rng: np.random.Generator) -> Neighbourhood:
         """The perturbed inputs around it: none yet."""
-        ...
 
 
 class Neighbourhood(Protocol):
@@ -127,41 +122,36 @@ class Neighbourhood(Protocol):
     @property
     def masks(self) -> FloatArray:
         """The perturbed inputs as the regression sees them, (N, p)."""
-        ...
 
     @property
     def closeness(self) -> FloatArray:
         """The perturbed inputs as the kernel sees them, (N, p): ones are the input itself."""
-        ...
 
     @property
     def sampling_weights(self) -> FloatArray:
         """Factors of the kernel's weights, (N,); they correct for inputs drawn more often."""
-        ...
 
     @property
     def exact(self) -> bool:
         """Whether a mask determines the perturbed input; False where chance fills in the rest."""
-        ...
 
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, increasing."""
-        ...
 
     @property
-    def room(self) -> int: ...  # noqa: D102  how many inputs fit into memory in one model call
+    def room(self) -> int:
+        """How many inputs fit into memory in one model call."""
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Neighbourhood:
         """Add perturbed inputs: one per mask, or a number of them drawn by the domain's own law."""
-        ...
 
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number, `INPUT_ITSELF` and `ALL_HIDDEN` among them."""
-        ...
 
     @property
-    def scope(self) -> Any: ...  # noqa: D102  what decides an input besides its key: the scene
+    def scope(self) -> Any:
+        """What decides an input besides its key: the scene."""
 
     def keys(self, rows: IntArray) -> Sequence[bytes]:
         """A key for each perturbed input by number: the same key is the same input, asked once."""
@@ -187,7 +177,6 @@ class Described(Scene, Protocol):
 
     def details(self) -> Mapping[str, Sequence[Any]]:
         """Columns of a table with one entry per feature: where it is, or the value it has."""
-        ...
 
 
 @runtime_checkable
@@ -221,11 +210,9 @@ class MaskedScene(Scene, Protocol):
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, increasing."""
-        ...
 
     def inputs(self, masks: FloatArray) -> Any:
         """A batch with one perturbed input per mask, 1 shown and 0 hidden."""
-        ...
 
 
 @runtime_checkable
@@ -266,11 +253,9 @@ class RenderedScene(Scene, Protocol):
 
     def batch(self, n: int) -> NDArray[Any]:
         """An empty batch of n inputs, for the renderer to write into."""
-        ...
 
     def renderer(self) -> Renderer:
         """Writes perturbed inputs into a batch; created once and used many times."""
-        ...
 
 
 class Renderer(Protocol):
@@ -294,7 +279,6 @@ class Renderer(Protocol):
 
     def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
         """Write one perturbed input per row of `masks`, 1 shown and 0 hidden, into `out`."""
-        ...
 
 
 @runtime_checkable
@@ -343,7 +327,6 @@ class Model(Protocol):
 
     def __call__(self, batch: Any) -> Any:
         """Score a batch."""
-        ...
 
 
 class MaskScorer(Protocol):
@@ -373,25 +356,20 @@ class MaskScorer(Protocol):
     @property
     def ways(self) -> int:
         """Number of ways to compute, such as memory layouts; the fastest is kept."""
-        ...
 
     @property
     def overlaps(self) -> bool:
         """Whether a batch may be launched while another is running, as on a GPU."""
-        ...
 
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, increasing."""
-        ...
 
     def launch(self, masks: FloatArray, way: int = 0) -> Any:
         """Scores, (n, outputs), on a GPU still being computed; a list selects some columns."""
-        ...
 
     def fetch(self, launched: Any) -> Any:
         """The launched scores, or some of their columns, as an array in main memory."""
-        ...
 
 
 @runtime_checkable
@@ -435,7 +413,6 @@ class RenderingModel(Protocol):
 
     def scorer(self, scene: Composite) -> AbstractContextManager[MaskScorer]:
         """Open the model for one scene; changes to the model are undone on exit."""
-        ...
 
 
 @runtime_checkable
@@ -457,7 +434,6 @@ class DeviceModel(Protocol):
     @property
     def on_gpu(self) -> bool:
         """Whether it runs on a GPU."""
-        ...
 
 
 # ---------------------------------------------------------------- what to ask, when to stop
@@ -498,7 +474,6 @@ class Design(Protocol):
         Masks alone must be drawn evenly; a `Proposal` has weights that correct for uneven draws. A
         number asks for inputs drawn by the domain's own law (tables). None ends the questions.
         """
-        ...
 
 
 # ---------------------------------------------------------------- from answers to importances
@@ -535,11 +510,9 @@ class Method(Protocol):
     @property
     def name(self) -> str:
         """Name of the method in tables and reports."""
-        ...
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """The posterior of one target."""
-        ...
 
 
 @runtime_checkable
@@ -568,7 +541,6 @@ class SharedMethod(Method, Protocol):
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
         """The posteriors of several targets, which share masks and weights."""
-        ...
 
 
 class ScalarLaw(Protocol):
@@ -589,24 +561,19 @@ class ScalarLaw(Protocol):
     @property
     def mean(self) -> float:
         """Its mean."""
-        ...
 
     @property
     def median(self) -> float:
         """Its median."""
-        ...
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles, in the shape of `q`."""
-        ...
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """P(number <= x), in the shape of `x`."""
-        ...
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Independent draws, shape (n,)."""
-        ...
 
 
 class Law(Protocol):
@@ -630,34 +597,45 @@ class Law(Protocol):
     """
 
     @property
-    def has_spread(self) -> bool: ...  # noqa: D102  False for a point estimate
+    def has_spread(self) -> bool:
+        """Whether there is uncertainty: False for a point estimate."""
 
     @property
-    def n_features(self) -> int: ...  # noqa: D102
+    def n_features(self) -> int:
+        """Number of features, p."""
 
     @property
-    def mean(self) -> FloatArray: ...  # noqa: D102  (p,)
+    def mean(self) -> FloatArray:
+        """Means, (p,)."""
 
     @property
-    def sd(self) -> FloatArray: ...  # noqa: D102  (p,)
+    def sd(self) -> FloatArray:
+        """Standard deviations, (p,)."""
 
     @property
-    def cov(self) -> FloatArray: ...  # noqa: D102  (p, p)
+    def cov(self) -> FloatArray:
+        """Covariances, (p, p)."""
 
     def summary(self, prob: float) -> Mapping[str, FloatArray]:
         """`sd`, `low`, `high` and `prob_positive`, each (p,); empty for a point estimate."""
-        ...
 
-    def quantile(self, q: FloatArray) -> FloatArray: ...  # noqa: D102  (K,) -> (K, p)
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Marginal quantiles, (K,) -> (K, p)."""
 
-    def hdi(self, prob: float) -> FloatArray: ...  # noqa: D102  (p, 2)
+    def hdi(self, prob: float) -> FloatArray:
+        """Highest-density intervals, (p, 2)."""
 
-    def pdf(self, x: FloatArray) -> FloatArray: ...  # noqa: D102  x broadcasts against (p,)
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Marginal densities; `x` broadcasts against (p,)."""
 
-    def cdf(self, x: FloatArray) -> FloatArray: ...  # noqa: D102  x broadcasts against (p,)
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """P(beta_j <= x); `x` broadcasts against (p,)."""
 
-    def prob_positive(self) -> FloatArray: ...  # noqa: D102  (p,)
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0), (p,)."""
 
-    def prob_greater(self) -> FloatArray: ...  # noqa: D102  (p, p)
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j), (p, p)."""
 
-    def draw(self, rng: np.random.Generator, n: int) -> Draws: ...  # noqa: D102
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Independent draws of the importances, and of what else the law knows."""

@@ -170,7 +170,7 @@ def resolve(found: Any) -> Any:
     Examples
     --------
     >>> from eblime import registry
-    >>> registry.resolve("eblime.methods.lime:LIME").__name__
+    >>> registry.resolve("eblime:LIME").__name__
     'LIME'
     """
     return _imported(found) if isinstance(found, str) else found

@@ -304,7 +304,7 @@ class Run:
 
         Kinds: "beeswarm" (one point per input and feature) and "dependence" (importance against the
         value of one column, `feature="age"`). `settings` are passed to the function of
-        `eblime.plot.runs` that draws.
+        `eblime.plot` that draws.
         """
         return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
