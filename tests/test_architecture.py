@@ -1,6 +1,7 @@
 """The map of the library: which part may import which."""
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -276,3 +277,25 @@ def test_public_names_are_there():
     assert len(eblime.__all__) <= 45
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         eblime.nothing  # noqa: B018
+
+
+LAZY = [path for path in sorted(HOUSE.rglob("__init__.py")) if "_HOMES" in path.read_text("utf8")]
+
+
+@pytest.mark.parametrize("path", LAZY, ids=lambda path: path.parent.name)
+def test_type_checkers_know_the_lazy_names(path):
+    """A package that imports names on first use shows all of them to type checkers."""
+    tree = ast.parse(path.read_text(encoding="utf8"))
+    blocks = [node for node in tree.body if isinstance(node, ast.If)]
+    shown = {alias.asname for block in blocks for node in block.body for alias in node.names}
+    module = importlib.import_module(".".join(["eblime", *path.relative_to(HOUSE).parts[:-1]]))
+
+    assert shown == set(module.__all__) - {"__version__"}
+    assert set(module.__all__) <= set(dir(module))
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+def test_the_lazy_packages_are_found():
+    """The test of lazy names is about some packages."""
+    assert len(LAZY) > 5
