@@ -37,7 +37,7 @@ autosummary_ignore_module_all = False
 default_role = "py:obj"  # a name in backticks links to its page, if it has one
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88
-napoleon_numpy_docstring = True
+napoleon_google_docstring = False
 napoleon_custom_sections = [("Fields", "params_style")]
 napoleon_attr_annotations = False  # the text of a parameter states its type
 
