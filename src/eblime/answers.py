@@ -117,6 +117,8 @@ class Proposal:
     >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> once = np.array([1.25, 0.625, 0.625, 1.25, 1.25])
     >>> proposal = Proposal(masks=masks, sampling_weights=once)
+    >>> float(proposal.sampling_weights.mean())
+    1.0
     """
 
     masks: FloatArray  # (n, p) zeros and ones
