@@ -10,6 +10,7 @@ project = "eblime"
 copyright = "2026, the eblime developers"
 release = version = installed("eblime")
 extensions = [
+    "fields",
     "mathml",
     "myst_nb",
     "plain_types",
@@ -29,13 +30,15 @@ nb_execution_mode = "off"  # tests/test_notebooks.py runs them
 
 # The reference: public names under their public paths, and types as they are written.
 autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in ("BoolArray", "FloatArray", "IntArray", "RNGLike")}
 autodoc_member_order = "bysource"
 autosummary_generate = True
 autosummary_ignore_module_all = False
 default_role = "py:obj"  # a name in backticks links to its page, if it has one
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88
-napoleon_numpy_docstring = True
+napoleon_google_docstring = False
+napoleon_custom_sections = [("Fields", "params_style")]
 napoleon_attr_annotations = False  # the text of a parameter states its type
 
 sphinx_gallery_conf = {

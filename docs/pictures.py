@@ -20,7 +20,7 @@ GREEN, ORANGE = "#009e73", "#d55e00"
 
 def photo() -> None:
     """The photo of the README and of the front page, as `eblime demo photo` explains it."""
-    from eblime.datasets.imagenet import coffee, efficientnet_lite0
+    from eblime.datasets import coffee, efficientnet_lite0
 
     explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=400, labels={967: "espresso"})
     explanation = explainer.explain(coffee())

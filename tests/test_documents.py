@@ -3,9 +3,12 @@
 import ast
 import builtins
 import contextlib
-import importlib
+import doctest
+import importlib.util
+import inspect
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -23,6 +26,7 @@ ROOT_PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_COND
 LINKED = [*PAGES, *(ROOT / name for name in ROOT_PAGES)]
 GENERATED = ("_gallery/", "api/")  # pages that the build writes
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.M | re.S)
+GALLERY = sorted((DOCS / "gallery").glob("plot_*.py"))
 RUNNABLE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf8"))]
 
 
@@ -62,21 +66,23 @@ def test_definitions_of_the_extension_page_can_be_copied_into_modules():
     for code, _ in BLOCK.findall(text):
         parts = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef)
         kept = [part for part in ast.parse(code).body if isinstance(part, parts)]
-        nodes = [node for part in kept for node in ast.walk(part)]
-        bound = {node.id for node in nodes if isinstance(node, ast.Name) and not loaded(node)}
-        bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
-        bound |= {part.name for part in kept if hasattr(part, "name")}
-        bound |= {(a.asname or a.name) for part in kept for a in getattr(part, "names", [])}
-        used = {node.id for node in nodes if isinstance(node, ast.Name) and loaded(node)}
-        if unknown := used - bound - set(dir(builtins)) - {"score"}:
+        if unknown := unknown_names(kept) - {"score"}:
             missing[kept[-1].name] = unknown
 
     assert missing == {}
 
 
-def loaded(node):
-    """Whether a name is read, not assigned."""
-    return isinstance(node.ctx, ast.Load)
+def unknown_names(parts):
+    """Names that code reads and neither defines nor imports."""
+    nodes = [node for part in parts for node in ast.walk(part)]
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    used = {node.id for node in names if isinstance(node.ctx, ast.Load)}
+    bound = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if hasattr(node, "name")}
+    imported = [node for node in nodes if isinstance(node, ast.alias)]
+    bound |= {node.asname or node.name.partition(".")[0] for node in imported}
+    return used - bound - set(dir(builtins))
 
 
 def test_the_examples_of_the_readme_are_found():
@@ -123,6 +129,30 @@ def documented(path):
     return getattr(importlib.import_module(module), name)
 
 
+# Modules from which users import. Other modules may move.
+PUBLIC = {
+    *("eblime", "eblime.answers", "eblime.batch", "eblime.datasets", "eblime.designs"),
+    *("eblime.domains", "eblime.engine", "eblime.family", "eblime.kernels", "eblime.laws"),
+    *("eblime.models", "eblime.plot", "eblime.protocols", "eblime.registry", "eblime.results"),
+    # one module per study, named like its main function
+    *("eblime.evaluation.agreement", "eblime.evaluation.coverage", "eblime.evaluation.scores"),
+    *("eblime.evaluation.faithfulness", "eblime.evaluation.localisation"),
+    "eblime.evaluation.stability",
+    # the modules of lime
+    *("eblime.compat.lime", "eblime.compat.lime.discretize", "eblime.compat.lime.explanation"),
+    *("eblime.compat.lime.lime_image", "eblime.compat.lime.wrappers.scikit_image"),
+}
+# Their `__all__` also lists what other parts of the library use.
+SHARED = {module for module in PUBLIC if module.startswith("eblime.evaluation")}
+SHARED |= {module for module in PUBLIC if module.startswith("eblime.compat.lime.")}
+SHARED |= {"eblime.kernels"}
+
+
+def all_of(module):
+    """The names in `__all__` of a module."""
+    return importlib.import_module(module).__all__
+
+
 def test_the_reference_names_objects_that_exist():
     """Every object of the reference can be imported from the path that it names, once."""
     assert len(reference()) > 50
@@ -131,29 +161,94 @@ def test_the_reference_names_objects_that_exist():
         assert documented(path).__doc__, path
 
 
-def test_the_reference_has_every_public_name():
-    """Whatever `import eblime` offers is in the reference, under this path."""
-    public = {f"eblime.{name}" for name in eblime.__all__} - {"eblime.__version__"}
-
-    assert public - set(reference()) == set()
-
-
-ON_PAGES = {"eblime.OnnxModel", "eblime.TorchModel"}  # how-to/model-onnx.md, how-to/model-torch.md
-
-
-def test_public_names_and_plots_have_an_example():
-    """One that runs as a doctest, in its docstring or in that of one of its methods."""
-    without = []
+def test_the_reference_has_public_paths():
+    """A name is listed under its package, unless a module of the package has the same name."""
     for path in reference():
-        if path in ON_PAGES or not (path.count(".") == 1 or path.startswith("eblime.plot.")):
-            continue
-        found = documented(path)
-        members = vars(found).values() if isinstance(found, type) else ()
-        texts = [found.__doc__, *(getattr(member, "__doc__", None) for member in members)]
-        if not any(">>> " in (text or "") for text in texts):
-            without.append(path)
+        module, _, name = path.rpartition(".")
+        if module not in PUBLIC:
+            package = module.rpartition(".")[0]
+            assert package in PUBLIC, path
+            assert importlib.util.find_spec(f"{package}.{name}") is not None, path
 
-    assert without == []
+
+@pytest.mark.parametrize("module", sorted(PUBLIC - SHARED))
+def test_the_reference_has_every_public_name(module):
+    """Classes and functions have a page; constants and types are named on the reference page."""
+    known = {id(documented(path)) for path in reference()}
+    page = (DOCS / "reference" / "index.md").read_text(encoding="utf8")
+    for name in all_of(module):
+        found = documented(f"{module}.{name}")
+        if isinstance(found, type) or inspect.isroutine(found):
+            assert id(found) in known, name
+        else:
+            assert name == "__version__" or f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("page", RUNNABLE + GALLERY, ids=name_of)
+def test_pages_import_public_names(page):
+    """A page and a gallery script import what the reference lists, and nothing else of eblime."""
+    text = page.read_text(encoding="utf8")
+    blocks = [code for code, _ in BLOCK.findall(text)] if page.suffix == ".md" else [text]
+    nodes = [node for code in blocks for node in ast.walk(ast.parse(code))]
+    found = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    paths = [f"{node.module}.{alias.name}" for node in found for alias in node.names]
+    constants = [f"{module}.{name}" for module in PUBLIC - SHARED for name in all_of(module)]
+    known = {id(documented(path)) for path in [*reference(), *constants]}
+    ours = [path for path in paths if path.startswith("eblime.") and path not in PUBLIC]
+
+    assert [path for path in ours if id(documented(path)) not in known] == []
+
+
+def examples(path):
+    """The examples of a name, and of the methods of a class, by name."""
+    found = documented(path)
+    texts = {path: found.__doc__}
+    if isinstance(found, type):
+        members = {name: value for name, value in vars(found).items() if name[0] != "_"}
+        texts |= {f"{path}.{name}": value.__doc__ for name, value in members.items()}
+    parse = doctest.DocTestParser().get_examples
+    return {name: parse(inspect.cleandoc(text or "")) for name, text in texts.items()}
+
+
+def test_names_have_an_example():
+    """Every name of the reference has an example of its own, which runs as a doctest."""
+    assert [path for path in reference() if not examples(path)[path]] == []
+
+
+def test_examples_can_be_copied():
+    """An example imports what it uses."""
+    unknown = {}
+    for path in reference():
+        for name, parts in examples(path).items():
+            code = "".join(part.source for part in parts)
+            unknown[name] = unknown_names(ast.parse(code).body)
+
+    assert {name: missing for name, missing in unknown.items() if missing} == {}
+
+
+def skipped(path):
+    """Whether a doctest leaves the example out because it reads data."""
+    return any(part.options.get(doctest.SKIP) for part in examples(path)[path])
+
+
+def test_only_studies_and_their_data_have_examples_that_are_left_out():
+    """All other examples run without data and without a network."""
+    found = [path for path in reference() if skipped(path)]
+
+    assert [p for p in found if not p.startswith(("eblime.datasets", "eblime.evaluation"))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("EBLIME_DATA" not in os.environ, reason="needs the data of the studies")
+def test_examples_that_read_data_run():
+    """Where the data are, these examples run too and print what they show."""
+    parser, failed = doctest.DocTestParser(), []
+    for path in filter(skipped, reference()):
+        text = inspect.cleandoc(documented(path).__doc__).replace("# doctest: +SKIP", "")
+        test = parser.get_doctest(text, {}, path, None, None)
+        failed += [path] if doctest.DocTestRunner().run(test).failed else []
+
+    assert failed == []
 
 
 def test_the_family_table_has_a_figure_for_every_system_in_every_cell():

@@ -53,8 +53,17 @@ def written(
     return str(signature.replace(parameters=found, return_annotation=empty)), returned
 
 
+def without_type(
+    app: Sphinx, what: str, name: str, obj: Any, options: object, lines: list[str]
+) -> None:
+    """Keep the first line of a property whole: napoleon reads what is before a colon as a type."""
+    if what in ("attribute", "property") and lines and ":" in lines[0]:
+        lines[0] = f": {lines[0]}"
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Replace the signatures that autodoc makes."""
+    """Replace the signatures that autodoc makes, and keep first lines whole."""
     app.setup_extension("sphinx.ext.autodoc")
     app.connect("autodoc-process-signature", written)
+    app.connect("autodoc-process-docstring", without_type, priority=400)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

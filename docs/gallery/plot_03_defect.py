@@ -9,14 +9,14 @@ which the network never saw, encloses the true one.
 import numpy as np
 
 import eblime
-from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
+from eblime.datasets import sample_scans, ultrasonic_network
 
 images, defects = sample_scans()
 explainer = eblime.ImageExplainer(
     ultrasonic_network(),
     segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
     n_masks=400,
-    labels=LABELS,
+    labels=["no defect", "with defect"],
 )
 explanation = explainer.explain(images[2], target="with defect")
 

@@ -7,14 +7,14 @@ fit. With 150 masks, a few are certain and the last place is open.
 """
 
 import eblime
-from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
+from eblime.datasets import sample_scans, ultrasonic_network
 
 images, _ = sample_scans()
 explainer = eblime.ImageExplainer(
     ultrasonic_network(),
     segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
     n_masks=150,
-    labels=LABELS,
+    labels=["no defect", "with defect"],
 )
 explanation = explainer.explain(images[0], target="with defect")
 ax = explanation.plot("top_k", top=5)

@@ -10,7 +10,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import RandomForestClassifier
 
 import eblime
-from eblime.plot.bars import compare
+from eblime.plot import compare
 
 data = load_breast_cancer(as_frame=True)
 forest = RandomForestClassifier(50, random_state=0).fit(data.data, data.target_names[data.target])

@@ -7,15 +7,15 @@ deviation.
 """
 
 import eblime
-from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
-from eblime.plot.maps import posterior_maps
+from eblime.datasets import sample_scans, ultrasonic_network
+from eblime.plot import posterior_maps
 
 images, _ = sample_scans()
 explainer = eblime.ImageExplainer(
     ultrasonic_network(),
     segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
     n_masks=300,
-    labels=LABELS,
+    labels=["no defect", "with defect"],
 )
 explanation = explainer.explain(images[1], target="with defect")
 figure = posterior_maps(explanation)

@@ -21,6 +21,8 @@ class Answers:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.answers import Answers
     >>> first = Answers(masks=np.eye(2), scores=np.array([0.7, 0.1]), weights=np.ones(2))
     >>> both = first.append(np.ones((1, 2)), np.array([0.9]), np.ones(1))
     >>> both.n_masks, both.scores
@@ -110,9 +112,13 @@ class Proposal:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.answers import Proposal
     >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     >>> once = np.array([1.25, 0.625, 0.625, 1.25, 1.25])
     >>> proposal = Proposal(masks=masks, sampling_weights=once)
+    >>> float(proposal.sampling_weights.mean())
+    1.0
     """
 
     masks: FloatArray  # (n, p) zeros and ones

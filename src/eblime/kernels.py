@@ -51,9 +51,11 @@ class ExponentialKernel:
 
     Examples
     --------
-    >>> ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> import numpy as np
+    >>> import eblime
+    >>> eblime.ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
     array([1.   , 0.641])
-    >>> ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> eblime.ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
     array([1.   , 0.368])
     """
 
@@ -103,7 +105,15 @@ class ExponentialKernel:
 
 
 def uniform(masks: FloatArray) -> FloatArray:
-    """Every mask counts the same, (N, p) -> (N,)."""
+    """Every mask counts the same, (N, p) -> (N,).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.kernels import uniform
+    >>> uniform(np.array([[1.0, 1.0], [1.0, 0.0]]))
+    array([1., 1.])
+    """
     return np.ones(len(masks))
 
 
@@ -116,6 +126,8 @@ def shapley(masks: FloatArray) -> FloatArray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.kernels import shapley
     >>> shapley(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 0.0, 0.0]]))
     array([1.        , 0.33333333, 0.33333333, 1.        ])
     """

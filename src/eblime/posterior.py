@@ -80,6 +80,19 @@ class Posterior:
         Without an intercept among the extras, the one that fits best is used for R^2. The law does
         not say how the method would predict an answer that it has not seen, so that `r2_held_out`
         is None, and tables call their R^2 "in-sample".
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> from eblime.answers import Answers
+        >>> from eblime.laws import normal_law
+        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        >>> answers = Answers(masks=masks, scores=masks @ [1.0, -0.2], weights=np.ones(4))
+        >>> law = normal_law(np.array([1.0, -0.2]), np.diag([0.01, 0.04]))
+        >>> post = eblime.Posterior.from_law(law, answers, method="by hand")
+        >>> round(post.r2, 3), post.ess
+        (1.0, 4.0)
         """
         known = dict(extras or {})
         fitted = answers.masks @ law.mean
@@ -168,7 +181,20 @@ class Posterior:
         return None if isinstance(law, PointValue) else law
 
     def interval(self, prob: float = 0.95) -> FloatArray:
-        """Equal-tailed credible interval of each importance, shape (p, 2)."""
+        """Equal-tailed credible interval of each importance, shape (p, 2).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.interval(0.95).shape
+        (3, 2)
+        >>> bool((post.interval(0.5)[:, 0] > post.interval(0.95)[:, 0]).all())
+        True
+        """
         tail = (1 - check_level("prob", prob)) / 2
         return self.law.quantile(np.array([tail, 1 - tail])).T
 
@@ -202,11 +228,33 @@ class Posterior:
         return dict(self.law.summary(check_level("prob", prob)))
 
     def prob_greater(self) -> FloatArray:
-        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal."""
+        """P(beta_i > beta_j), shape (p, p), with one half on the diagonal.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.prob_greater()[0, 2].round(3)
+        np.float64(1.0)
+        """
         return self.law.prob_greater()
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Independent draws of the importances, shape (n, p)."""
+        """Independent draws of the importances, shape (n, p).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.sample(1000, rng=0).shape
+        (1000, 3)
+        """
         return self.draw(n, rng).beta
 
     def draw(self, n: int, rng: RNGLike = None) -> Draws:
@@ -225,6 +273,16 @@ class Posterior:
         It is about the fit of the linear surrogate: not the probability that an object or a defect
         is there. From i.i.d. draws: the standard error is at most `0.5 / sqrt(n_draws)`, .005 by
         default.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.top_k_probability(2).round(2)
+        array([1., 1., 0.])
         """
         check_count("k", k, maximum=self.n_features)
         return np.asarray((self._ranks(by, n_draws, rng) <= k).mean(axis=0))
@@ -232,13 +290,35 @@ class Posterior:
     def rank_probability(
         self, by: str = "abs", *, n_draws: int = 10_000, rng: RNGLike = 0
     ) -> FloatArray:
-        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws."""
+        """P(rank of feature j = r + 1) at [j, r], shape (p, p), from i.i.d. draws.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.rank_probability().round(1)[2]  # the third feature is last
+        array([0., 0., 1.])
+        """
         return rank_frequencies(self._ranks(by, n_draws, rng))
 
     def ranking(
         self, by: str = "abs", *, prob: float = 0.95, n_draws: int = 10_000, rng: RNGLike = 0
     ) -> Ranking:
-        """Features from most to least important, with bounds on all ranks that hold together."""
+        """Features from most to least important, with bounds on all ranks that hold together.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> rng = np.random.default_rng(0)
+        >>> masks = rng.integers(0, 2, size=(100, 3))
+        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
+        >>> post.ranking().credible_set(2)  # which may be among the first two
+        array([0, 1])
+        """
         return rank_features(self._ranks(by, n_draws, rng), check_level("prob", prob))
 
     def table(self, names: Sequence[str] | None = None, prob: float = 0.95, top: int = 20) -> str:

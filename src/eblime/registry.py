@@ -122,7 +122,14 @@ def find(kind: Kind, name: object) -> Any:
 
 
 def get(kind: Kind, name: str) -> Any | None:
-    """The object of that name, or None if no such name is known."""
+    """The object of that name, or None if no such name is known.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.get("designs", "coin") is None
+    True
+    """
     return find(kind, name) if name in names(kind) else None
 
 
@@ -130,6 +137,14 @@ def register(kind: Kind, name: str, value: Any) -> None:
     """Add a name for this process; built-in names cannot be replaced.
 
     Worker processes do not know it: a package that should work there declares an entry point.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> from eblime import registry
+    >>> registry.register("kernels", "linear", lambda closeness: closeness.mean(axis=1))
+    >>> eblime.TextExplainer(lambda texts: [len(t) for t in texts], kernel="linear").kernel
+    'linear'
     """
     if name in _BUILT_IN[kind]:
         raise ValueError(f"{name!r} is a built-in name of {kind} and cannot be replaced.")
@@ -137,12 +152,27 @@ def register(kind: Kind, name: str, value: Any) -> None:
 
 
 def refresh() -> None:
-    """Look for entry points again, after packages were installed while Python was running."""
+    """Look for entry points again, after packages were installed while Python was running.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.refresh()
+    >>> "lime" in registry.names("methods")
+    True
+    """
     _installed.cache_clear()
 
 
 def resolve(found: Any) -> Any:
-    """The object at "module:name"; anything that is not a string is returned as it is."""
+    """The object at "module:name"; anything that is not a string is returned as it is.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.resolve("eblime:LIME").__name__
+    'LIME'
+    """
     return _imported(found) if isinstance(found, str) else found
 
 

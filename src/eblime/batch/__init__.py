@@ -1,1 +1,16 @@
 """Many inputs at once: a run folder that survives crashes and can be resumed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.batch.results import Run as Run
+
+_HOMES = {"Run": "results"}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

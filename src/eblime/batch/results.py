@@ -58,7 +58,25 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
-    """The results of a run so far."""
+    """The results of a run so far.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).random((30, 3))
+    >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
+    >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
+    ...     overall = run.summary()
+    ...     rows_of_run = run.frame()
+    >>> overall["feature"].tolist()
+    ['a', 'c', 'b']
+    >>> rows_of_run.columns[:4].tolist(), len(rows_of_run)
+    (['input', 'name', 'target', 'label'], 18)
+    """
 
     location: Location
 
@@ -179,6 +197,20 @@ class Run:
         With fewer masks than features there are no least-squares estimates, and in runs of older
         versions they are not stored. Posterior means and standard deviations serve instead; as they
         are shrunk, `mean_abs` is then too small.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import eblime
+        >>> rows = np.random.default_rng(0).random((30, 3))
+        >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
+        >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
+        ...     overall = run.summary()
+        >>> overall["feature"].tolist(), overall["inputs"].tolist()
+        (['a', 'c', 'b'], [6, 6, 6])
         """
         level = check_level("prob", prob)
         return summarised(self._overall(by), level, grouped=by is not None)
@@ -217,6 +249,20 @@ class Run:
         The intervals are about these inputs, as those of `summary`. The errors of the two are
         treated as independent. Two runs with the same seed share their masks, so the errors of
         similar models partly cancel, and the intervals are then too wide rather than too narrow.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import numpy as np
+        >>> import eblime
+        >>> rows = np.random.default_rng(0).random((30, 3))
+        >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
+        >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
+        ...     differences = run.compare(by=["low"] * 3 + ["high"] * 3)
+        >>> differences.columns[:3].tolist()
+        ['feature', 'mean_abs', 'other_mean_abs']
         """
         level = check_level("prob", prob)
         if (other is None) == (by is None):
@@ -258,7 +304,7 @@ class Run:
 
         Kinds: "beeswarm" (one point per input and feature) and "dependence" (importance against the
         value of one column, `feature="age"`). `settings` are passed to the function of
-        `eblime.plot.runs` that draws.
+        `eblime.plot` that draws.
         """
         return registry.find("run_plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 

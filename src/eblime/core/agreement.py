@@ -79,6 +79,8 @@ def variable_stability(chosen: BoolArray) -> float:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.evaluation.agreement import variable_stability
     >>> variable_stability(np.array([[True, True, False], [True, False, True]]))
     0.5
     """
@@ -98,6 +100,14 @@ def coefficient_stability(ends: FloatArray, chosen: BoolArray) -> float:
         Ends of the intervals, (R, p, 2).
     chosen
         Which features each run chose, (R, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.evaluation.agreement import coefficient_stability
+    >>> ends = np.array([[[0.1, 0.3], [0.5, 0.7]], [[0.2, 0.4], [0.8, 0.9]]])
+    >>> coefficient_stability(ends, chosen=np.ones((2, 2), dtype=bool))
+    0.5
     """
     found = []
     for j in np.flatnonzero(chosen.sum(axis=0) >= 2):

@@ -64,6 +64,8 @@ class DrawsLaw:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.laws import Draws, DrawsLaw
     >>> law = DrawsLaw(draws=Draws(beta=np.array([[0.0], [1.0], [2.0]])))
     >>> law.mean, law.quantile(np.array([0.5]))
     (array([1.]), array([[1.]]))

@@ -41,7 +41,21 @@ _REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): beyond this the mass is 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLambda:
-    """Lambda on the whole half-line, its density known at the nodes of P panels."""
+    """Lambda on the whole half-line, its density known at the nodes of P panels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(100, 2))
+    >>> lam = eblime.fit(masks, masks @ [1.0, 0.0] + 0.1 * rng.normal(size=100)).lam
+    >>> low, high = lam.quantile([0.025, 0.975])
+    >>> bool(low < lam.median < high)
+    True
+    >>> lam.mean
+    inf
+    """
 
     left: FloatArray  # (P,) panel ends in x = log(lambda), increasing
     right: FloatArray  # (P,)

@@ -21,6 +21,8 @@ class NormalMixture:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.laws import normal_law
     >>> law = normal_law(np.array([1.0, 0.0]), np.diag([0.25, 1.0]))
     >>> law.sd, law.quantile(np.array([0.975])).round(2)
     (array([0.5, 1. ]), array([[1.98, 1.96]]))

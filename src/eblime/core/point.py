@@ -108,7 +108,15 @@ class PointMass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointValue:
-    """A single number that a method knows without uncertainty, such as lime's intercept."""
+    """A single number that a method knows without uncertainty, such as lime's intercept.
+
+    Examples
+    --------
+    >>> from eblime.laws import PointValue
+    >>> known = PointValue(value=0.3)
+    >>> known.mean, known.quantile([0.1, 0.9])
+    (0.3, array([0.3, 0.3]))
+    """
 
     value: float
 

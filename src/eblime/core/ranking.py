@@ -18,6 +18,21 @@ class Ranking:
 
     The bounds hold together: with posterior probability of at least `prob`, every feature's rank
     lies between its `low` and its `high`. Rank 1 is the most important.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(100, 3))
+    >>> post = eblime.fit(masks, masks @ [0.1, 2.0, -1.0] + 0.1 * rng.normal(size=100))
+    >>> ranking = post.ranking()
+    >>> ranking.order
+    array([1, 2, 0])
+    >>> ranking.low, ranking.high
+    (array([3, 1, 2]), array([3, 1, 2]))
+    >>> ranking.credible_set(2)
+    array([1, 2])
     """
 
     order: IntArray  # (p,) features, by expected rank

@@ -21,6 +21,18 @@ class NoiseVariance:
     """P(sigma^2 | Y): inverse gamma given lambda, equation (4), mixed over lambda.
 
     The scores are a deterministic function of the mask, so that sigma^2 is the lack of linear fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(400, 2))
+    >>> post = eblime.fit(masks, masks @ [1.0, 0.0] + 0.1 * rng.normal(size=400))
+    >>> round(post.sigma2.mean, 2)
+    0.01
+    >>> post.sigma2.sample(3, rng=0).shape
+    (3,)
     """
 
     mixture: Mixture
@@ -82,7 +94,18 @@ class NoiseVariance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Intercept:
-    """The posterior of the intercept alone: a mixture of t laws over lambda."""
+    """The posterior of the intercept alone: a mixture of t laws over lambda.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(400, 2))
+    >>> post = eblime.fit(masks, 0.5 + masks @ [1.0, 0.0] + 0.1 * rng.normal(size=400))
+    >>> post.intercept_law.interval(0.95).round(1)
+    array([0.5, 0.5])
+    """
 
     law: StudentMixture
 

@@ -39,7 +39,15 @@ class Patches:
 
 @lru_cache(maxsize=1)
 def drilled_patches() -> Patches:
-    """Patches with each of the eight holes at several positions, and as many without a hole."""
+    """Patches with each of the eight holes at several positions, and as many without a hole.
+
+    Examples
+    --------
+    >>> from eblime.datasets import drilled_patches
+    >>> patches = drilled_patches()  # doctest: +SKIP
+    >>> patches.images.shape, int((patches.holes >= 0).sum())  # doctest: +SKIP
+    ((384, 128, 128), 192)
+    """
     path = find("ultrasonic/PlaneScan3D_PlexiAluFBH.mat", url=None)
     stored: Any = io.loadmat(path)
     level = _level(stored["ptxy"])

@@ -45,7 +45,14 @@ class Photo:
 
 
 def coffee() -> NDArray[np.uint8]:
-    """A photo of a cup of espresso from scikit-image, 400 x 400 pixels."""
+    """A photo of a cup of espresso from scikit-image, 400 x 400 pixels.
+
+    Examples
+    --------
+    >>> from eblime.datasets import coffee
+    >>> coffee().shape
+    (400, 400, 3)
+    """
     from skimage import data
 
     return np.ascontiguousarray(data.coffee()[:, 100:500])
@@ -58,7 +65,15 @@ def class_names() -> list[str]:
 
 
 def photo_set(name: str) -> list[Photo]:
-    """Photos of one of the paper's classes; "mixed" has one photo of each other class."""
+    """Photos of one of the paper's classes; "mixed" has one photo of each other class.
+
+    Examples
+    --------
+    >>> from eblime.datasets import photo_set
+    >>> photos = photo_set("broccoli")  # doctest: +SKIP
+    >>> photos[0].label, photos[0].target  # doctest: +SKIP
+    ('broccoli', 937)
+    """
     check_choice("name", name, tuple(PHOTO_SETS))
     names = class_names()
     label, folder = PHOTO_SETS[name]
@@ -120,6 +135,13 @@ def efficientnet_lite0(device: str = "auto") -> Any:
     """EfficientNet-Lite0 with its 1,000 ImageNet classes, as a `TorchModel` for photos.
 
     The device "auto" is a GPU if there is one, else the CPU.
+
+    Examples
+    --------
+    >>> from eblime.datasets import coffee, efficientnet_lite0
+    >>> model = efficientnet_lite0("cpu")  # doctest: +SKIP
+    >>> int(model(coffee()[None]).argmax())  # espresso  # doctest: +SKIP
+    967
     """
     try:
         import torch

@@ -19,7 +19,15 @@ Images = NDArray[np.uint8]
 
 @lru_cache(maxsize=1)
 def mnist() -> tuple[Images, NDArray[np.int64], Images, NDArray[np.int64]]:
-    """20,000 training images with labels and 5,000 test images with labels, 28 x 28 pixels."""
+    """20,000 training images with labels and 5,000 test images with labels, 28 x 28 pixels.
+
+    Examples
+    --------
+    >>> from eblime.datasets.mnist import mnist
+    >>> train, train_labels, test, test_labels = mnist()  # doctest: +SKIP
+    >>> train.shape, test.shape  # doctest: +SKIP
+    ((20000, 28, 28), (5000, 28, 28))
+    """
     folder = local_folder()
     path = None if folder is None else folder / "mnist" / "mnist.npz"
     if path is not None and path.exists():

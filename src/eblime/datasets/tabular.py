@@ -97,7 +97,15 @@ class TableData:
 
 
 def compas() -> TableData:
-    """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's filter."""
+    """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's filter.
+
+    Examples
+    --------
+    >>> from eblime.datasets import compas
+    >>> table = compas()  # doctest: +SKIP
+    >>> table.data.shape, table.classes  # doctest: +SKIP
+    ((6172, 7), ('not high', 'high'))
+    """
     pd = _import_pandas()
     path = find(
         "tabular/compas-scores-two-years.csv",
@@ -119,7 +127,15 @@ def compas() -> TableData:
 
 
 def german() -> TableData:
-    """German credit (Statlog): is the risk good? 1,000 rows of 20 columns."""
+    """German credit (Statlog): is the risk good? 1,000 rows of 20 columns.
+
+    Examples
+    --------
+    >>> from eblime.datasets import german
+    >>> table = german()  # doctest: +SKIP
+    >>> table.data.shape, table.classes  # doctest: +SKIP
+    ((1000, 20), ('bad', 'good'))
+    """
     pd = _import_pandas()
     path = find(
         "tabular/german.data",

@@ -17,7 +17,15 @@ _URL = "https://www.cs.cornell.edu/people/pabo/movie-review-data/rt-polaritydata
 
 
 def rt_polarity() -> tuple[list[str], list[str]]:
-    """10,662 sentences, and "praise" or "blame" for each."""
+    """10,662 sentences, and "praise" or "blame" for each.
+
+    Examples
+    --------
+    >>> from eblime.datasets import rt_polarity
+    >>> texts, labels = rt_polarity()  # doctest: +SKIP
+    >>> len(texts), labels[0]  # doctest: +SKIP
+    (10662, 'praise')
+    """
     texts: list[str] = []
     labels: list[str] = []
     for ending, label in (("pos", "praise"), ("neg", "blame")):

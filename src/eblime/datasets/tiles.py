@@ -31,7 +31,15 @@ class Tiles:
 
 @lru_cache(maxsize=1)
 def tiles() -> Tiles:
-    """300 tiles in one prepared file; the originals on GitHub must be cropped by hand."""
+    """300 tiles in one prepared file; the originals on GitHub must be cropped by hand.
+
+    Examples
+    --------
+    >>> from eblime.datasets.tiles import tiles
+    >>> found = tiles()  # doctest: +SKIP
+    >>> found.images.shape, found.kinds[found.faulty[0]]  # doctest: +SKIP
+    ((300, 128, 128), 'blowhole')
+    """
     path = find("magnetic_tile/magnetic_tile.npz", url=None)
     with np.load(path, allow_pickle=False) as stored:
         kinds = [str(kind) for kind in stored["labels"]]

@@ -42,7 +42,16 @@ LABELS = ["no defect", "with defect"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A printed block and the transducer above it; millimetres and microseconds."""
+    """A printed block and the transducer above it; millimetres and microseconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.datasets import Block, scan
+    >>> low = Block(depth=12.0, span=15.0, pixels=64)
+    >>> scan(np.random.default_rng(0), defect=True, block=low).image.shape
+    (64, 64)
+    """
 
     width: float = 38.4
     depth: float = 24.0  # of the back wall
@@ -73,7 +82,16 @@ class Scan:
 
 
 def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) -> Scan:
-    """One scan of a new block; speckle, pores and noise are drawn from `rng`."""
+    """One scan of a new block; speckle, pores and noise are drawn from `rng`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.datasets import scan
+    >>> made = scan(np.random.default_rng(0), defect=True)
+    >>> made.image.shape, made.has_defect
+    ((128, 128), True)
+    """
     made = Block() if block is None else block
     pores = _pores(rng, made) if defect else np.empty((0, 3))
     positions, strengths = _scatterers(rng, made, pores)
@@ -83,7 +101,14 @@ def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) 
 
 
 def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
-    """A set like the paper's: 123 scans, of which 69 have a defect, in random order."""
+    """A set like the paper's: 123 scans, of which 69 have a defect, in random order.
+
+    Examples
+    --------
+    >>> from eblime.datasets import scans
+    >>> sum(made.has_defect for made in scans(count=3, defects=2))
+    2
+    """
     order = np.random.default_rng(seed).permutation(count)
     return [
         scan(np.random.default_rng([seed, k]), defect=bool(order[k] < defects))
@@ -92,7 +117,15 @@ def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
 
 
 def endless_scans(seed: int = 0) -> Iterator[Scan]:
-    """An endless stream of scans, every second one with a defect; none of them is in `scans`."""
+    """An endless stream of scans, every second one with a defect; none of them is in `scans`.
+
+    Examples
+    --------
+    >>> from itertools import islice
+    >>> from eblime.datasets import endless_scans
+    >>> [made.has_defect for made in islice(endless_scans(), 2)]
+    [True, False]
+    """
     k = 0
     while True:
         yield scan(np.random.default_rng([1_000_003, seed, k]), defect=k % 2 == 0)
@@ -100,13 +133,29 @@ def endless_scans(seed: int = 0) -> Iterator[Scan]:
 
 
 def ultrasonic_network() -> ScanNetwork:
-    """The five-layer network that detects defects in scans; it is part of the package."""
+    """The five-layer network that detects defects in scans; it is part of the package.
+
+    Examples
+    --------
+    >>> from eblime.datasets import sample_scans, ultrasonic_network
+    >>> images, _ = sample_scans()
+    >>> ultrasonic_network()(images)[:, 1].round(1)  # probability of a defect
+    array([1., 1., 1., 0.])
+    """
     with resources.as_file(_asset("ultrasonic.npz")) as path:
         return ScanNetwork.load(path)
 
 
 def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Four scans from the package and masks of their defects; the last one has no defect."""
+    """Four scans from the package and masks of their defects; the last one has no defect.
+
+    Examples
+    --------
+    >>> from eblime.datasets import sample_scans
+    >>> images, defects = sample_scans()
+    >>> images.shape, defects.any(axis=(1, 2)).tolist()
+    ((4, 128, 128), [True, True, True, False])
+    """
     with resources.as_file(_asset("scans.npz")) as path, np.load(path, allow_pickle=False) as few:
         return few["images"], few["defects"]
 

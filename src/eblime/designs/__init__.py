@@ -3,3 +3,40 @@
 `masks` has functions of (rng, n_masks, p) that decide all masks at once; `rounds` has the designs
 that the loop uses, which may decide round by round.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.designs.adaptive import Adaptive as Adaptive
+    from eblime.designs.focused import Focused as Focused
+    from eblime.designs.focused import Information as Information
+    from eblime.designs.masks import bernoulli as bernoulli
+    from eblime.designs.masks import exhaustive as exhaustive
+    from eblime.designs.masks import leverage as leverage
+    from eblime.designs.masks import paired as paired
+    from eblime.designs.masks import stratified as stratified
+    from eblime.designs.rounds import one_shot as one_shot
+    from eblime.designs.sizes import KernelLaw as KernelLaw
+    from eblime.designs.sizes import stratified_lime as stratified_lime
+
+_HOMES = {
+    "Adaptive": "adaptive",
+    "Focused": "focused",
+    "Information": "focused",
+    "bernoulli": "masks",
+    "exhaustive": "masks",
+    "leverage": "masks",
+    "paired": "masks",
+    "stratified": "masks",
+    "one_shot": "rounds",
+    "KernelLaw": "sizes",
+    "stratified_lime": "sizes",
+}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

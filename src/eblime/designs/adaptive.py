@@ -46,6 +46,18 @@ class Adaptive:
     early
         Whether a stop rule may end the questions. All masks are then asked only after most were
         asked in rounds.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> from eblime.designs import Adaptive
+    >>> score = lambda texts: [float("not" in t and "bad" in t) for t in texts]
+    >>> explainer = eblime.TextExplainer(
+    ...     score, method="quadrature", design=Adaptive(n_masks=64), n_masks=64
+    ... )
+    >>> e = explainer.explain("this film is really not so very bad")
+    >>> len(e.masks), sorted(name for name, _ in e.as_list(top=2))
+    (64, ["word 'bad'", "word 'not'"])
     """
 
     n_masks: int

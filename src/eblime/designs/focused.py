@@ -47,6 +47,7 @@ class Focused:
     Examples
     --------
     >>> import eblime
+    >>> from eblime.designs import Focused
     >>> score = lambda texts: [("good" in text) / (1 + ("bad" in text)) for text in texts]
     >>> text = "a good film with a bad story about three people in an old house"
     >>> focused = Focused(n_masks=200, explore=0.5)
@@ -113,6 +114,9 @@ class Information:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.answers import Answers
+    >>> from eblime.designs import Information
     >>> design = Information(n_masks=60, contrast=(1.0, -1.0, 0.0, 0.0, 0.0, 0.0, 0.0))
     >>> design.next(np.random.default_rng(0), Answers.none("abcdefg")).masks.shape
     (20, 7)

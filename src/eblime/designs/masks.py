@@ -43,6 +43,8 @@ def bernoulli(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.designs import bernoulli
     >>> bernoulli(np.random.default_rng(0), 100, 4)[0]
     array([1., 1., 1., 1.])
     """
@@ -60,6 +62,8 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.designs import paired
     >>> paired(np.random.default_rng(0), 4, 3).masks
     array([[1., 1., 1.],
            [0., 0., 0.],
@@ -78,7 +82,7 @@ def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     Examples
     --------
     >>> import numpy as np
-    >>> from eblime.designs.masks import stratified
+    >>> from eblime.designs import stratified
     >>> stratified(np.random.default_rng(0), 6, 4).masks.shape
     (6, 4)
     """
@@ -96,6 +100,16 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     "shapley", which weighs small and large masks most. The weights correct for them, so that other
     kernels keep their estimand, with a smaller effective sample size. The first pair is the input
     itself and everything hidden.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs import leverage
+    >>> proposal = leverage(np.random.default_rng(0), 6, 4)
+    >>> proposal.masks.sum(axis=0)
+    array([3., 3., 3., 3.])
+    >>> proposal.sampling_weights.shape
+    (6,)
     """
 
     def every_size_alike(log_pairs: FloatArray) -> FloatArray:
@@ -115,7 +129,7 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     Examples
     --------
     >>> import numpy as np
-    >>> from eblime.designs.masks import exhaustive
+    >>> from eblime.designs import exhaustive
     >>> len(np.unique(exhaustive(np.random.default_rng(0), 8, 3), axis=0))
     8
     """

@@ -82,7 +82,9 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
 
     Examples
     --------
-    >>> from eblime.designs.masks import paired
+    >>> import numpy as np
+    >>> from eblime.answers import Answers
+    >>> from eblime.designs import one_shot, paired
     >>> design = one_shot(paired, 4)
     >>> design.next(np.random.default_rng(0), Answers.none(["a", "b"])).masks.shape
     (4, 2)

@@ -39,6 +39,8 @@ class KernelLaw:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.designs import KernelLaw
     >>> drawn = KernelLaw(kernel="cosine")(np.random.default_rng(0), 1000, 20)
     >>> int(np.median(drawn.masks.sum(axis=1)))
     11
@@ -73,6 +75,8 @@ def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.designs import stratified_lime
     >>> drawn = stratified_lime(np.random.default_rng(0), 4000, 3)
     >>> np.bincount(drawn.masks.sum(axis=1).astype(int)) // 100
     array([ 9,  9,  9, 10])

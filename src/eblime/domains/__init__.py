@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
-from eblime.domains.record import Command, Domain, Item, Option
+from typing import TYPE_CHECKING
 
-__all__ = ["Command", "Domain", "Item", "Option"]
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.domains.players import PLAYERS as PLAYERS
+    from eblime.domains.record import Command as Command
+    from eblime.domains.record import Domain as Domain
+    from eblime.domains.record import Item as Item
+    from eblime.domains.record import Option as Option
+
+_HOMES = {
+    "PLAYERS": "players",
+    "Command": "record",
+    "Domain": "record",
+    "Item": "record",
+    "Option": "record",
+}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

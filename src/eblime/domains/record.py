@@ -31,6 +31,15 @@ class Item(NamedTuple):
         turn comes, so that an input that cannot be read does not stop the others.
     path
         The file that the input comes from, which the results never overwrite.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from eblime.domains import Item
+    >>> path = Path("notes.txt")
+    >>> item = Item(title=path.name, stem=path.stem, input=path.read_text, path=path)
+    >>> Item(title="note", stem="note", input="a short text").read()
+    'a short text'
     """
 
     title: str
@@ -72,6 +81,13 @@ class Option:
         then name the option.
     batch
         Whether `eblime batch` has this option too.
+
+    Examples
+    --------
+    >>> from eblime.domains import Option
+    >>> option = Option(name="window_size", help="Samples in a window.", type=int, minimum=1)
+    >>> option.flag
+    '--window-size'
     """
 
     name: str
@@ -121,6 +137,22 @@ class Command:
         First sentence of `--help`; empty for a general one.
     batch_argument, batch_example
         As `argument` and `example`, for `eblime batch`; empty derives them from those.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from eblime.domains import Command, Item, Option
+    >>> def items(argument, load_model, options):
+    ...     paths = sorted(Path(argument).glob("*.csv"))
+    ...     return [Item(title=p.name, stem=p.stem, input=p, path=p) for p in paths]
+    >>> command = Command(
+    ...     argument="A folder of series, one .csv file each.",
+    ...     example="eblime explain series folder/ --model model.py:predict",
+    ...     items=items,
+    ...     options=[Option(name="parts", help="Number of parts.", type=int, minimum=1)],
+    ... )
+    >>> [option.flag for option in command.options]
+    ['--parts']
     """
 
     argument: str
@@ -165,6 +197,37 @@ class Domain:
         The plot kind that shows the input: "map".
     command
         A `Command`, or the "module:name" of one; None if the command line does not know the domain.
+
+    Examples
+    --------
+    A series of numbers, cut into parts of equal length:
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.domains import Domain
+    >>> @dataclass(frozen=True)
+    ... class Series:
+    ...     values: np.ndarray
+    ...     parts: int
+    ...     domain = "series"
+    ...     sizes = (256,)  # batch sizes worth trying
+    ...
+    ...     @property
+    ...     def n_features(self):
+    ...         return self.parts
+    ...
+    ...     @property
+    ...     def features(self):
+    ...         return [f"part {k}" for k in range(self.parts)]
+    ...
+    ...     def inputs(self, masks):
+    ...         return self.values * masks.repeat(len(self.values) // self.parts, axis=1)
+    >>> domain = Domain(name="series", feature="part", scene=Series, read=Series)
+    >>> last = lambda batch: batch[:, -1]
+    >>> explainer = eblime.Explainer(last, domain, settings={"parts": 3})
+    >>> [name for name, _ in explainer.explain(np.ones(6)).as_list(top=1)]
+    ['part 2']
     """
 
     name: str

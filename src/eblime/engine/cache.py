@@ -69,8 +69,9 @@ class AnswerCache:
 
     Examples
     --------
-    >>> import eblime, tempfile
-    >>> cache = AnswerCache(tempfile.mkdtemp() + "/answers.db")
+    >>> import tempfile
+    >>> import eblime
+    >>> cache = eblime.AnswerCache(tempfile.mkdtemp() + "/answers.db")
     >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], cache=cache)
     >>> explainer.explain("a good film").provenance["model_calls"]
     8

@@ -43,7 +43,8 @@ class Retry:
 
     Examples
     --------
-    >>> [Retry(jitter=0).pause(failures) for failures in (1, 2, 3)]
+    >>> import eblime
+    >>> [eblime.Retry(jitter=0).pause(failures) for failures in (1, 2, 3)]
     [0.5, 1.0, 2.0]
     """
 

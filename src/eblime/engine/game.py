@@ -25,6 +25,17 @@ class Game:
 
     A player is a feature of the input; a coalition shows its players and hides the others. Answers
     are kept: a coalition is asked once. `eblime.game` makes one.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> played = eblime.game(lambda texts: [float(t.isupper()) for t in texts], "ALL IS well")
+    >>> played.players
+    ["word 'ALL'", "word 'IS'", "word 'well'"]
+    >>> played([True, True, False])
+    array([1.])
+    >>> played
+    Game(n_players=3, calls=2)
     """
 
     settings: LoopSettings

@@ -27,7 +27,19 @@ __all__ = ["Agreement", "agreement", "agreement_of", "ridge_interval"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Agreement of repeated explanations; means over all pairs of runs, each from 0 to 1."""
+    """Agreement of repeated explanations; means over all pairs of runs, each from 0 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> from eblime.evaluation.agreement import agreement
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(2, 60, 3))
+    >>> runs = [eblime.fit(drawn, drawn @ [1.0, 0.5, 0.0]) for drawn in masks]
+    >>> agreement(runs, top=2).vsi
+    1.0
+    """
 
     vsi: float  # variables stability index: the share of chosen features that two runs share
     csi: float  # coefficients stability index: the share of intervals that overlap
@@ -57,6 +69,7 @@ def agreement(runs: Sequence[Any], *, top: int | None = None, prob: float = 0.95
     Examples
     --------
     >>> import eblime
+    >>> from eblime.evaluation.agreement import agreement
     >>> score = lambda texts: [("two" in t) - 0.5 * ("five" in t) for t in texts]
     >>> explainer = eblime.TextExplainer(score, n_masks=40)
     >>> runs = [explainer.explain("one two three four five six seven", rng=k) for k in range(4)]

@@ -69,6 +69,15 @@ def coverage(
         One row per item, number of masks, seed, method and truth, with the columns coverage (of
         all features), top_1 and top_2_3 (of the features with the largest absolute truth), width,
         score and features.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.coverage import coverage, summary
+    >>> table = coverage(
+    ...     "compas", n=[50], seeds=1, items=2, methods=["eblime"], truths=["lime"]
+    ... )  # doctest: +SKIP
+    >>> summary(table)[["method", "truth", "n", "items"]].values.tolist()  # doctest: +SKIP
+    [['eblime', 'lime', 50, 2]]
     """
     check_choice("dataset", dataset, tuple(CASES))
     check_methods(methods)
@@ -118,6 +127,29 @@ def summary(table: Any) -> Any:
 
     Features weigh equally; in `top_1` and `top_2_3`, the coverage of the most important features,
     explanations do.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from eblime.evaluation.coverage import summary
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "dataset": "compas",
+    ...         "item": [0, 1],
+    ...         "n": 100,
+    ...         "seed": 0,
+    ...         "method": "eblime",
+    ...         "truth": "exact",
+    ...         "coverage": [1.0, 0.8],
+    ...         "top_1": [1.0, 1.0],
+    ...         "top_2_3": [1.0, 0.5],
+    ...         "width": [0.1, 0.2],
+    ...         "score": [0.1, 0.3],
+    ...         "features": 7,
+    ...     }
+    ... )
+    >>> summary(table)[["method", "coverage", "top_2_3", "items"]].round(2).values.tolist()
+    [['eblime', 0.9, 0.75, 2]]
     """
     keys = ["dataset", "method", "truth", "n"]
     weighted = table.assign(

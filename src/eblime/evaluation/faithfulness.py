@@ -82,6 +82,15 @@ def faithfulness(
         One row per input and method: `calls`, the number of different masks that it asked about,
         and one column for each measure of `eblime.evaluation.metrics`; missing where it does not
         apply.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.faithfulness import faithfulness
+    >>> table = faithfulness(
+    ...     "compas", n=50, items=1, methods=["eblime", "lime"], nearby=0
+    ... )  # doctest: +SKIP
+    >>> table["method"].tolist()  # doctest: +SKIP
+    ['eblime', 'lime']
     """
     check_choice("dataset", dataset, tuple(SUBJECTS))
     for name in methods:
@@ -164,6 +173,22 @@ def standings(table: Any) -> Any:
     """The mean of each measure over inputs and its standard error, by data set and method.
 
     Columns: dataset, method, measure, mean, se, items, calls.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from eblime.evaluation.faithfulness import standings
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "dataset": "photos",
+    ...         "item": [0, 1, 0, 1],
+    ...         "method": ["eblime", "eblime", "lime", "lime"],
+    ...         "calls": 100,
+    ...         "deletion": [0.2, 0.4, 0.3, 0.7],
+    ...     }
+    ... )
+    >>> standings(table)[["method", "measure", "mean", "se"]].round(2).values.tolist()
+    [['eblime', 'deletion', 0.3, 0.1], ['lime', 'deletion', 0.5, 0.2]]
     """
     rows = []
     for (dataset, method), part in table.groupby(["dataset", "method"], sort=False):
@@ -190,6 +215,22 @@ def paired_gaps(table: Any, method: str) -> Any:
 
     Columns: dataset, measure, other, gap (positive: `method` is worse), low, high and items. `low`
     and `high` are Student's 95 % interval of the mean difference, over the inputs that both have.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from eblime.evaluation.faithfulness import paired_gaps
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "dataset": "photos",
+    ...         "item": [0, 1, 0, 1],
+    ...         "method": ["eblime", "eblime", "lime", "lime"],
+    ...         "deletion": [0.2, 0.4, 0.3, 0.7],
+    ...     }
+    ... )
+    >>> gaps = paired_gaps(table, "lime")  # less deletion is better
+    >>> gaps[["other", "gap", "items"]].round(2).values.tolist()
+    [['eblime', 0.2, 2]]
     """
     rows = []
     for dataset, part in table.groupby("dataset", sort=False):

@@ -23,7 +23,7 @@ from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, check_methods, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
-__all__ = ["PARTS", "FaultyPart", "counts", "faulty_part", "localisation", "mcnemar"]
+__all__ = ["PARTS", "FaultyPart", "counts", "covered", "faulty_part", "localisation", "mcnemar"]
 
 _METHODS = ("lime", "bayeslime", "eblime-paper", "eblime")
 PARTS = ("ultrasonic", "tiles", "drilled")
@@ -63,6 +63,13 @@ def localisation(
     pandas.DataFrame
         One row per image and method, with the columns covered (share of the defect), found,
         found_loosely, score and others.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.localisation import localisation
+    >>> table = localisation(n=50, items=2, methods=["lime", "eblime"])  # doctest: +SKIP
+    >>> table["method"].tolist()  # doctest: +SKIP
+    ['lime', 'eblime', 'lime', 'eblime']
     """
     check_choice("dataset", dataset, PARTS)
     check_methods(methods)
@@ -125,7 +132,16 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 def covered(
     mean: FloatArray, labels: NDArray[np.intp], defect: NDArray[np.bool_], top: int
 ) -> float:
-    """Share of a defect that the `top` superpixels with the largest positive means cover."""
+    """Share of a defect that the `top` superpixels with the largest positive means cover.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.evaluation.localisation import covered
+    >>> labels = np.array([[0, 0, 1, 1]])
+    >>> covered(np.array([0.1, 0.8]), labels, np.array([[False, True, True, True]]), top=1)
+    0.6666666666666666
+    """
     order = np.argsort(-mean, kind="stable")[:top]
     chosen = order[mean[order] > 0]
     return float(np.isin(labels[defect], chosen).mean())
@@ -137,6 +153,23 @@ def counts(table: Any) -> Any:
     Images that the model classifies as free of defects are left out. The intervals are those of
     Clopper and Pearson. If several images show the same part, they are not independent: the
     interval is then that of the mean over parts (Student's t).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from eblime.evaluation.localisation import counts
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "dataset": "ultrasonic",
+    ...         "part": [0, 1, 2, 3],
+    ...         "method": "eblime",
+    ...         "found": [True, True, True, False],
+    ...         "found_loosely": True,
+    ...         "score": 0.9,
+    ...     }
+    ... )
+    >>> counts(table)[["method", "found", "of", "low", "high"]].round(2).values.tolist()
+    [['eblime', 3, 4, 0.19, 0.99]]
     """
     rows = []
     for (dataset, name), part in _classified_faulty(table).groupby(
@@ -172,6 +205,25 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     interval combines exact 97.5 % intervals of the two shares, and is conservative. If several
     images show the same part, parts are compared instead: a sign test over parts, and Student's
     interval of their mean.
+
+    Examples
+    --------
+    One method finds all four defects, the other one of them:
+
+    >>> import pandas as pd
+    >>> from eblime.evaluation.localisation import mcnemar
+    >>> table = pd.DataFrame(
+    ...     {
+    ...         "part": [0, 1, 2, 3] * 2,
+    ...         "item": [0, 1, 2, 3] * 2,
+    ...         "method": ["eblime"] * 4 + ["lime"] * 4,
+    ...         "found": [True] * 4 + [True, False, False, False],
+    ...         "score": 0.9,
+    ...     }
+    ... )
+    >>> found = mcnemar(table, "eblime", "lime")
+    >>> found["first"], found["second"], found["p"], found["difference"]
+    (3, 0, 0.25, 0.75)
     """
     wide = _classified_faulty(table).pivot(index=["part", "item"], columns="method", values="found")
     gap = wide[first].astype(float) - wide[second].astype(float)

@@ -15,6 +15,14 @@ def interval_score(ends: FloatArray, truth: FloatArray, prob: float) -> FloatArr
 
     The score is the width, plus 2 / (1 - prob) times the distance to a truth outside the interval.
     Its mean is smallest for the true quantiles, so neither too wide nor too narrow intervals win.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.evaluation.scores import interval_score
+    >>> ends = np.array([[0.0, 1.0], [0.0, 1.0]])
+    >>> interval_score(ends, np.array([0.5, 1.1]), prob=0.95).round(2)
+    array([1., 5.])
     """
     low, high = ends.T
     miss = np.maximum(low - truth, 0) + np.maximum(truth - high, 0)

@@ -35,6 +35,13 @@ def lambda_study(
 
     Returns a frame with one row per input: `log_mean`, log E(lambda | Y) on the published grid in
     (0, 1], and the median and 95 % interval of lambda on the whole half-line.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.stability import lambda_study
+    >>> table = lambda_study("compas", n=50, items=2)  # doctest: +SKIP
+    >>> bool((table["low"] < table["high"]).all())  # doctest: +SKIP
+    True
     """
     settings = {"dataset": dataset, "n": int(n), "seed": int(seed)}
     return _run(_lambda_rows, settings, items, jobs=jobs, out=out, progress=progress)
@@ -77,6 +84,13 @@ def stability(
         as in `agreement`; `spread`, the standard deviation of the means over runs; `claimed`, the
         posterior's own standard deviation, which should be about as large, and which a point
         estimate does not have.
+
+    Examples
+    --------
+    >>> from eblime.evaluation.stability import stability
+    >>> table = stability("compas", n=[50], runs=2, items=1, methods=["eblime"])  # doctest: +SKIP
+    >>> table[["method", "n"]].values.tolist()  # doctest: +SKIP
+    [['eblime', 50]]
     """
     parse_methods(methods)
     check_count("runs", runs)

@@ -107,6 +107,18 @@ class BaseExplainer(ABC):
         partial
             On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there
             are more of them than features. `provenance["stopped"]` says so.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [[("good" in t) - 0.1, 0.5 * ("slow" in t)] for t in texts]
+        >>> explainer = eblime.TextExplainer(score, labels=["praise", "blame"])
+        >>> text = "a good film with a very slow story about three old people in a house"
+        >>> e = explainer.explain(text, target="blame", until=eblime.TopK(1), max_masks=2000)
+        >>> e.label, e.as_list(top=1)[0][0]
+        ('blame', "word 'slow'")
+        >>> len(e.masks) < 2000
+        True
         """
         found = self.explain_targets(
             x,
@@ -159,6 +171,15 @@ class BaseExplainer(ABC):
         -------
         explanations
             One explanation per output, by column number.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [[("good" in t), 0.5 * ("slow" in t)] for t in texts]
+        >>> explainer = eblime.TextExplainer(score, labels=["praise", "blame"])
+        >>> found = explainer.explain_targets("good but slow", targets=["praise", "blame"])
+        >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
+        {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
         shown = self.progress if progress is None else progress
         settings = stop_settings(self.loop, until, max_masks, max_seconds)

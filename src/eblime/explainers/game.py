@@ -48,6 +48,7 @@ def game(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> shout = lambda texts: [float(t.isupper()) for t in texts]
     >>> played = eblime.game(shout, "ALL IS well")

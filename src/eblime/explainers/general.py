@@ -42,7 +42,9 @@ class Explainer(BaseExplainer):
     --------
     A domain with two features, the halves of a series:
 
+    >>> from dataclasses import dataclass
     >>> import numpy as np
+    >>> import eblime
     >>> from eblime.domains import Domain
     >>> @dataclass(frozen=True)
     ... class Halves:
@@ -56,7 +58,7 @@ class Explainer(BaseExplainer):
     ...         return self.series * masks.repeat(len(self.series) // 2, axis=1)
     >>> halves = Domain(name="halves", feature="half", scene=Halves, read=Halves)
     >>> ends = lambda batch: 2 * batch[:, 0] + batch[:, -1]
-    >>> explanation = Explainer(ends, halves).explain(np.ones(8))
+    >>> explanation = eblime.Explainer(ends, halves).explain(np.ones(8))
     >>> explanation.posterior.mean.round(1)
     array([2., 1.])
     """

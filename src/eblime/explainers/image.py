@@ -77,10 +77,12 @@ class ImageExplainer(BaseExplainer):
     Examples
     --------
     >>> import numpy as np
-    >>> image = np.zeros((8, 8)); image[:4, :4] = 1.0
+    >>> import eblime
+    >>> image = np.zeros((8, 8))
+    >>> image[:4, :4] = 1.0
     >>> corner = lambda batch: batch[:, :4, :4].mean(axis=(1, 2))
     >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> e = ImageExplainer(corner, segmentation=grid, hide=0.0).explain(image)
+    >>> e = eblime.ImageExplainer(corner, segmentation=grid, hide=0.0).explain(image)
     >>> abs(e.posterior.mean).round(2), e.exhaustive
     (array([1., 0., 0., 0.]), True)
     """

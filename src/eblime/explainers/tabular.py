@@ -72,10 +72,12 @@ class TabularExplainer(BaseExplainer):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import eblime
     >>> rng = np.random.default_rng(0)
     >>> people = np.column_stack([rng.integers(18, 80, 500), rng.random(500)])
     >>> older = lambda rows: (rows[:, 0] > 40).astype(float)
-    >>> e = TabularExplainer(older, people, names=["age", "luck"]).explain([25, 0.5])
+    >>> e = eblime.TabularExplainer(older, people, names=["age", "luck"]).explain([25, 0.5])
     >>> print(e.features[0], e.posterior.mean[0].round(1))
     age <= 34 -0.9
     """

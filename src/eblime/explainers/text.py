@@ -45,8 +45,9 @@ class TextExplainer(BaseExplainer):
 
     Examples
     --------
+    >>> import eblime
     >>> shouts = lambda texts: [text.count("!") / 3 + ("good" in text) for text in texts]
-    >>> e = TextExplainer(shouts).explain("a good, good film")
+    >>> e = eblime.TextExplainer(shouts).explain("a good, good film")
     >>> print(e.features[1], e.posterior.mean[1].round(2))
     word 'good' x2 1.0
     """

@@ -7,22 +7,41 @@ model (DMM-MEN). `unravel`: active learning with a Gaussian process (UnRAVEL).
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from eblime._lazy import lazy_names
+
 if TYPE_CHECKING:
+    from eblime.family.active import ActiveExplanation as ActiveExplanation
     from eblime.family.active import unravel as unravel
     from eblime.family.dlime import DLIME as DLIME
+    from eblime.family.mixture import Component as Component
+    from eblime.family.mixture import RegressionMixture as RegressionMixture
     from eblime.family.mixture import fit_mixture as fit_mixture
+    from eblime.family.repeats import AveragedExplanation as AveragedExplanation
     from eblime.family.repeats import averaged as averaged
+    from eblime.family.systems import AveragedLIME as AveragedLIME
+    from eblime.family.systems import ClusterLIME as ClusterLIME
+    from eblime.family.systems import RegressionsOfRows as RegressionsOfRows
+    from eblime.family.systems import StableLIME as StableLIME
+    from eblime.family.systems import UnRAVEL as UnRAVEL
 
-_HOMES = {"DLIME": "dlime", "averaged": "repeats", "fit_mixture": "mixture", "unravel": "active"}
+_HOMES = {
+    "ActiveExplanation": "active",
+    "unravel": "active",
+    "DLIME": "dlime",
+    "Component": "mixture",
+    "RegressionMixture": "mixture",
+    "fit_mixture": "mixture",
+    "AveragedExplanation": "repeats",
+    "averaged": "repeats",
+    "AveragedLIME": "systems",
+    "ClusterLIME": "systems",
+    "RegressionsOfRows": "systems",
+    "StableLIME": "systems",
+    "UnRAVEL": "systems",
+}
 
-__all__ = ["DLIME", "averaged", "fit_mixture", "unravel"]
+__all__ = [*_HOMES]
 
-
-def __getattr__(name: str) -> object:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -33,7 +33,19 @@ _REFIT = 5  # points between fits of the parameters
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ActiveExplanation:
-    """What UnRAVEL found about one row."""
+    """What UnRAVEL found about one row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).normal(size=(100, 2))
+    >>> found = eblime.family.unravel(lambda z: np.sin(2 * z[:, 0]), [0.0, 0.0], rows, n_calls=15)
+    >>> found.rows.shape, found.scores.shape
+    ((15, 2), (15,))
+    >>> found.relevance.argmax()
+    np.int64(0)
+    """
 
     names: tuple[str, ...]
     rows: FloatArray  # (n, p) the rows that the model was asked about, in order
@@ -93,6 +105,8 @@ def unravel(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.family import unravel
     >>> rows = np.random.default_rng(0).normal(size=(100, 3))
     >>> found = unravel(lambda z: 2 * z[:, 0] - z[:, 1], [0.0, 0.0, 0.0], rows, n_calls=25)
     >>> (found.posterior.mean / rows.std(axis=0)).round(1) + 0.0

@@ -43,6 +43,8 @@ class DLIME:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.family import DLIME
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3)) + 8 * rng.integers(0, 2, size=(200, 1))
     >>> explainer = DLIME(model=lambda x: x[:, 0], background=rows, representation="continuous")

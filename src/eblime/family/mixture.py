@@ -24,7 +24,22 @@ _TRIAL = 60  # sweeps of each
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Component:
-    """A group of rows in which the model is nearly linear."""
+    """A group of rows in which the model is nearly linear.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(80, 2))
+    >>> scores = np.where(rows[:, 1] > 0, 4.0, -2.0) * rows[:, 0]
+    >>> mixture = eblime.family.fit_mixture(rows, scores, draws=20, burn_in=20)
+    >>> largest = mixture.components()[0]
+    >>> largest.share == len(largest.rows) / 80
+    True
+    >>> largest.posterior.mean.shape
+    (2,)
+    """
 
     share: float  # of the rows
     rows: IntArray  # their numbers
@@ -33,7 +48,21 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RegressionMixture:
-    """Draws from the posterior of a mixture of regressions, by `fit_mixture`."""
+    """Draws from the posterior of a mixture of regressions, by `fit_mixture`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(80, 2))
+    >>> scores = np.where(rows[:, 1] > 0, 4.0, -2.0) * rows[:, 0]
+    >>> mixture = eblime.family.fit_mixture(rows, scores, draws=20, burn_in=20, n_components=3)
+    >>> mixture.beta.shape
+    (20, 3, 2)
+    >>> mixture.responsibilities(rows[0], scores[0]).sum(axis=1).round(6).tolist() == [1.0] * 20
+    True
+    """
 
     rows: FloatArray  # (N, p) the inputs
     scores: FloatArray  # (N,) the model's scores for them
@@ -147,6 +176,8 @@ def fit_mixture(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.family import fit_mixture
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3))
     >>> scores = np.where(rows[:, 2] > 0, 2.0, -2.0) * rows[:, 0] + 3 * (rows[:, 2] > 0)

@@ -22,7 +22,18 @@ __all__ = ["AveragedExplanation", "averaged"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AveragedExplanation:
-    """The mean of repeated explanations, and their spread by source; all arrays are (p,)."""
+    """The mean of repeated explanations, and their spread by source; all arrays are (p,).
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [("two" in t) - 0.5 * ("five" in t) * ("six" in t) for t in texts]
+    >>> explainer = eblime.TextExplainer(score, n_masks=50, method="lime")
+    >>> text = "one two three four five six seven"
+    >>> found = eblime.family.averaged(explainer, text, runs=3, widths=(0.5, 2.0))
+    >>> found.to_frame().columns.tolist()
+    ['feature', 'mean', 'error', 'sd', 'sampling_sd', 'width_sd', 'input_sd', 'interaction_sd']
+    """
 
     features: tuple[str, ...]
     importances: FloatArray  # (widths, inputs, runs, p)
@@ -119,6 +130,7 @@ def averaged(
     Examples
     --------
     >>> import eblime
+    >>> from eblime.family import averaged
     >>> score = lambda texts: [("two" in t) - 0.5 * ("five" in t) * ("six" in t) for t in texts]
     >>> explainer = eblime.TextExplainer(score, n_masks=50, method="lime")
     >>> found = averaged(explainer, "one two three four five six seven", runs=3)

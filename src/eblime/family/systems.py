@@ -38,7 +38,7 @@ class StableLIME:
     --------
     >>> import eblime
     >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
-    >>> methods = {"LIME": "lime", "S-LIME": StableLIME(k=1)}
+    >>> methods = {"LIME": "lime", "S-LIME": eblime.family.StableLIME(k=1)}
     >>> found = eblime.compare(score, "a good film with a bad end and some songs", methods)
     >>> found["S-LIME"].features[int(found["S-LIME"].posterior.mean.argmax())]
     "word 'good'"
@@ -65,7 +65,17 @@ class StableLIME:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AveragedLIME:
-    """Averaged LIME: the mean of several runs, which share the budget; normal intervals."""
+    """Averaged LIME: the mean of several runs, which share the budget; normal intervals.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
+    >>> methods = {"LIME": "lime", "averaged": eblime.family.AveragedLIME(runs=4)}
+    >>> found = eblime.compare(score, "a good film with a bad end", methods, n_masks=100)
+    >>> found["averaged"].as_list(top=1)[0][0]
+    "word 'good'"
+    """
 
     runs: int = 5
 
@@ -105,7 +115,19 @@ class AveragedLIME:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterLIME:
-    """DLIME: the rows of the input's cluster, among as many background rows as the budget has."""
+    """DLIME: the rows of the input's cluster, among as many background rows as the budget has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> methods = {"LIME": "lime", "DLIME": eblime.family.ClusterLIME()}
+    >>> double = lambda table: 2 * table[:, 0]
+    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
+    >>> int(abs(found["DLIME"].posterior.mean).argmax())  # the first column
+    0
+    """
 
     n_clusters: int = 2
 
@@ -134,7 +156,19 @@ class ClusterLIME:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegressionsOfRows:
-    """DMM-MEN: the regression of the row's component, among rows of the background."""
+    """DMM-MEN: the regression of the row's component, among rows of the background.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> methods = {"LIME": "lime", "DMM-MEN": eblime.family.RegressionsOfRows(draws=50, burn_in=50)}
+    >>> double = lambda table: 2 * table[:, 0]
+    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
+    >>> int(abs(found["DMM-MEN"].posterior.mean).argmax())  # the first column
+    0
+    """
 
     draws: int = 300
     burn_in: int = 300
@@ -163,7 +197,19 @@ class RegressionsOfRows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnRAVEL:
-    """UnRAVEL: slopes of a Gaussian process; at most `n_calls` rows, as each takes its time."""
+    """UnRAVEL: slopes of a Gaussian process; at most `n_calls` rows, as each takes its time.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
+    >>> methods = {"LIME": "lime", "UnRAVEL": eblime.family.UnRAVEL(n_calls=15)}
+    >>> double = lambda table: 2 * table[:, 0]
+    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
+    >>> int(abs(found["UnRAVEL"].posterior.mean).argmax())  # the first column
+    0
+    """
 
     n_calls: int = 60
     acquisition: Literal["FUR", "UR"] = "FUR"

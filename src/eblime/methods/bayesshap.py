@@ -55,10 +55,11 @@ class BayesSHAP:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> masks = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1]])
     >>> scores = masks[:, 0] * masks[:, 1] + 0.5 * masks[:, 2]
-    >>> post = eblime.fit(masks, scores, method=BayesSHAP())
+    >>> post = eblime.fit(masks, scores, method=eblime.BayesSHAP())
     >>> post.mean.sum().round(6), post.estimand
     (np.float64(1.5), 'Shapley values')
     """

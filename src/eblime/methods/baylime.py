@@ -59,12 +59,13 @@ class BayLIME:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> masks = np.array([[1, 1], [1, 0], [0, 1], [0, 0]])
     >>> scores = np.array([1.1, 2.0, -0.9, 0.1])
     >>> eblime.fit(masks, scores, method="baylime").mean.round(2)
     array([ 1.95, -0.95])
-    >>> sure = BayLIME(prior_mean=[0.0, -1.0], prior_precision=[1e-3, 1e6])
+    >>> sure = eblime.BayLIME(prior_mean=[0.0, -1.0], prior_precision=[1e-3, 1e6])
     >>> sure.mode, eblime.fit(masks, scores, method=sure).mean.round(2)
     ('partial', array([ 1.95, -1.  ]))
     """

@@ -103,10 +103,11 @@ class EBLIME:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> masks = np.array([[1, 1], [1, 0], [0, 1], [0, 0], [1, 1], [0, 1]])
     >>> scores = masks @ [2.0, -1.0] + [0.1, -0.1, 0.0, 0.1, 0.0, -0.1]
-    >>> post = eblime.fit(masks, scores, method=EBLIME())
+    >>> post = eblime.fit(masks, scores, method=eblime.EBLIME())
     >>> post.mean.round(2), post.prob_positive().round(2)
     (array([ 1.96, -0.95]), array([1.  , 0.01]))
     """

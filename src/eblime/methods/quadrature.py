@@ -63,6 +63,7 @@ class Quadrature:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> masks = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 0], [0, 0, 1]])
     >>> scores = masks @ [0.5, 0.0, 0.2] + 0.3 * masks[:, 0] * masks[:, 1]

@@ -146,6 +146,7 @@ def fit(
 
     Examples
     --------
+    >>> import numpy as np
     >>> import eblime
     >>> rng = np.random.default_rng(0)
     >>> masks = rng.integers(0, 2, size=(60, 3))

@@ -126,10 +126,11 @@ def as_model(model: Any) -> Model:
     Examples
     --------
     >>> import numpy as np
+    >>> import eblime
     >>> class Doubler:
     ...     def predict(self, rows):
     ...         return 2 * rows[:, 0]
-    >>> as_model(Doubler())(np.array([[1.0, 5.0], [3.0, 7.0]]))
+    >>> eblime.as_model(Doubler())(np.array([[1.0, 5.0], [3.0, 7.0]]))
     array([[2.],
            [6.]])
     """

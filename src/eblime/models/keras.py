@@ -31,8 +31,10 @@ class KerasModel:
     --------
     Any callable with the arguments of a Keras network works:
 
+    >>> import numpy as np
+    >>> import eblime
     >>> network = lambda batch, training: batch.mean(axis=(1, 2))
-    >>> KerasModel(network=network)(np.ones((2, 4, 4, 3)))
+    >>> eblime.KerasModel(network=network)(np.ones((2, 4, 4, 3)))
     array([[1., 1., 1.],
            [1., 1., 1.]])
     """

@@ -64,10 +64,26 @@ class OnnxModel:
 
     Examples
     --------
-    ::
+    A graph that returns the mean of each colour; `OnnxModel.load` takes the path of a file, too:
 
-        model = OnnxModel.load("classifier.onnx", activation="softmax")
-        explainer = eblime.ImageExplainer(model)
+    >>> import numpy as np
+    >>> import onnxruntime
+    >>> from onnx import TensorProto, helper
+    >>> import eblime
+    >>> pixels = helper.make_tensor_value_info("pixels", TensorProto.FLOAT, ["n", 3, 8, 8])
+    >>> colours = helper.make_tensor_value_info("colours", TensorProto.FLOAT, ["n", 3])
+    >>> mean = helper.make_node("ReduceMean", ["pixels"], ["colours"], axes=[2, 3], keepdims=0)
+    >>> graph = helper.make_graph([mean], "means", [pixels], [colours])
+    >>> opset = helper.make_opsetid("", 13)
+    >>> network = helper.make_model(graph, opset_imports=[opset], ir_version=8)
+    >>> session = onnxruntime.InferenceSession(
+    ...     network.SerializeToString(), providers=["CPUExecutionProvider"]
+    ... )
+    >>> model = eblime.OnnxModel.load(session, activation="softmax")
+    >>> red = np.zeros((8, 8, 3), dtype=np.uint8)
+    >>> red[..., 0] = 255
+    >>> model(red[None]).round(2)
+    array([[0.58, 0.21, 0.21]])
     """
 
     session: Session

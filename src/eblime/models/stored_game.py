@@ -20,7 +20,17 @@ __all__ = ["StoredGame", "stored_game"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StoredGame:
-    """A function from coalitions, (n, p) of True and False, to stored values, (n,)."""
+    """A function from coalitions, (n, p) of True and False, to stored values, (n,).
+
+    Examples
+    --------
+    >>> import eblime
+    >>> both = eblime.stored_game([0, 0, 0, 1], players=["salt", "sugar"])
+    >>> both
+    StoredGame(n_players=2, n_values=4)
+    >>> both([[True, True], [True, False]])
+    array([1., 0.])
+    """
 
     players: Sequence[str]  # names
     values: Mapping[bytes, float]  # by coalition, packed into bits
@@ -69,7 +79,7 @@ def stored_game(
     The game of three players that is worth 1 if the first two take part:
 
     >>> import eblime
-    >>> from eblime.domains.players import PLAYERS
+    >>> from eblime.domains import PLAYERS
     >>> both = eblime.stored_game([0, 0, 0, 1, 0, 0, 0, 1])
     >>> both([[True, True, False], [True, False, True]])
     array([1., 0.])

@@ -61,10 +61,21 @@ class TorchModel:
 
     Examples
     --------
-    ::
+    A network that returns the mean of each colour:
 
-        model = TorchModel(network, preprocess=lambda x: (x - 0.5) / 0.25)
-        explainer = eblime.ImageExplainer(model)
+    >>> import numpy as np
+    >>> import torch
+    >>> import eblime
+    >>> network = torch.nn.Sequential(torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten())
+    >>> model = eblime.TorchModel(network, preprocess=lambda x: 2 * x - 1, activation="none")
+    >>> flag = np.zeros((8, 8, 3), dtype=np.uint8)
+    >>> flag[:, 4:, 0] = 255  # the right half is red
+    >>> model(flag[None])
+    array([[ 0., -1., -1.]], dtype=float32)
+    >>> halves = ("grid", {"rows": 1, "columns": 2})
+    >>> e = eblime.ImageExplainer(model, segmentation=halves, hide=0).explain(flag, target=0)
+    >>> e.posterior.mean.round(2) + 0.0
+    array([0., 1.])
     """
 
     module: Any

@@ -7,9 +7,57 @@ lightness when printed in grey.
 
 from __future__ import annotations
 
-from eblime._lazy import lazy_modules
+from typing import TYPE_CHECKING
 
-__getattr__ = lazy_modules(
-    __name__,
-    ("bars", "canvas", "curves", "maps", "pairs", "poster", "runs", "style", "text", "widths"),
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.plot.bars import compare as compare
+    from eblime.plot.bars import intervals as intervals
+    from eblime.plot.bars import means as means
+    from eblime.plot.bars import valued as valued
+    from eblime.plot.curves import convergence as convergence
+    from eblime.plot.curves import densities as densities
+    from eblime.plot.curves import ranks as ranks
+    from eblime.plot.curves import ridge as ridge
+    from eblime.plot.maps import importance_map as importance_map
+    from eblime.plot.maps import mean_map as mean_map
+    from eblime.plot.maps import posterior_maps as posterior_maps
+    from eblime.plot.maps import sign_map as sign_map
+    from eblime.plot.maps import top_k_map as top_k_map
+    from eblime.plot.maps import uncertainty_map as uncertainty_map
+    from eblime.plot.pairs import interaction_map as interaction_map
+    from eblime.plot.runs import beeswarm as beeswarm
+    from eblime.plot.runs import dependence as dependence
+    from eblime.plot.text import highlighted as highlighted
+    from eblime.plot.widths import by_width as by_width
+
+_HOMES = {
+    "compare": "bars",
+    "intervals": "bars",
+    "means": "bars",
+    "valued": "bars",
+    "convergence": "curves",
+    "densities": "curves",
+    "ranks": "curves",
+    "ridge": "curves",
+    "importance_map": "maps",
+    "mean_map": "maps",
+    "posterior_maps": "maps",
+    "sign_map": "maps",
+    "top_k_map": "maps",
+    "uncertainty_map": "maps",
+    "interaction_map": "pairs",
+    "beeswarm": "runs",
+    "dependence": "runs",
+    "highlighted": "text",
+    "by_width": "widths",
+}
+_MODULES = (
+    *("bars", "canvas", "curves", "maps", "pairs", "poster", "runs", "style"),
+    *("text", "widths"),
 )
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES, _MODULES)

@@ -40,10 +40,11 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.bars import intervals
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = intervals(e, top=3)
+    >>> ax = eblime.plot.intervals(e, top=3)
+    >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
+    '0.5506 < column 0 <= 0.8078'
     """
     check_count("top", top)
     post = explanation.posterior
@@ -70,10 +71,11 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.bars import means
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = means(e, top=3)
+    >>> ax = eblime.plot.means(e, top=3)
+    >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
+    '0.5506 < column 0 <= 0.8078'
     """
     check_count("top", top)
     mean = explanation.posterior.mean
@@ -96,10 +98,11 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.bars import valued
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = valued(e)
+    >>> ax = eblime.plot.valued(e)
+    >>> len(ax.patches)
+    3
     """
     scene: Any = explanation.scene
     needs_domain(explanation, "tabular", 'plot("values")')
@@ -140,10 +143,11 @@ def compare(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.bars import compare
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = compare(e, e.refit("bayeslime"))
+    >>> ax = eblime.plot.compare(e, e.refit("bayeslime"))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['EBLIME', 'BayesLIME']
     """
     labels = (first.posterior.method, second.posterior.method) if names is None else names
     if labels[0] == labels[1]:

@@ -38,10 +38,11 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.curves import densities
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = densities(e)
+    >>> ax = eblime.plot.densities(e)
+    >>> ax.get_xlabel()
+    'importance for output'
     """
     check_count("top", top)
     post = explanation.posterior
@@ -80,10 +81,11 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.curves import ranks
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = ranks(e)
+    >>> ax = eblime.plot.ranks(e)
+    >>> ax.get_xlabel()
+    'rank by |importance|'
     """
     check_count("top", top)
     post = explanation.posterior
@@ -120,10 +122,11 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.curves import ridge
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = ridge(e)
+    >>> ax = eblime.plot.ridge(e)
+    >>> ax.get_xlabel()
+    'ridge parameter λ'
     """
     law = explanation.posterior.lam
     drawn = axes(ax, (6.4, 3.0))
@@ -158,10 +161,11 @@ def convergence(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.curves import convergence
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = convergence(e)
+    >>> ax = eblime.plot.convergence(e)
+    >>> ax.get_xlabel()
+    'number of masks'
     """
     check_count("top", top)
     order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]

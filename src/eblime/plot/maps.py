@@ -44,13 +44,14 @@ def importance_map(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import importance_map
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> ax = importance_map(e)
+    >>> ax = eblime.plot.importance_map(e)
+    >>> ax.get_title("left")
+    'output: top 4'
     """
     check_count("top", top)
     drawing, mean = canvas(explanation), explanation.posterior.mean
@@ -78,13 +79,14 @@ def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | N
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import mean_map
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> ax = mean_map(e)
+    >>> ax = eblime.plot.mean_map(e)
+    >>> ax.get_title("left")
+    'output: posterior mean'
     """
     mean = explanation.posterior.mean
     most = float(np.abs(mean).max()) or 1.0
@@ -114,13 +116,14 @@ def uncertainty_map(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import uncertainty_map
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> ax = uncertainty_map(e)
+    >>> ax = eblime.plot.uncertainty_map(e)
+    >>> ax.get_title("left")
+    'output: posterior sd'
     """
     if scaled:
         variance = explanation.posterior.sd**2
@@ -143,13 +146,14 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import top_k_map
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> ax = top_k_map(e)
+    >>> ax = eblime.plot.top_k_map(e)
+    >>> ax.get_title("left")
+    'output: P(among the top 5)'
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
@@ -165,13 +169,14 @@ def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import sign_map
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> ax = sign_map(e)
+    >>> ax = eblime.plot.sign_map(e)
+    >>> ax.get_title("left")
+    'output: P(importance > 0)'
     """
     chance = explanation.posterior.prob_positive()
     title = "P(importance > 0)"
@@ -185,13 +190,14 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> from eblime.plot.maps import posterior_maps
     >>> image = np.zeros((6, 6))
     >>> image[:3, :3] = 1.0
     >>> grid = ("grid", {"rows": 2, "columns": 2})
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
-    >>> figure = posterior_maps(e)
+    >>> figure = eblime.plot.posterior_maps(e)
+    >>> [ax.get_title("left") for ax in figure.axes[:2]]
+    ['output: posterior mean', 'output: posterior sd']
     """
     figure = new_figure((10.2, 4.6))
     left, right = figure.subplots(1, 2)

@@ -24,6 +24,15 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
 
     Green pairs raise the score by more than the sum of their parts, orange ones by less. A pair
     fades with the uncertainty of its sign: it is white if either sign is equally likely.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> both = lambda texts: [float("not" in t and "bad" in t) for t in texts]
+    >>> e = eblime.TextExplainer(both, n_masks=100).explain("not bad at all")
+    >>> ax = eblime.plot.interaction_map(e.interactions())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ["word 'not'", "word 'bad'", "word 'at'", "word 'all'"]
     """
     from matplotlib.colors import LinearSegmentedColormap
 

@@ -33,6 +33,8 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
     >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
     >>> e = explainer.explain(image)
     >>> figure = poster(e)
+    >>> type(figure).__name__
+    'Figure'
     """
     check_count("top", top)
     domain = registry.get("domains", explanation.scene.domain)

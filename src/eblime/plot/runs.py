@@ -66,7 +66,9 @@ def beeswarm(
     >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-    ...     ax = run.plot("beeswarm")
+    ...     ax = eblime.plot.beeswarm(run)  # or run.plot("beeswarm")
+    >>> ax.get_yticklabels()[-1].get_text()  # the most important column is on top
+    'column 0'
     """
     check_count("top", top)
     rows = _rows(run, label)
@@ -121,7 +123,9 @@ def dependence(
     >>> explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     run = eblime.explain_many(explainer, rows[:4], f"{folder}/run", progress=False)
-    ...     ax = run.plot("dependence", feature="column 0")
+    ...     ax = eblime.plot.dependence(run, feature="column 0")  # or run.plot("dependence", ...)
+    >>> ax.get_xlabel()
+    'column 0'
     """
     rows = _rows(run, label)
     known = list(dict.fromkeys(rows["feature"]))

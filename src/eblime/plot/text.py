@@ -26,10 +26,11 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     Examples
     --------
     >>> import eblime
-    >>> from eblime.plot.text import highlighted
     >>> model = lambda texts: [float("good" in text) for text in texts]
     >>> e = eblime.TextExplainer(model).explain("a good day")
-    >>> ax = highlighted(e)
+    >>> ax = eblime.plot.highlighted(e)
+    >>> [text.get_text() for text in ax.texts]
+    ['a', ' ', 'good', ' ', 'day']
     """
     scene: Any = explanation.scene
     needs_domain(explanation, "text", 'plot("text")')

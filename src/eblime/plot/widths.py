@@ -55,6 +55,15 @@ def by_width(
         Probability of the bands.
     ax
         Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [len(set(t.split())) / 4 for t in texts]
+    >>> e = eblime.TextExplainer(score, n_masks=40).explain("to be or not to be")
+    >>> ax = eblime.plot.by_width(e, top=2, widths=[0.5, 1.0, 2.0])
+    >>> ax.get_xlabel()
+    'width of the kernel'
     """
     check_count("top", top)
     level, used = check_level("prob", prob), own_width(explanation)

@@ -1,1 +1,16 @@
 """Results: the explanation, its file, and its forms for other programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.results.interactions import Interactions as Interactions
+
+_HOMES = {"Interactions": "interactions"}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

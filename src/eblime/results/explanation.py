@@ -37,7 +37,20 @@ __all__ = ["Explanation"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Explanation:
-    """Why the model gave this score to this input, and how certain that is."""
+    """Why the model gave this score to this input, and how certain that is.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [0.9 * ("good" in t) / (1 + ("slow" in t)) for t in texts]
+    >>> e = eblime.TextExplainer(score).explain("good but slow")
+    >>> e.prediction
+    0.45
+    >>> e.features
+    ["word 'good'", "word 'but'", "word 'slow'"]
+    >>> e.posterior.mean.round(2) + 0.0
+    array([ 0.55,  0.  , -0.35])
+    """
 
     posterior: Posterior
     answers: Answers  # what was asked and answered
@@ -96,6 +109,19 @@ class Explanation:
         ----------
         of
             "mean": the posterior mean; "sd": its standard deviation.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> image = np.zeros((2, 4))
+        >>> image[:, 2:] = 1.0
+        >>> halves = ("grid", {"rows": 1, "columns": 2})
+        >>> bright = lambda batch: batch.mean(axis=(1, 2))
+        >>> e = eblime.ImageExplainer(bright, segmentation=halves, hide=0).explain(image)
+        >>> e.heatmap().round(2) + 0.0
+        array([[0. , 0. , 0.5, 0.5],
+               [0. , 0. , 0.5, 0.5]])
         """
         check_choice("of", of, ("mean", "sd"))
         values = self.posterior.mean if of == "mean" else self.posterior.sd
@@ -110,6 +136,19 @@ class Explanation:
             How many superpixels to take; fewer if there are not as many.
         positive_only
             Take only superpixels with a positive mean; otherwise the largest by absolute value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import eblime
+        >>> image = np.zeros((2, 4))
+        >>> image[:, 2:] = 1.0
+        >>> halves = ("grid", {"rows": 1, "columns": 2})
+        >>> bright = lambda batch: batch.mean(axis=(1, 2))
+        >>> e = eblime.ImageExplainer(bright, segmentation=halves, hide=0).explain(image)
+        >>> e.mask(top=1)
+        array([[False, False,  True,  True],
+               [False, False,  True,  True]])
         """
         check_count("top", top)
         segments, mean = self.segments, self.posterior.mean
@@ -126,6 +165,17 @@ class Explanation:
         prob
             Adds both ends of the credible interval with this probability, so that an entry is
             (feature, mean, low, high). None lists (feature, mean).
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> [(name, round(mean, 2)) for name, mean in e.as_list(top=2)]
+        [("word 'good'", 0.9), ("word 'slow'", -0.4)]
+        >>> name, mean, low, high = e.as_list(top=1, prob=0.95)[0]
+        >>> low <= mean <= high
+        True
         """
         if top is not None:
             check_count("top", top)
@@ -147,7 +197,16 @@ class Explanation:
         return {name: list(values) for name, values in self.scene.details().items()}
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
-        """The same answers through another method, with no further model call."""
+        """The same answers through another method, with no further model call.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> e.refit("lime").posterior.mean.round(2) + 0.0
+        array([ 0.9,  0. , -0.4])
+        """
         chosen = with_own_kernel(self, as_method(method))
         generator = np.random.default_rng(rng)
         state = generator.bit_generator.state
@@ -202,6 +261,14 @@ class Explanation:
         How much more the score changes when two features are shown together than when each is shown
         alone, averaged over masks of the others: all masks counting the same ("banzhaf"), or all
         sizes ("shapley", the Shapley interaction index). See `importances` for the rest.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> both = lambda texts: [float("not" in t and "bad" in t) for t in texts]
+        >>> e = eblime.TextExplainer(both).explain("not bad at all")
+        >>> e.interactions().to_frame(top=1)[["feature_a", "feature_b"]].values.tolist()
+        [["word 'not'", "word 'bad'"]]
         """
         return pair_interactions(self, index, rng=rng)
 
@@ -248,6 +315,14 @@ class Explanation:
 
         `top_k` is the probability that the feature is among the `k` most important to the linear
         surrogate; it is about the fit, not the probability that an object or a defect is there.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> e.to_frame()[["feature", "mean", "prob_positive"]].round(2).head(1).values.tolist()
+        [["word 'good'", 0.9, 1.0]]
         """
         from eblime.results.export import to_frame
 
@@ -260,13 +335,35 @@ class Explanation:
         "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
         and "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
         `eblime.plot` that draws. In a notebook the plot appears below the cell.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> ax = e.plot("text")
+        >>> [text.get_text() for text in ax.texts]
+        ['good', ' ', 'but', ' ', 'slow']
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
         return registry.find("plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
+        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = e.save(f"{folder}/review.eblime")
+        ...     same = eblime.load(path)
+        >>> bool((same.posterior.mean == e.posterior.mean).all())
+        True
+        """
         from eblime.results.storage import save
 
         return save(self, path)
@@ -279,6 +376,15 @@ class Explanation:
         Point at a feature for its interval and density; choose the credible level; colour by
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page.
+
+        Examples
+        --------
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> page = e.to_html()  # to_html("review.html") writes it to a file
+        >>> page[:15]
+        '<!DOCTYPE html>'
         """
         report = registry.resolve("eblime.reporting.page:report")
         return report(self, path, title=title)  # type: ignore[no-any-return]
@@ -288,7 +394,17 @@ class Explanation:
         return registry.resolve("eblime.reporting.notebook:fragment")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
-        """The numbers as JSON text, in the layout of docs/reference/json.md."""
+        """The numbers as JSON text, in the layout of docs/reference/json.md.
+
+        Examples
+        --------
+        >>> import json
+        >>> import eblime
+        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
+        >>> e = eblime.TextExplainer(score).explain("good but slow")
+        >>> json.loads(e.to_json())["features"][0]["name"]
+        "word 'good'"
+        """
         from eblime.results.export import to_json
 
         return to_json(self, prob, k)

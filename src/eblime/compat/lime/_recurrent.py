@@ -54,6 +54,20 @@ class RecurrentTabularExplainer:
         Rows, (n, time steps, features).
     feature_names
         Names of the features; each time step is listed as "name_t-lag".
+
+    Examples
+    --------
+    Rows of three time steps and two features; the model reads the last step of the first one:
+
+    >>> import numpy as np
+    >>> from eblime.compat.lime import RecurrentTabularExplainer
+    >>> rows = np.random.default_rng(0).random((60, 3, 2))
+    >>> names = ["price", "noise"]
+    >>> explainer = RecurrentTabularExplainer(rows, feature_names=names, random_state=0)
+    >>> last = lambda batch: np.column_stack([1 - batch[:, -1, 0], batch[:, -1, 0]])
+    >>> exp = explainer.explain_instance(rows[0], last, num_features=1, num_samples=300)
+    >>> "price_t-0" in exp.as_list()[0][0]
+    True
     """
 
     def __init__(

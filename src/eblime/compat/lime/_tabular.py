@@ -89,6 +89,8 @@ class LimeTabularExplainer:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTabularExplainer
     >>> rng = np.random.default_rng(0)
     >>> rows = rng.normal(size=(200, 3))
     >>> explainer = LimeTabularExplainer(rows, mode="regression", random_state=0)

@@ -45,6 +45,22 @@ class BaseDiscretizer(ABC):
         Seed or `RandomState` of the draws.
     data_stats
         `means`, `stds`, `mins` and `maxs` of each bin by column, instead of those of the data.
+
+    Examples
+    --------
+    Bins of equal width, used by `LimeTabularExplainer`:
+
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTabularExplainer
+    >>> from eblime.compat.lime.discretize import BaseDiscretizer
+    >>> class Thirds(BaseDiscretizer):
+    ...     def bins(self, data, labels):
+    ...         return [np.array([1 / 3, 2 / 3]) for _ in self.to_discretize]
+    >>> rows = np.random.default_rng(0).random((60, 2))
+    >>> thirds = Thirds(rows, [], ["a", "b"], random_state=0)
+    >>> thirds.names[0]
+    ['a <= 0.33', '0.33 < a <= 0.67', 'a > 0.67']
+    >>> explainer = LimeTabularExplainer(rows, discretizer=thirds, feature_names=["a", "b"])
     """
 
     keeps_borders = True  # False: a bin of width zero gives 0 whatever its border is, as in lime

@@ -42,6 +42,21 @@ class Explanation(Result):
         Names of the classes.
     random_state
         Kept as an attribute.
+
+    Examples
+    --------
+    `LimeTabularExplainer` and `LimeTextExplainer` return one:
+
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTextExplainer
+    >>> good = lambda texts: np.array([[1.0 - ("good" in t), "good" in t] for t in texts])
+    >>> explainer = LimeTextExplainer(class_names=["bad", "good"], random_state=0)
+    >>> exp = explainer.explain_instance("a good film", good, num_features=1, num_samples=100)
+    >>> [(word, round(weight, 1)) for word, weight in exp.as_list()]
+    [('good', 1.0)]
+    >>> word, weight, low, high = exp.as_list(intervals=True)[0]
+    >>> low <= weight <= high
+    True
     """
 
     def __init__(

@@ -47,6 +47,23 @@ class LimeImageExplainer:
     method
         "eblime" (default) gives posteriors, "lime" gives lime's numbers; any method of this
         library.
+
+    Examples
+    --------
+    The model returns how bright an image is, and only its right half is:
+
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeImageExplainer
+    >>> image = np.zeros((8, 8, 3))
+    >>> image[:, 4:] = 1.0
+    >>> halves = lambda image: (np.arange(8) >= 4).astype(int) * np.ones((8, 1), dtype=int)
+    >>> bright = lambda batch: np.column_stack([1 - batch.mean((1, 2, 3)), batch.mean((1, 2, 3))])
+    >>> exp = LimeImageExplainer(random_state=0).explain_instance(
+    ...     image, bright, hide_color=0, num_samples=50, segmentation_fn=halves
+    ... )
+    >>> superpixel, weight = exp.local_exp[1][0]
+    >>> superpixel, round(weight, 1)
+    (1, 0.5)
     """
 
     def __init__(

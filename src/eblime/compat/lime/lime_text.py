@@ -76,6 +76,8 @@ class LimeTextExplainer:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTextExplainer
     >>> def model(texts):
     ...     bad = np.array([0.8 * ("bad" in text) + 0.1 for text in texts])
     ...     return np.stack([1 - bad, bad], axis=1)

@@ -46,6 +46,19 @@ class SubmodularPick:
         All of them.
     V
         Numbers of the picked ones in `explanations`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTabularExplainer, SubmodularPick
+    >>> rows = np.random.default_rng(0).random((60, 3))
+    >>> explainer = LimeTabularExplainer(rows, feature_names=["a", "b", "c"], random_state=0)
+    >>> model = lambda batch: np.column_stack([1 - batch[:, 0], batch[:, 0]])
+    >>> picked = SubmodularPick(
+    ...     explainer, rows[:5], model, method="full", num_exps_desired=2, num_samples=100
+    ... )
+    >>> len(picked.explanations), len(picked.sp_explanations)
+    (5, 2)
     """
 
     def __init__(

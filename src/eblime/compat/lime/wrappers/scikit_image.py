@@ -54,6 +54,16 @@ class SegmentationAlgorithm:
     target_params
         Parameters of that function. As in lime, those that the installed scikit-image does not
         have are ignored; `random_seed` is one of them since scikit-image 0.21 (`rng` now).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
+    >>> image = np.zeros((16, 16, 3))
+    >>> image[:, 8:] = 1.0
+    >>> segment = SegmentationAlgorithm("felzenszwalb", scale=1, sigma=0)
+    >>> len(np.unique(segment(image)))
+    2
     """
 
     def __init__(self, algo_type: str, **target_params: Any) -> None:
