@@ -25,6 +25,7 @@ ALLOWED = {
     "_checks": {"_types", "numpy"},
     "_digest": {"numpy"},
     "_field_checks": {"numpy"},
+    "_pandas": {"pandas"},
     "_progress": {"tqdm"},
     "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
@@ -55,9 +56,9 @@ ALLOWED = {
         *("scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_progress", "_table", "_text", "_types"),
-        *("_warn", "answers", "core", "kernels", "methods", "posterior", "protocols"),
-        *("registry", "arviz", "numpy", "pandas", "shap", "shapiq"),
+        *("_checks", "_field_checks", "_files", "_pandas", "_progress", "_table", "_text"),
+        *("_types", "_warn", "answers", "core", "kernels", "methods", "posterior"),
+        *("protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types", "_version"),

@@ -194,6 +194,10 @@ class Posterior:
         """P(beta_j > 0), shape (p,)."""
         return self.law.prob_positive()
 
+    def order(self) -> IntArray:
+        """Features by the size of their means, the largest first, shape (p,)."""
+        return np.argsort(-np.abs(self.mean), kind="stable")
+
     def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
         """The columns of a table, `sd`, `low`, `high` and `prob_positive`, each (p,).
 
