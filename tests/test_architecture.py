@@ -75,8 +75,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),
-        *("registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        *("_checks", "_files", "_text", "_types", "_version", "kernels", "plot", "posterior"),
+        *("protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # replacements of other libraries
     "compat": {
