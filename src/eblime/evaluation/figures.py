@@ -21,6 +21,11 @@ _NAMES = {
     "eblime": "EBLIME",
     "eblime-ridge": "EBLIME, common ridge",
 }
+_TRUTHS = {
+    "exact": "truth: lime's ridge, all masks",
+    "lime": "truth: lime's ridge, 10,000 masks",
+    "paper": "truth: equation (1), no intercept",
+}
 
 
 def coverage_figure(table: Any, title: str = "") -> Any:
@@ -39,8 +44,8 @@ def coverage_figure(table: Any, title: str = "") -> Any:
             positions = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
             colour = _COLOURS.get(method, "#767676")
             drawn = axes.boxplot(boxes, positions=positions, widths=0.2, patch_artist=True)
-            for part_of in drawn["boxes"]:
-                part_of.set(facecolor=colour, alpha=0.55, edgecolor=colour)
+            for box in drawn["boxes"]:
+                box.set(facecolor=colour, alpha=0.55, edgecolor=colour)
             for line in drawn["medians"]:
                 line.set(color="#222222")
             axes.plot([], [], "s", color=colour, alpha=0.55, label=_NAMES.get(method, method))
@@ -52,13 +57,6 @@ def coverage_figure(table: Any, title: str = "") -> Any:
     panels[0].set_ylabel("share of 95 % intervals that contain the truth")
     panels[-1].legend(frameon=False, fontsize="small", loc="lower left")
     return figure
-
-
-_TRUTHS = {
-    "exact": "truth: lime's ridge, all masks",
-    "lime": "truth: lime's ridge, 10,000 masks",
-    "paper": "truth: equation (1), no intercept",
-}
 
 
 def _by_seed(part: Any) -> Any:

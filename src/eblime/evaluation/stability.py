@@ -19,7 +19,7 @@ from eblime.core.agreement import (
     variable_stability,
 )
 from eblime.evaluation.cases import CASES, item
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import MOST_ITEMS, Row, count_items, run_study, to_table
 from eblime.explainers.compare import compare_with, parse_methods
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
@@ -43,6 +43,7 @@ def lambda_study(
     Returns a frame with one row per input: `log_mean`, log E(lambda | Y) on the published grid in
     (0, 1], and the median and 95 % interval of lambda on the whole half-line.
     """
+    check_count("n", n)
     settings = {"dataset": dataset, "n": int(n), "seed": int(seed)}
     return _run(_lambda_rows, settings, items, jobs=jobs, out=out, progress=progress)
 
@@ -86,8 +87,8 @@ def stability(
         large. `csi` and `claimed` are missing for a point estimate.
     """
     parse_methods(methods)
-    check_count("runs", runs)
-    check_count("top", top)
+    for name, value in (("runs", runs), ("top", top), *(("n", count) for count in n)):
+        check_count(name, value)
     if runs < 2:
         raise ValueError(f"`runs` must be >= 2; got {runs}.")
     settings = {
@@ -103,9 +104,9 @@ def stability(
 
 def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> Any:
     """Run a task over the inputs of a case."""
-    check_choice("dataset", settings["dataset"], tuple(CASES))
-    available = CASES[settings["dataset"]].count()
-    count = min(available, 40 if items is None else items)
+    dataset = settings["dataset"]
+    check_choice("dataset", dataset, tuple(CASES))
+    count = count_items(items, lambda: CASES[dataset].count(dataset), most=MOST_ITEMS)
     return to_table(run_study(task, settings, range(count), **how))
 
 
