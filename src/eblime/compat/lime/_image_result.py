@@ -58,11 +58,9 @@ class ImageExplanation(Result):
         image, mask
             (H, W, C) and (H, W).
         """
-        if label not in self.local_exp:
-            raise KeyError(f"Label {label!r} was not explained.")
+        exp = self._listed(label)
         if positive_only and negative_only:
             raise ValueError("`positive_only` and `negative_only` must not both be True.")
-        exp = self.local_exp[label]
         picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
         mask = np.zeros(self.segments.shape, self.segments.dtype)
         if positive_only or negative_only:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime.compat.lime._record import Record, Sample
+from eblime.compat.lime._record import Record, Sample, class_name
 from eblime.compat.lime._surrogate import Fit
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation as Explained
@@ -47,14 +47,24 @@ class Result:
         """The posterior of the last label that was explained."""
         return self.explanation.posterior
 
+    def _listed(self, label: Any) -> list[tuple[int, float]]:
+        """Features and weights of a label, the largest first."""
+        self._check_label(label, self.local_exp)
+        return self.local_exp[label]
+
     def _explained(self, label: Any) -> Explained:
         """The explanation of a label, fitted when it is first asked for."""
-        if label not in self._records:
-            known = ", ".join(str(known) for known in self._records) or "none"
-            raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
+        self._check_label(label, self._records)
         if label not in self._built:
             self._built[label] = self._records[label].explanation()
         return self._built[label]
+
+    @staticmethod
+    def _check_label(label: Any, known: Mapping[int, Any]) -> None:
+        """Refuse a label that was not explained, and list those that were."""
+        if label not in known:
+            listed = ", ".join(map(str, known)) or "none"
+            raise KeyError(f"Label {label!r} was not explained; explained labels: {listed}.")
 
     def _choose(self, scores: Any, labels: Sequence[int], top_labels: int | None) -> list[int]:
         """The labels to explain, the most likely one last."""
@@ -82,7 +92,6 @@ def fill(
 ) -> None:
     """Put the fits of all labels into a result."""
     for label, fit in fits.items():
-        name = names[label] if names is not None and label < len(names) else label
         result._add(
             label,
             fit,
@@ -91,6 +100,6 @@ def fill(
                 scores=np.array(scores[:, label]),  # a copy: a view would keep all outputs
                 method=fit.method,
                 target=label,
-                label=str(name),
+                label=class_name(names, label),
             ),
         )

@@ -88,7 +88,7 @@ class Explanation(Result):
             For `domain_mapper`, such as `positions=True` for a text.
         """
         label = label if self.mode == "classification" else self.dummy_label
-        exp = self.local_exp[label]
+        exp = self._listed(label)
         named = self.domain_mapper.map_exp_ids(exp, **kwargs)
         pairs = [(name, float(weight)) for name, weight in named]
         if not intervals:
