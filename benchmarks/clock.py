@@ -1,4 +1,4 @@
-"""A model with a clock, to separate its time from that of the explainer."""
+"""Clocks: one inside a model, to separate its time from that of the explainer, and medians."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Clocked", "measure", "quiet"]
+__all__ = ["Clocked", "measure", "median_seconds", "quiet"]
 
 
 class Clocked:
@@ -40,6 +40,31 @@ def quiet(job: Callable[[], object]) -> object:
     ):
         warnings.simplefilter("ignore")
         return job()
+
+
+def median_seconds(
+    runs: dict[str, Callable[[], object]],
+    repeats: int,
+    *,
+    warm_up: int = 1,
+    wait: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """Median times; the runs take turns, so that a busy moment affects all of them.
+
+    The first `warm_up` turns do not count. `wait` is called before and after each run, such as
+    `torch.cuda.synchronize`.
+    """
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(warm_up + repeats):
+        for name, run in runs.items():
+            gc.collect()
+            wait()
+            start = time.perf_counter()
+            run()
+            wait()
+            if turn >= warm_up:
+                times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def measure(

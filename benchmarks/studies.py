@@ -15,7 +15,8 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,59 +44,65 @@ def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
     return table
 
 
+def run_coverage(runs: dict[str, float]) -> None:
+    """Coverage of every case of the paper."""
+    tables = {}
+    for name in (name for name in CASES if not name.startswith("stored")):  # not in the paper
+        study = partial(
+            coverage,
+            name,
+            n=N,
+            seeds=5,
+            items=20 if name.startswith("digit") else 40,
+            methods=METHODS,
+            truths=("exact", "lime", "paper"),
+            jobs=2,
+            out=WORK / f"coverage-{name}",
+        )
+        tables[name] = timed(f"coverage {name}", study, runs)
+    write("coverage", map(summary, tables.values()))
+    photos = tables["french-bulldog"]
+    photos = photos.assign(coverage=photos["coverage"] * photos["features"])
+    keys = ["method", "truth", "n", "seed"]
+    sums = photos.groupby(keys, sort=False)[["coverage", "features"]].sum().reset_index()
+    sums["coverage"] = sums["coverage"] / sums["features"]
+    write("coverage-french-bulldog", [sums])
+
+
+def run_localisation(runs: dict[str, float]) -> None:
+    """Localisation of defects in every kind of part."""
+    found = []
+    for name in PARTS:
+        out = WORK / f"localisation-{name}"
+        study = partial(localisation, name, methods=("lime", *METHODS), jobs=2, out=out)
+        found.append(timed(f"localisation {name}", study, runs))
+    write("localisation", found)
+
+
+def run_posteriors(runs: dict[str, float]) -> None:
+    """The ridge parameter, and the agreement of repeated runs."""
+    write("lambda", [timed("lambda", partial(lambda_study, "french-bulldog", jobs=2), runs)])
+    found = []
+    for name in ("french-bulldog", "german", "compas"):
+        out = WORK / f"stability-{name}"
+        study = partial(stability, name, items=20, methods=("lime", *METHODS), jobs=2, out=out)
+        found.append(timed(f"stability {name}", study, runs))
+    write("stability", found)
+
+
+def write(name: str, tables: Iterable[pd.DataFrame]) -> None:
+    """Write tables as one file of results, rounded to five decimals."""
+    pd.concat(list(tables)).round(5).to_csv(RESULTS / f"{name}.csv", index=False)
+
+
 def main() -> None:
     """Run all studies; finished items are not run again."""
     RESULTS.mkdir(exist_ok=True)
     record = RESULTS / "runs.json"
     runs: dict[str, float] = json.loads(record.read_text())["seconds"] if record.exists() else {}
-    tables = {}
-    for name in (name for name in CASES if not name.startswith("stored")):  # not in the paper
-        items = 20 if name.startswith("digit") else 40
-        tables[name] = timed(
-            f"coverage {name}",
-            lambda name=name, items=items: coverage(
-                name,
-                n=N,
-                seeds=5,
-                items=items,
-                methods=METHODS,
-                truths=("exact", "lime", "paper"),
-                jobs=2,
-                out=WORK / f"coverage-{name}",
-            ),
-            runs,
-        )
-    pd.concat(map(summary, tables.values())).round(5).to_csv(RESULTS / "coverage.csv", index=False)
-    photos = tables["french-bulldog"]
-    keys = ["method", "truth", "n", "seed"]
-    photos = photos.assign(coverage=photos["coverage"] * photos["features"])
-    sums = photos.groupby(keys, sort=False)[["coverage", "features"]].sum().reset_index()
-    sums["coverage"] = (sums["coverage"] / sums["features"]).round(5)
-    sums.to_csv(RESULTS / "coverage-french-bulldog.csv", index=False)
-    found = [
-        timed(
-            f"localisation {name}",
-            lambda name=name: localisation(
-                name, methods=("lime", *METHODS), jobs=2, out=WORK / f"localisation-{name}"
-            ),
-            runs,
-        )
-        for name in PARTS
-    ]
-    pd.concat(found).round(5).to_csv(RESULTS / "localisation.csv", index=False)
-    ridge = timed("lambda", lambda: lambda_study("french-bulldog", jobs=2), runs)
-    ridge.round(5).to_csv(RESULTS / "lambda.csv", index=False)
-    again = [
-        timed(
-            f"stability {name}",
-            lambda name=name: stability(
-                name, items=20, methods=("lime", *METHODS), jobs=2, out=WORK / f"stability-{name}"
-            ),
-            runs,
-        )
-        for name in ("french-bulldog", "german", "compas")
-    ]
-    pd.concat(again).round(5).to_csv(RESULTS / "stability.csv", index=False)
+    run_coverage(runs)
+    run_localisation(runs)
+    run_posteriors(runs)
     packages = ("eblime", "numpy", "scipy", "scikit-learn", "scikit-image", "torch")
     about = {
         "python": platform.python_version(),
