@@ -211,14 +211,13 @@ class LimeTabularExplainer:
         names: Sequence[Any] | None = ["prediction"]
         if self.mode == "classification":
             names = self.class_names
-            about["top_classes"] = top_classes(scores[0], names)
+            about |= {"top_classes": top_classes(scores[0], names)}
         sample = Sample.of(answers[0], scene, about)
         fill(result, dict(zip(chosen, fits, strict=True)), sample, scores, names)
         if self.mode == "regression":
             result.mirror()
         if drawn.columns is not None:
-            least = self._listed_at_least(num_features)
-            result.renumber(drawn.columns.tolist(), least)
+            result.renumber(drawn.columns.tolist(), self._listed_at_least(num_features))
         return result
 
     def _listed_at_least(self, num_features: int) -> int:
