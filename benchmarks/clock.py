@@ -1,7 +1,8 @@
-"""Clocks: one inside a model, to separate its time from that of the explainer, and medians."""
+"""A model with a clock, to separate its time from that of the explainer."""
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gc
 import io
@@ -12,21 +13,51 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Clocked", "measure", "median_seconds", "quiet"]
+__all__ = ["Clocked", "chosen", "measure", "options", "quiet"]
+
+Now = Callable[[], float]
+
+
+def options(description: str, *, rounds: int) -> argparse.Namespace:
+    """The options of a script: `rounds`, `only` and the clock `now`."""
+    parser = argparse.ArgumentParser(description=description.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=rounds, help="how often to measure")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="measure lime and the lines whose names begin with this; may be repeated",
+    )
+    parser.add_argument(
+        "--processor-time",
+        dest="now",
+        action="store_const",
+        const=time.process_time,
+        default=time.perf_counter,
+        help="of this process instead of elapsed time, for a machine with other work; set "
+        "OMP_NUM_THREADS=1, because the times of all threads add up",
+    )
+    return parser.parse_args()
+
+
+def chosen(jobs: dict[str, Any], only: list[str] | None) -> dict[str, Any]:
+    """lime, with which all are compared, and the jobs whose names begin with one of `only`."""
+    names = ("lime", *(only or jobs))
+    return {name: job for name, job in jobs.items() if name.startswith(names)}
 
 
 class Clocked:
     """A function whose calls are timed and counted."""
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
-        self._function = function
+    def __init__(self, function: Callable[[Any], Any], now: Now = time.perf_counter) -> None:
+        self._function, self.now = function, now
         self.seconds, self.inputs = 0.0, 0
 
     def __call__(self, batch: Any) -> Any:
         """Call the model."""
-        start = time.perf_counter()
+        start = self.now()
         answer = self._function(batch)
-        self.seconds += time.perf_counter() - start
+        self.seconds += self.now() - start
         self.inputs += len(answer)
         return answer
 
@@ -40,31 +71,6 @@ def quiet(job: Callable[[], object]) -> object:
     ):
         warnings.simplefilter("ignore")
         return job()
-
-
-def median_seconds(
-    runs: dict[str, Callable[[], object]],
-    repeats: int,
-    *,
-    warm_up: int = 1,
-    wait: Callable[[], object] = lambda: None,
-) -> dict[str, float]:
-    """Median times; the runs take turns, so that a busy moment affects all of them.
-
-    The first `warm_up` turns do not count. `wait` is called before and after each run, such as
-    `torch.cuda.synchronize`.
-    """
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(warm_up + repeats):
-        for name, run in runs.items():
-            gc.collect()
-            wait()
-            start = time.perf_counter()
-            run()
-            wait()
-            if turn >= warm_up:
-                times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def measure(
@@ -81,9 +87,9 @@ def measure(
         for name, job in jobs.items():
             gc.collect()
             model.seconds, model.inputs = 0.0, 0
-            start = time.perf_counter()
+            start = model.now()
             quiet(lambda job=job: [job(k) for k in range(inputs)])
-            whole = time.perf_counter() - start
+            whole = model.now() - start
             seen[name].append(
                 ((whole - model.seconds) / inputs, model.seconds / inputs, model.inputs / inputs)
             )

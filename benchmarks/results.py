@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
-from md_table import table
 
 from eblime.evaluation.cases import CASES
 from eblime.evaluation.figures import coverage_figure, lambda_figure
@@ -23,9 +23,10 @@ NAMES = {
     "lime": "LIME",
     "bayeslime": "BayesLIME",
     "eblime-paper": "EBLIME as printed",
-    "eblime-ridge": "EBLIME",
+    "eblime-ridge": "EBLIME, one ridge parameter",
+    "eblime": "EBLIME",
 }
-PAIRS = (("eblime-ridge", "lime"), ("eblime-ridge", "bayeslime"), ("eblime-paper", "lime"))
+PAIRS = (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime"))
 PARTS = {
     "ultrasonic": "simulated ultrasonic scans",
     "tiles": "magnetic tiles",
@@ -33,42 +34,61 @@ PARTS = {
 }
 
 
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """A Markdown table with right-aligned numbers."""
+    ruler = ["---", *(["---:"] * (len(head) - 1))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in (head, ruler, *rows))
+
+
 def percent(value: float) -> str:
     """A share in per cent, with one decimal."""
     return f"{100 * value:.1f}"
 
 
-COLUMNS = (  # of the table of coverage: name, method, truth; None is the paper's own number
-    ("BayesLIME, printed", "bayeslime", None),
-    ("BayesLIME, paper's truth", "bayeslime", "paper"),
-    ("EBLIME as printed, printed", "eblime-paper", None),
-    ("EBLIME as printed, paper's truth", "eblime-paper", "paper"),
-    ("EBLIME as printed, matched truth", "eblime-paper", "exact"),
-    ("BayesLIME, matched truth", "bayeslime", "exact"),
-    ("**EBLIME**, **matched truth**", "eblime-ridge", "exact"),
-)
-COUNTED = (100, 200, 400)  # masks
-
-
 def coverage_table(found: pd.DataFrame) -> str:
     """Our coverage under both truths and the paper's, N = 100, 200, 400."""
+    counted = (100, 200, 400)
+    head = ["", "photos, digits or rows"]
+    for method, truth in (
+        ("BayesLIME", "printed"),
+        ("BayesLIME", "paper's truth"),
+        ("EBLIME as printed", "printed"),
+        ("EBLIME as printed", "paper's truth"),
+        ("EBLIME as printed", "matched truth"),
+        ("BayesLIME", "matched truth"),
+        ("EBLIME, one ridge parameter", "matched truth"),
+        ("**EBLIME**", "**matched truth**"),
+    ):
+        head.append(f"{method}, {truth}")
     rows = []
     for name, case in CASES.items():
         part = found[found["dataset"] == name]
         if part.empty:
             continue
-        cells = [_coverage(part, name, method, truth) for _, method, truth in COLUMNS]
-        rows.append([case.title, str(int(part["items"].max())), *cells[:-1], f"**{cells[-1]}**"])
-    return table(["", "photos, digits or rows", *(name for name, _, _ in COLUMNS)], rows)
+        printed = TABLE_2.get(name, {})
 
+        def ours(method: str, truth: str, part: pd.DataFrame = part) -> str:
+            chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
+            return " / ".join(percent(chosen.loc[n, "coverage"]) for n in counted)
 
-def _coverage(part: pd.DataFrame, dataset: str, method: str, truth: str | None) -> str:
-    """A cell of the table of coverage; empty if the paper has no such row."""
-    if truth is None:
-        printed = TABLE_2.get(dataset, {}).get(method)
-        return "" if printed is None else " / ".join(percent(printed[n]) for n in COUNTED)
-    chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
-    return " / ".join(percent(chosen.loc[n, "coverage"]) for n in COUNTED)
+        def theirs(method: str, printed: dict[str, Any] = printed) -> str:
+            return " / ".join(percent(printed[method][n]) for n in counted) if printed else ""
+
+        rows.append(
+            [
+                case.title,
+                str(int(part["items"].max())),
+                theirs("bayeslime"),
+                ours("bayeslime", "paper"),
+                theirs("eblime-paper"),
+                ours("eblime-paper", "paper"),
+                ours("eblime-paper", "exact"),
+                ours("bayeslime", "exact"),
+                ours("eblime-ridge", "exact"),
+                f"**{ours('eblime', 'exact')}**",
+            ]
+        )
+    return table(head, rows)
 
 
 def claims(found: pd.DataFrame) -> dict[str, str]:
@@ -81,14 +101,16 @@ def claims(found: pd.DataFrame) -> dict[str, str]:
 
     exact = many[many["truth"] == "exact"]
     scores = exact.pivot_table(index="dataset", columns="method", values="score")
-    better = int((scores["eblime-ridge"] < scores["bayeslime"]).sum())
+    better = int((scores["eblime"] < scores["bayeslime"]).sum())
     return {
-        "ours-matched": span("eblime-ridge", "exact"),
+        "ours-matched": span("eblime", "exact"),
+        "ridge-matched": span("eblime-ridge", "exact"),
         "bayeslime-matched": span("bayeslime", "exact"),
         "printed-paper": span("eblime-paper", "paper"),
         "printed-matched": span("eblime-paper", "exact"),
         "bayeslime-paper": span("bayeslime", "paper"),
-        "score-ours": f"{scores['eblime-ridge'].mean():.4f}",
+        "score-ours": f"{scores['eblime'].mean():.4f}",
+        "score-ridge": f"{scores['eblime-ridge'].mean():.4f}",
         "score-bayeslime": f"{scores['bayeslime'].mean():.4f}",
         "score-printed": f"{scores['eblime-paper'].mean():.4f}",
         "score-better": f"{better} of {len(scores)}",
@@ -100,7 +122,7 @@ def score_table(found: pd.DataFrame) -> str:
     part = found[(found["truth"] == "exact") & (found["n"] >= 100)]
     scores = part.pivot_table(index="dataset", columns="method", values="score", sort=False)
     widths = part.pivot_table(index="dataset", columns="method", values="width", sort=False)
-    methods = ["bayeslime", "eblime-paper", "eblime-ridge"]
+    methods = ["bayeslime", "eblime-paper", "eblime-ridge", "eblime"]
     rows = [
         [
             CASES[name].title,
@@ -162,49 +184,44 @@ def stability_part(found: pd.DataFrame) -> str:
     return table(head, rows)
 
 
-def draw_figures(located: pd.DataFrame) -> None:
-    """Draw the figures of coverage and of the ridge parameter."""
+def main() -> None:
+    """Draw the figures and write the pages."""
+    about = json.loads((RESULTS / "runs.json").read_text())
+    covered = pd.read_csv(RESULTS / "coverage.csv")
     photos = pd.read_csv(RESULTS / "coverage-french-bulldog.csv")
+    located = pd.read_csv(RESULTS / "localisation.csv")
+    ridge = pd.read_csv(RESULTS / "lambda.csv")
+    again = pd.read_csv(RESULTS / "stability.csv")
     both = photos[photos["truth"].isin(["paper", "exact"])]
     coverage_figure(both, "French bulldog").savefig(IMAGES / "coverage.png", dpi=80)
-    ridge = pd.read_csv(RESULTS / "lambda.csv")
+    scans = located[
+        (located["dataset"] == "ultrasonic")
+        & (located["method"] == "eblime-paper")
+        & located["found"]
+    ]
+    scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(math.log))
     good = ridge[ridge["score"] > 0.5]
-    printed = (located["dataset"] == "ultrasonic") & (located["method"] == "eblime-paper")
-    scans = located[printed & located["found"]]
-    scans = scans.assign(log_mean=scans["lambda_mean"].map(math.log))
-    names = f"{len(good)} French bulldogs", f"{len(scans)} ultrasonic scans"
-    figure = lambda_figure(dict(zip(names, (good, scans), strict=True)))
-    figure.savefig(IMAGES / "lambda.png", dpi=80)
-
-
-def fill_pages(filled: dict[str, str]) -> None:
-    """Write the pages from their templates."""
+    lambda_figure(
+        {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
+    ).savefig(IMAGES / "lambda.png", dpi=80)
+    filled = {
+        "coverage": coverage_table(covered),
+        "scores": score_table(covered),
+        "localisation": localisation_part(located),
+        "stability": stability_part(again),
+        "versions": ", ".join(f"{name} {v}" for name, v in about["versions"].items()),
+        "python": about["python"],
+        "runs": table(
+            ["study", f"seconds on {about['cores']} cores"],
+            [[name, f"{seconds:.0f}"] for name, seconds in about["seconds"].items()],
+        ),
+    }
+    filled |= claims(covered)
     for page in ("results", "coverage"):
         text = (DOCS / "explanation" / f"{page}.in.md").read_text(encoding="utf8")
         for name, value in filled.items():
             text = text.replace(f"@{name}@", value)
         (DOCS / "explanation" / f"{page}.md").write_text(text, encoding="utf8")
-
-
-def main() -> None:
-    """Draw the figures and write the pages."""
-    about = json.loads((RESULTS / "runs.json").read_text())
-    covered = pd.read_csv(RESULTS / "coverage.csv")
-    located = pd.read_csv(RESULTS / "localisation.csv")
-    draw_figures(located)
-    seconds = [[name, f"{value:.0f}"] for name, value in about["seconds"].items()]
-    fill_pages(
-        {
-            "coverage": coverage_table(covered),
-            "scores": score_table(covered),
-            "localisation": localisation_part(located),
-            "stability": stability_part(pd.read_csv(RESULTS / "stability.csv")),
-            "versions": ", ".join(f"{name} {v}" for name, v in about["versions"].items()),
-            "python": about["python"],
-            "runs": table(["study", "seconds on two cores"], seconds),
-            **claims(covered),
-        }
-    )
 
 
 if __name__ == "__main__":

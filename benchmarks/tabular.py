@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import shap
-from clock import Clocked, measure
+from clock import Clocked, chosen, measure, options
 from lime.lime_tabular import LimeTabularExplainer
-from md_table import table
-from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -46,82 +43,69 @@ def load() -> tuple[str, pd.DataFrame, np.ndarray]:
     return "breast cancer", frame, target.to_numpy()
 
 
-Job = Callable[[int], object]  # explains row k
-
-
-def our_jobs(model: Clocked, data: np.ndarray) -> dict[str, Job]:
-    """Explanations with their intervals, for every way to perturb."""
+def main() -> None:
+    """Measure and print."""
+    settings = options(__doc__, rounds=ROUNDS)
+    name, frame, target = load()
+    data = frame.to_numpy()
+    network = HistGradientBoostingClassifier(random_state=0).fit(data, target)
+    model = Clocked(network.predict_proba, settings.now)
+    framed = HistGradientBoostingClassifier(random_state=0).fit(frame, target)
+    model_of_frames = Clocked(framed.predict_proba, settings.now)
     ours = {
         perturb: eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
         for perturb in ("bins", "normal", "rows")
     }
-    return {
-        f"eblime, {perturb}": lambda k, e=e: e.explain(data[k], 1, rng=k).posterior.interval()
-        for perturb, e in ours.items()
-    }
-
-
-def lime_jobs(model: Clocked, data: np.ndarray) -> dict[str, Job]:
-    """Lime, and its replacement with lime's own method and with ours, which has intervals."""
+    ours_frame = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
     lime = LimeTabularExplainer(data, random_state=0)
     replacements = {
         method: compat.LimeTabularExplainer(data, random_state=0, method=method)
         for method in ("eblime", "lime")
     }
+    shaps = {size: shap.KernelExplainer(model, data[:size], silent=True) for size in (50, 1)}
 
-    def listed(k: int, method: str) -> object:
-        exp = replacements[method].explain_instance(data[k], model, num_features=30, num_samples=N)
+    def intervals(explanation: eblime.Explanation) -> object:
+        return explanation.posterior.interval()
+
+    def listed(exp: compat.explanation.Explanation, method: str) -> object:
         return exp.as_list(intervals=method == "eblime")
 
-    return {
+    jobs = {
         "lime": lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N),
         **{
-            f"eblime.compat.lime, {method}": lambda k, method=method: listed(k, method)
-            for method in replacements
+            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
+                e.explain_instance(data[k], model, num_features=30, num_samples=N), method
+            )
+            for method, e in replacements.items()
+        },
+        **{
+            f"eblime, {perturb}": lambda k, e=e: intervals(e.explain(data[k], 1, rng=k))
+            for perturb, e in ours.items()
+        },
+        **{
+            f"shap, background {size}": lambda k, e=e, size=size: e.shap_values(
+                data[k], nsamples=N // size, silent=True
+            )
+            for size, e in shaps.items()
         },
     }
-
-
-def shap_jobs(model: Clocked, data: np.ndarray) -> dict[str, Job]:
-    """KernelExplainer with backgrounds of two sizes and the same number of model inputs."""
-    shaps = {size: shap.KernelExplainer(model, data[:size], silent=True) for size in (50, 1)}
-    return {
-        f"shap, background {size}": lambda k, e=e, size=size: e.shap_values(
-            data[k], nsamples=N // size, silent=True
-        )
-        for size, e in shaps.items()
+    framed_jobs = {
+        "eblime, pandas": lambda k: intervals(ours_frame.explain(frame.iloc[k], 1, rng=k))
     }
-
-
-def frame_job(model: Clocked, frame: pd.DataFrame) -> dict[str, Job]:
-    """Explanations of rows of a pandas frame."""
-    explainer = eblime.TabularExplainer(model, frame, n_masks=N)
-    return {
-        "eblime, pandas": lambda k: explainer.explain(frame.iloc[k], 1, rng=k).posterior.interval()
-    }
-
-
-def main() -> None:
-    """Measure and print."""
-    name, frame, target = load()
-    data = frame.to_numpy()
-    boosted = HistGradientBoostingClassifier(random_state=0)
-    of_arrays = Clocked(clone(boosted).fit(data, target).predict_proba)
-    of_frames = Clocked(clone(boosted).fit(frame, target).predict_proba)
-    jobs = lime_jobs(of_arrays, data) | our_jobs(of_arrays, data) | shap_jobs(of_arrays, data)
-    found = measure(of_arrays, jobs, ROWS, ROUNDS)
-    found |= measure(of_frames, frame_job(of_frames, frame), ROWS, ROUNDS)
+    found = measure(model, chosen(jobs, settings.only), ROWS, settings.rounds)
+    found |= measure(model_of_frames, chosen(framed_jobs, settings.only), ROWS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
     print(f"Python {platform.python_version()}, {packages}")
     print("Median milliseconds per row; eblime's include the exact posterior and its intervals.\n")
+    print("| | own time | model time | model inputs | own time / lime's | rows per second |")
+    print("|---|---|---|---|---|---|")
     base = found["lime"][0]
-    heads = ["own time", "model time", "model inputs", "own time / lime's", "rows per second"]
-    rows = []
-    for job, (own, asked, inputs) in found.items():
-        times = f"{1e3 * own:.1f}", f"{1e3 * asked:.1f}", f"{inputs:.0f}"
-        rows.append([job, *times, f"{own / base:.2f}", f"{1 / (own + asked):.1f}"])
-    print(table(["", *heads], rows))
+    for row, (own, asked, inputs) in found.items():
+        print(
+            f"| {row} | {1e3 * own:.1f} | {1e3 * asked:.1f} | {inputs:.0f} | {own / base:.2f} | "
+            f"{1 / (own + asked):.1f} |"
+        )
 
 
 if __name__ == "__main__":

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
 import shap
-from clock import Clocked, measure
+from clock import Clocked, chosen, measure, options
 from lime.lime_text import LimeTextExplainer
-from md_table import table
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import eblime
 from eblime.compat import lime as compat
-from eblime.domains.text.scene import TextScene, read_text
+from eblime.domains.text.scene import read_text
 
 N, TEXTS, ROUNDS = 5_000, 3, 5
 
@@ -45,40 +43,24 @@ def load() -> tuple[str, list[str], list[int]]:
     return "generated sentences", texts, [int("ba7" in text or "ko9" in text) for text in texts]
 
 
-Job = Callable[[int], object]  # explains document k
-
-
-def lime_jobs(model: Clocked, documents: list[str]) -> dict[str, Job]:
-    """Lime, and its replacement with lime's own method and with ours, which has intervals."""
+def main() -> None:
+    """Measure and print."""
+    settings = options(__doc__, rounds=ROUNDS)
+    name, sentences, labels = load()
+    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, labels)
+    model = Clocked(pipe.predict_proba, settings.now)
+    documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
+    ours = eblime.TextExplainer(model, n_masks=N)
     lime = LimeTextExplainer(random_state=0)
     replacements = {
         method: compat.LimeTextExplainer(random_state=0, method=method)
         for method in ("eblime", "lime")
     }
+    scenes = [read_text(text) for text in documents]
 
-    def listed(k: int, method: str) -> object:
-        exp = replacements[method].explain_instance(
-            documents[k], model, num_features=30, num_samples=N
-        )
-        return exp.as_list(intervals=method == "eblime")
-
-    return {
-        "lime": lambda k: lime.explain_instance(
-            documents[k], model, num_features=30, num_samples=N
-        ),
-        **{
-            f"eblime.compat.lime, {method}": lambda k, method=method: listed(k, method)
-            for method in replacements
-        },
-    }
-
-
-def shap_job(model: Clocked, scenes: list[TextScene]) -> Job:
-    """KernelExplainer on the masks of a text."""
-
-    def explain(k: int) -> object:
+    def explained_by_shap(k: int) -> object:
         scene = scenes[k]
-        texts = Clocked(scene.inputs)
+        texts = Clocked(lambda masks: scene.inputs(masks), settings.now)
         explainer = shap.KernelExplainer(
             lambda masks: model(texts(masks))[:, 1], np.zeros((1, scene.n_features)), silent=True
         )
@@ -86,32 +68,33 @@ def shap_job(model: Clocked, scenes: list[TextScene]) -> Job:
         model.seconds += texts.seconds  # rendering is ours, not shap's
         return values
 
-    return explain
+    def listed(exp: compat.explanation.Explanation, method: str) -> object:
+        return exp.as_list(intervals=method == "eblime")
 
-
-def main() -> None:
-    """Measure and print."""
-    name, sentences, labels = load()
-    pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, labels)
-    model = Clocked(pipe.predict_proba)
-    documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
-    scenes = [read_text(text) for text in documents]
-    ours = eblime.TextExplainer(model, n_masks=N)
-    jobs = lime_jobs(model, documents)
-    jobs["eblime"] = lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval()
-    jobs["shap"] = shap_job(model, scenes)
-    found = measure(model, jobs, TEXTS, ROUNDS)
+    jobs = {
+        "lime": lambda k: lime.explain_instance(
+            documents[k], model, num_features=30, num_samples=N
+        ),
+        **{
+            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
+                e.explain_instance(documents[k], model, num_features=30, num_samples=N), method
+            )
+            for method, e in replacements.items()
+        },
+        "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
+        "shap": explained_by_shap,
+    }
+    found = measure(model, chosen(jobs, settings.only), TEXTS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     count = np.mean([scene.n_features for scene in scenes])
     print(f"{name}, {count:.0f} features per text, {N} perturbed texts")
     print(f"Python {platform.python_version()}, {packages}")
     print("Median milliseconds per text; eblime's include the exact posterior and its intervals.\n")
+    print("| | own time | model time | own time / lime's |")
+    print("|---|---|---|---|")
     base = found["lime"][0]
-    rows = [
-        [job, f"{1e3 * own:.0f}", f"{1e3 * asked:.0f}", f"{own / base:.2f}"]
-        for job, (own, asked, _) in found.items()
-    ]
-    print(table(["", "own time", "model time", "own time / lime's"], rows))
+    for row, (own, asked, _) in found.items():
+        print(f"| {row} | {1e3 * own:.0f} | {1e3 * asked:.0f} | {own / base:.2f} |")
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ def coverage_figure(table: Any, title: str = "") -> Any:
             positions = np.arange(len(counts)) + 0.25 * (k - (len(methods) - 1) / 2)
             colour = _COLOURS.get(method, "#767676")
             drawn = axes.boxplot(boxes, positions=positions, widths=0.2, patch_artist=True)
-            for box in drawn["boxes"]:
-                box.set(facecolor=colour, alpha=0.55, edgecolor=colour)
+            for part_of in drawn["boxes"]:
+                part_of.set(facecolor=colour, alpha=0.55, edgecolor=colour)
             for line in drawn["medians"]:
                 line.set(color="#222222")
             axes.plot([], [], "s", color=colour, alpha=0.55, label=_NAMES.get(method, method))

@@ -21,6 +21,23 @@ class ImageExplanation(Result):
         The image, (H, W, C).
     segments
         The superpixel of each pixel, (H, W), numbered as the features are: 0 .. p - 1.
+
+    Examples
+    --------
+    `LimeImageExplainer` returns one:
+
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeImageExplainer
+    >>> image = np.zeros((8, 8, 3))
+    >>> image[:, 4:] = 1.0
+    >>> halves = lambda image: (np.arange(8) >= 4).astype(int) * np.ones((8, 1), dtype=int)
+    >>> bright = lambda batch: np.column_stack([1 - batch.mean((1, 2, 3)), batch.mean((1, 2, 3))])
+    >>> exp = LimeImageExplainer(random_state=0).explain_instance(
+    ...     image, bright, hide_color=0, num_samples=50, segmentation_fn=halves
+    ... )
+    >>> _, mask = exp.get_image_and_mask(1, num_features=1)
+    >>> mask[0]
+    array([0, 0, 0, 0, 1, 1, 1, 1])
     """
 
     def __init__(self, image: NDArray[Any], segments: NDArray[Any]) -> None:
@@ -58,15 +75,15 @@ class ImageExplanation(Result):
         image, mask
             (H, W, C) and (H, W).
         """
-        exp = self._listed(label)
+        listed = self._listed(label)
         if positive_only and negative_only:
             raise ValueError("`positive_only` and `negative_only` must not both be True.")
         picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
         mask = np.zeros(self.segments.shape, self.segments.dtype)
         if positive_only or negative_only:
             sign = 1 if positive_only else -1
-            exp = [(j, weight) for j, weight in exp if sign * weight > max(min_weight, 0)]
-        for j, weight in exp[:num_features]:
+            listed = [(j, weight) for j, weight in listed if sign * weight > max(min_weight, 0)]
+        for j, weight in listed[:num_features]:
             if abs(weight) < min_weight:
                 continue
             inside = self.segments == j

@@ -48,23 +48,18 @@ class Result:
         return self.explanation.posterior
 
     def _listed(self, label: Any) -> list[tuple[int, float]]:
-        """Features and weights of a label, the largest first."""
-        self._check_label(label, self.local_exp)
+        """Features of a label and their weights; a label that was not explained is refused."""
+        if label not in self.local_exp:
+            raise KeyError(_not_explained(label, self.local_exp))
         return self.local_exp[label]
 
     def _explained(self, label: Any) -> Explained:
         """The explanation of a label, fitted when it is first asked for."""
-        self._check_label(label, self._records)
+        if label not in self._records:
+            raise KeyError(_not_explained(label, self._records))
         if label not in self._built:
             self._built[label] = self._records[label].explanation()
         return self._built[label]
-
-    @staticmethod
-    def _check_label(label: Any, known: Mapping[int, Any]) -> None:
-        """Refuse a label that was not explained, and list those that were."""
-        if label not in known:
-            listed = ", ".join(map(str, known)) or "none"
-            raise KeyError(f"Label {label!r} was not explained; explained labels: {listed}.")
 
     def _choose(self, scores: Any, labels: Sequence[int], top_labels: int | None) -> list[int]:
         """The labels to explain, the most likely one last."""
@@ -81,6 +76,12 @@ class Result:
         self.score, self.local_pred = fit.posterior.r2, fit.local_pred
         self._records[label], self._last = record, label
         self._built.pop(label, None)
+
+
+def _not_explained(label: Any, known: Mapping[int, Any]) -> str:
+    """The message for a label that has no explanation."""
+    names = ", ".join(str(name) for name in known) or "none"
+    return f"Label {label!r} was not explained; explained labels: {names}."
 
 
 def fill(
