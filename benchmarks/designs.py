@@ -39,8 +39,8 @@ from eblime.protocols import Kernel
 SIZES = (100, 200, 500)
 PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
 METHODS = {
-    "EBLIME(local=False)": eblime.EBLIME(local=False),
     "EBLIME()": eblime.EBLIME(),
+    "EBLIME(local=False)": eblime.EBLIME(local=False),
     "BayesLIME()": eblime.BayesLIME(),
     "LIME()": eblime.LIME(),
 }
