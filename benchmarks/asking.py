@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from md_table import head, row
 
 import eblime
 
@@ -53,15 +54,14 @@ def calls_at_once() -> None:
     settings: dict[str, Any] = {"n_masks": MASKS, "batch_size": 1, "progress": False}
     base, first = timed(lambda: eblime.TextExplainer(service, **settings).explain(TEXT))
     print(f"{first.provenance['model_calls']} calls of {1e3 * LATENCY:.0f} ms, one text per call\n")
-    print("| | seconds | times faster |")
-    print("|---|---|---|")
-    print(f"| one at a time | {base:.2f} | 1.0 |")
+    print(head(["", "seconds", "times faster"], right=1))
+    print(row(["one at a time", f"{base:.2f}", "1.0"]))
     models = {"threads": service, "async def": async_service}
     for name, model in models.items():
         explainer = eblime.TextExplainer(model, concurrency=AT_ONCE, **settings)
         seconds, found = timed(lambda explainer=explainer: explainer.explain(TEXT))
         assert np.array_equal(found.scores, first.scores)
-        print(f"| {AT_ONCE} at once, {name} | {seconds:.2f} | {base / seconds:.1f} |")
+        print(row([f"{AT_ONCE} at once, {name}", f"{seconds:.2f}", f"{base / seconds:.1f}"]))
 
 
 def stored_answers() -> None:

@@ -33,6 +33,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from md_table import head, row
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -65,12 +66,17 @@ def slow() -> eblime.TabularExplainer:
     return _rows_explainer("slow")
 
 
-def _rows_explainer(kind: str) -> eblime.TabularExplainer:
+def few() -> eblime.TabularExplainer:
+    """An eblime explainer with few masks, to measure the memory for very many inputs."""
+    return _rows_explainer("fast", n_masks=100)
+
+
+def _rows_explainer(kind: str, n_masks: int = N) -> eblime.TabularExplainer:
     """An eblime explainer of rows."""
     data, model = trained(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about columns that never change
-        return eblime.TabularExplainer(model, data, n_masks=N)
+        return eblime.TabularExplainer(model, data, n_masks=n_masks)
 
 
 def photo() -> eblime.ImageExplainer:
@@ -186,14 +192,6 @@ def run_memory(count: int) -> dict[str, float]:
     return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def few() -> eblime.TabularExplainer:
-    """An eblime explainer with few masks, to measure the memory for very many inputs."""
-    data, model = trained("fast")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return eblime.TabularExplainer(model, data, n_masks=100)
-
-
 def measured(what: str, *arguments: Any, threads: int | None = None) -> dict[str, float]:
     """Measure one number in a process of its own."""
     here = str(Path(__file__).parent)
@@ -239,12 +237,12 @@ def main() -> None:
                 lines.append(("shapiq, 2 processes", ("run_shapiq", job, fewer), None))
             lines += [(name, ("run_ours", job, args.rows, way), n) for name, way, n in WAYS]
             print(f"\n{args.rows} rows, N = {N}, {title}\n")
-            print("| | rows per second | overall | relative to lime |\n|---|---:|---:|---:|")
+            print(head(["", "rows per second", "overall", "relative to lime"], right=1))
             _table(lines, args.rounds)
     if "photo" in args.only:
         lines = [(name, ("run_ours", "photo", args.photos, way), n) for name, way, n in WAYS[1:]]
         print(f"\n{args.photos} photos, {N} masks, a small network\n")
-        print("| | photos per second | overall | relative to 1 worker |\n|---|---:|---:|---:|")
+        print(head(["", "photos per second", "overall", "relative to 1 worker"], right=1))
         _table(lines, args.rounds)
     if "memory" in args.only:
         first, last = (measured("run_memory", n)["peak"] for n in (1_000, 10_000))
@@ -265,10 +263,8 @@ def _table(lines: list[Line], rounds: int) -> None:
     for name, rows_ in found.items():
         rates = np.array([each["rate"] for each in rows_])
         total = np.median([each["total"] for each in rows_])
-        print(
-            f"| {name} | {np.median(rates):.1f} | {total:.1f} | {np.median(rates / first):.2f} |",
-            flush=True,
-        )
+        numbers = f"{np.median(rates):.1f}", f"{total:.1f}", f"{np.median(rates / first):.2f}"
+        print(row([name, *numbers]), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from unittest import mock
 import numpy as np
 import torch
 import torchvision
+from md_table import head, row
 from skimage import data
 
 import eblime
@@ -71,8 +72,8 @@ def main() -> None:
     count = parser.parse_args().photos
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
-    print("| network | segmented ahead | photos per second | model inputs per second |")
-    print("|---|---:|---:|---:|")
+    heads = ["network", "segmented ahead", "photos per second", "model inputs per second"]
+    print(head(heads, right=1))
     home = "cuda" if torch.cuda.is_available() else "cpu"
     for name, autocast in (
         ("resnet18", False),
@@ -85,7 +86,8 @@ def main() -> None:
         for ahead in (0, 2, 8):
             found = speed(explainer, count, ahead)
             half = ", mixed precision" if autocast else ""
-            print(f"| {name}{half} | {ahead} | {found:.1f} | {N * found:.0f} |", flush=True)
+            numbers = ahead, f"{found:.1f}", f"{N * found:.0f}"
+            print(row([f"{name}{half}", *numbers]), flush=True)
 
 
 if __name__ == "__main__":

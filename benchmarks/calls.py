@@ -28,155 +28,23 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from calls_inputs import CASES, Population, rounds
 
 import eblime
 from eblime.answers import Answers
-from eblime.designs.growing import in_rounds
-from eblime.designs.masks import exhaustive
-from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
-from eblime.stopping.looks import is_due, look_penalty, next_total
+from eblime.stopping.looks import is_due, look_penalty
 from eblime.stopping.parse import parse_rule
 from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width
 
 RULES = ("top1", "top3", "ranking3", "sign5", "width0.1", "width20%")
-
-
-@dataclass(frozen=True)
-class Population:
-    """Masks of one photo and the model's answers, the truth among them."""
-
-    masks: np.ndarray
-    scores: np.ndarray
-    weights: np.ndarray
-    truth: np.ndarray
-    all_masks: bool
-    paired: bool = False  # whether each mask is followed by its complement
-
-    def ask(self, masks: np.ndarray) -> np.ndarray:
-        """The scores of masks, by number."""
-        return self.scores[(masks @ 2.0 ** np.arange(masks.shape[1])).astype(np.int64)]
-
-
-def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted least squares slopes of a population."""
-    columns = np.column_stack([np.ones(len(masks)), masks])
-    root = np.sqrt(weights)
-    return np.linalg.lstsq(columns * root[:, None], scores * root, rcond=None)[0][1:]
-
-
-def photos(tables: Path, name: str) -> Iterator[Population]:
-    """The photos of a table."""
-    stored = np.load(tables / f"imagenet-{name}.npz")
-    for i in range(len(stored["names"])):
-        scores = stored[f"scores_{i}"].astype(float)
-        if name == "p13":
-            p = len(scores).bit_length() - 1
-            masks = exhaustive(np.random.default_rng(0), 2**p, p)
-        else:
-            p = int(stored["segments"][i].max()) + 1
-            half = np.unpackbits(stored[f"masks_{i}"], axis=1)[:, :p].astype(float)
-            masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
-            scores = scores.reshape(2, -1).T.ravel()
-        weights = ExponentialKernel()(masks)
-        yield Population(
-            masks, scores, weights, best_fit(masks, scores, weights), name == "p13", name == "p40"
-        )
-
-
-def german_credit(tables: Path, name: str) -> Iterator[Population]:
-    """Rows of German credit, with 20,000 perturbed rows around each; boosted trees."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import GradientBoostingClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    from eblime.datasets.tabular import german
-
-    table = german()
-    words = [column for column in table.data if table.data[column].dtype.kind not in "uif"]
-    encode = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
-    )
-    order = np.random.default_rng(0).permutation(len(table.data))
-    model = make_pipeline(encode, GradientBoostingClassifier(random_state=0))
-    model.fit(table.data.iloc[order[:800]], table.target[order[:800]])
-    explainer = eblime.TabularExplainer(model, table.data, n_masks=20_000, method="lime")
-    for number, row in enumerate(order[800:820]):
-        e = explainer.explain(table.data.iloc[row], target=1, rng=1_000 + number)
-        yield Population(
-            e.masks, e.scores, e.weights, best_fit(e.masks, e.scores, e.weights), False
-        )
-
-
-CASES = {"p13": photos, "p40": photos, "german": german_credit}
-
-
-def rounds(
-    population: Population, options: argparse.Namespace, rng: np.random.Generator
-) -> Iterator[Answers]:
-    """The answers after each round, as the loop has them.
-
-    Where not all masks are known, the design is to take pairs of the population without
-    replacement ("paired"), or single masks with replacement (any other).
-    """
-    p, design, max_masks = population.masks.shape[1], options.design, options.max_masks
-    known = Answers.none([str(j) for j in range(p)])
-    if population.all_masks:
-        settings = {"exact": True, "next_total": next_total, "method": as_method(options.fitted)}
-        asked = in_rounds(rng, design, max_masks, p, **settings)
-    else:
-        asked = FromPopulation(population, design == "paired" and population.paired, max_masks)
-    while (wanted := asked.next(rng, known)) is not None:
-        room = max_masks - known.n_masks
-        masks = getattr(wanted, "masks", wanted)[:room]
-        if not len(masks):
-            return
-        if population.all_masks:
-            scores, weights = population.ask(masks), ExponentialKernel()(masks)
-        else:
-            scores, weights = asked.answers(len(masks))
-        more = {}
-        if hasattr(wanted, "sampling_weights"):
-            more = {"sampling": wanted.sampling_weights[:room]}
-            weights = weights * more["sampling"]
-        known = known.append(masks, scores, weights, **more)
-        yield known
-
-
-class FromPopulation:
-    """A design that takes masks of a population whose other masks have no answer."""
-
-    def __init__(self, population: Population, pairs: bool, max_masks: int) -> None:
-        self.population, self.pairs, self.n_masks = population, pairs, max_masks
-        self.rows: np.ndarray | None = None
-
-    def next(self, rng: np.random.Generator, answers: Answers) -> np.ndarray | None:
-        """Masks of the next round."""
-        count = len(self.population.masks)
-        if self.rows is None:
-            half = rng.permutation(count // 2)
-            pairs = np.stack([2 * half, 2 * half + 1], axis=1).ravel()
-            self.rows = pairs if self.pairs else rng.integers(count, size=self.n_masks)
-        p, known = answers.n_features, answers.n_masks
-        total = min(self.n_masks, count, next_total(known, 3 * p))
-        if known >= total:
-            return None
-        self.asked = self.rows[known:total]
-        return self.population.masks[self.asked]
-
-    def answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The scores and weights of the first masks of this round."""
-        rows = self.asked[:count]
-        return self.population.scores[rows], self.population.weights[rows]
 
 
 def is_wrong(rule: object, post: Posterior, truth: np.ndarray) -> bool:
@@ -203,7 +71,7 @@ def sequential(
     rng = np.random.default_rng(seed)
     method, last, open_rules = as_method(options.fitted), 0, dict.fromkeys(map(repr, rules))
     left = {repr(rule): rule for rule in rules}
-    for answers in rounds(population, options, rng):
+    for answers in rounds(population, options.design, method, options.max_masks, rng):
         n = answers.n_masks
         everything = population.all_masks and n == len(population.masks)
         if not (is_due(n, last) or n == options.max_masks or everything):
@@ -290,8 +158,8 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for (table, rule), part in rows.groupby(["table", "rule"], sort=False):
         reached = np.isfinite(part["calls"])
-        means = part.groupby("photo")[["calls", "fixed"]].median()
-        both = means[np.isfinite(means).all(axis=1)]
+        medians = part.groupby("photo")[["calls", "fixed"]].median()
+        both = medians[np.isfinite(medians).all(axis=1)]
         ratio = both["calls"].median() / both["fixed"].median() if len(both) else np.nan
         lines.append(
             {
@@ -315,9 +183,7 @@ def method_of(text: str) -> object:
     if "(" not in text:
         return as_method(text)
     return eval(
-        text,
-        {name: getattr(eblime, name) for name in ("EBLIME", "BayesLIME")}
-        | {"Quadrature": getattr(eblime, "Quadrature", None)},
+        text, {name: getattr(eblime, name) for name in ("EBLIME", "BayesLIME", "Quadrature")}
     )
 
 

@@ -25,13 +25,19 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from md_table import table
+from populations import (
+    Population,
+    best_fit,
+    german_rows,
+    perturbed_rows,
+    photos_13,
+    photos_40,
+)
 
 import eblime
-from eblime.datasets.tabular import german
 from eblime.evaluation.scores import judged
-from eblime.kernels import ExponentialKernel
 
-Population = tuple[np.ndarray, np.ndarray, np.ndarray]  # masks, scores, weights
 SIZES = (100, 200, 500, 1000)
 BASELINE = "EBLIME(local=False)"
 METHODS = {
@@ -42,50 +48,9 @@ METHODS = {
 }
 
 
-def photos_13(tables: Path) -> Iterator[Population]:
-    """Photos whose answers are known for every mask."""
-    stored = np.load(tables / "imagenet-p13.npz")
-    for i in range(len(stored["names"])):
-        scores = stored[f"scores_{i}"].astype(float)
-        p = len(scores).bit_length() - 1
-        masks = (np.arange(2**p)[:, None] >> np.arange(p) & 1).astype(float)
-        yield masks, scores, ExponentialKernel()(masks)
-
-
-def photos_40(tables: Path) -> Iterator[Population]:
-    """Photos whose answers are known for 5,000 masks and their complements."""
-    stored = np.load(tables / "imagenet-p40.npz")
-    for i in range(len(stored["names"])):
-        p = int(stored["segments"][i].max()) + 1
-        half = np.unpackbits(stored[f"masks_{i}"], axis=1)[:, :p].astype(float)
-        masks = np.vstack([half, 1 - half])
-        yield masks, stored[f"scores_{i}"].astype(float), ExponentialKernel()(masks)
-
-
-def rows_of(model: object, data: object, rows: list, target: int) -> Iterator[Population]:
-    """20,000 perturbed rows around each of some rows."""
-    explainer = eblime.TabularExplainer(model, data, n_masks=20_000, method="lime")
-    for number, row in enumerate(rows):
-        e = explainer.explain(row, target=target, rng=1_000 + number)
-        yield e.masks, e.scores, e.weights
-
-
 def german_credit(tables: Path) -> Iterator[Population]:
-    """German credit with boosted trees, 20 rows that they have not seen."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import GradientBoostingClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    table = german()
-    words = [name for name in table.data if table.data[name].dtype.kind not in "uif"]
-    encode = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
-    )
-    order = np.random.default_rng(0).permutation(len(table.data))
-    model = make_pipeline(encode, GradientBoostingClassifier(random_state=0))
-    model.fit(table.data.iloc[order[:800]], table.target[order[:800]])
-    return rows_of(model, table.data, [table.data.iloc[k] for k in order[800:820]], 1)
+    """German credit with boosted trees."""
+    return german_rows()
 
 
 def breast_cancer(tables: Path, *, standardised: bool) -> Iterator[Population]:
@@ -100,7 +65,7 @@ def breast_cancer(tables: Path, *, standardised: bool) -> Iterator[Population]:
     logistic = LogisticRegression(max_iter=20_000)
     model = make_pipeline(StandardScaler(), logistic) if standardised else logistic
     model.fit(data[order[:450]], target[order[:450]])
-    return rows_of(model, data, list(data[order[450:470]]), 1)
+    return perturbed_rows(model, data, list(data[order[450:470]]), 1)
 
 
 def sparse_linear(tables: Path) -> Iterator[Population]:
@@ -108,7 +73,7 @@ def sparse_linear(tables: Path) -> Iterator[Population]:
     data = np.random.default_rng(0).normal(size=(1000, 100))
     slopes = np.zeros((100, 1))
     slopes[:5, 0] = [3, -2, 2, -1, 1]
-    return rows_of(lambda rows: np.asarray(rows, float) @ slopes, data, list(data[:20]), 0)
+    return perturbed_rows(lambda rows: np.asarray(rows, float) @ slopes, data, list(data[:20]), 0)
 
 
 CASES: dict[str, Callable[[Path], Iterator[Population]]] = {
@@ -119,13 +84,6 @@ CASES: dict[str, Callable[[Path], Iterator[Population]]] = {
     "breast cancer, as it is, p = 30": lambda t: breast_cancer(t, standardised=False),
     "linear, 5 of p = 100": sparse_linear,
 }
-
-
-def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted least squares slopes of a population."""
-    columns = np.column_stack([np.ones(len(masks)), masks])
-    root = np.sqrt(weights)
-    return np.linalg.lstsq(columns * root[:, None], scores * root, rcond=None)[0][1:]
 
 
 def judge(population: Population, truth: np.ndarray, n: int, seed: list[int]) -> Iterator[dict]:
@@ -173,16 +131,15 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 def printed(means: pd.DataFrame) -> str:
     """The table as Markdown: N along each cell, a line for each case and method."""
-    columns = {"all": "{:.3f}", "top 1": "{:.2f}", "top 2-3": "{:.2f}", "score": "{:.2f}"}
-    columns["error"] = "{:.2f}"
-    lines = ["| case | method | " + " | ".join(columns) + " |", "|" + "---|" * 7]
+    digits = {"all": 3, "top 1": 2, "top 2-3": 2, "score": 2, "error": 2}
+    rows = []
     for (case, method), part in means.groupby(level=["case", "method"], sort=False):
         cells = [
-            " / ".join(form.format(value).lstrip("0") for value in part[name])
-            for name, form in columns.items()
+            " / ".join(f"{value:.{n}f}".lstrip("0") for value in part[name])
+            for name, n in digits.items()
         ]
-        lines.append(f"| {case} | `{method}` | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([case, f"`{method}`", *cells])
+    return table(["case", "method", *digits], rows, right=None)
 
 
 def main() -> None:

@@ -18,19 +18,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import populations
+from md_table import table
+from populations import all_masks, ask, best_fit
 
 import eblime
 from eblime import registry
-from eblime.answers import Answers, Proposal
-from eblime.designs.masks import exhaustive
+from eblime.answers import Answers
 from eblime.designs.rounds import as_design
 from eblime.evaluation.scores import interval_score
 from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
+from eblime.protocols import Kernel
 
 SIZES = (100, 200, 500)
 PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
@@ -42,24 +46,11 @@ METHODS = {
 }
 
 
-def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The weighted least squares slopes of a population."""
-    rows = np.column_stack([np.ones(len(masks)), masks])
-    weighted = rows.T * weights
-    return np.linalg.solve(weighted @ rows, weighted @ scores)[1:]
-
-
-def ask(name: str, n: int, scores: np.ndarray, rng: np.random.Generator, kernel=PHOTOS) -> Answers:
-    """The answers that a design gets from a table of all masks."""
-    p = len(scores).bit_length() - 1
-    answers, design = Answers.none([str(j) for j in range(p)]), as_design(name, n, p)
-    while (wanted := design.next(rng, answers)) is not None:
-        even = not isinstance(wanted, Proposal)
-        masks = wanted if even else wanted.masks
-        sampling = np.ones(len(masks)) if even else wanted.sampling_weights
-        found = scores[(masks @ 2 ** np.arange(p)).astype(int)]
-        answers = answers.append(masks, found, kernel(masks) * sampling, sampling)
-    return answers
+def asked(
+    name: str, n: int, scores: np.ndarray, rng: np.random.Generator, kernel: Kernel = PHOTOS
+) -> Answers:
+    """The answers that a design with that name gets from a table of all masks."""
+    return ask(as_design(name, n, len(scores).bit_length() - 1), scores, rng, kernel)
 
 
 # the truth under a design with a number of masks, and the answers that the design gets
@@ -69,35 +60,29 @@ Photo = tuple[Truth, Callable[[str, int, np.random.Generator], Answers]]
 
 def photos_13(tables: Path, count: int) -> Iterator[Photo]:
     """Photos whose answers are known for every mask."""
-    stored = np.load(tables / "imagenet-p13.npz")
-    for i in range(min(count, len(stored["names"]))):
-        scores = stored[f"scores_{i}"].astype(float)
-        masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
-        truth = best_fit(masks, scores, PHOTOS(masks))
+    for found in islice(populations.photos_13(tables), count):
+        truth = best_fit(*found)
         yield (
             lambda name, n, truth=truth: truth,
-            lambda name, n, rng, scores=scores: ask(name, n, scores, rng),
+            lambda name, n, rng, scores=found.scores: asked(name, n, scores, rng),
         )
 
 
 def photos_40(tables: Path, count: int) -> Iterator[Photo]:
     """Photos whose answers are known for 5,000 masks and their complements."""
-    stored = np.load(tables / "imagenet-p40.npz")
-    for i in range(min(count, len(stored["names"]))):
-        p = int(stored["segments"][i].max()) + 1
-        half = np.unpackbits(stored[f"masks_{i}"], axis=1)[:, :p].astype(float)
-        masks, scores = np.vstack([half, 1 - half]), stored[f"scores_{i}"].astype(float)
+    for found in islice(populations.photos_40(tables), count):
 
-        def draw(name, n, rng, masks=masks, scores=scores):
+        def draw(name, n, rng, found=found):
+            half = len(found.masks) // 2
             if name == "bernoulli":
-                rows = rng.choice(len(masks), n, replace=False)
+                rows = rng.choice(2 * half, n, replace=False)
             else:
-                pairs = rng.choice(len(masks) // 2, n // 2, replace=False)
-                rows = np.stack([pairs, pairs + len(masks) // 2], axis=1).ravel()
-            chosen = masks[rows]
-            return Answers(masks=chosen, scores=scores[rows], weights=PHOTOS(chosen))
+                pairs = rng.choice(half, n // 2, replace=False)
+                rows = np.stack([pairs, pairs + half], axis=1).ravel()
+            parts = [part[rows] for part in found]
+            return Answers(masks=parts[0], scores=parts[1], weights=parts[2])
 
-        truth = best_fit(masks, scores, PHOTOS(masks))
+        truth = best_fit(*found)
         yield lambda name, n, truth=truth: truth, draw
 
 
@@ -107,7 +92,7 @@ def texts(tables: Path, count: int) -> Iterator[Photo]:
     names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
     for name in names[:count]:
         scores = stored[name].astype(float)
-        masks = exhaustive(np.random.default_rng(0), 0, len(scores).bit_length() - 1)
+        masks = all_masks(scores)
         even = best_fit(masks, scores, TEXTS(masks))
         scores = scores / np.sqrt(np.mean(even**2))
         hidden = masks.shape[1] - masks.sum(axis=1).astype(int)
@@ -120,7 +105,7 @@ def texts(tables: Path, count: int) -> Iterator[Photo]:
                 counts[-1] = 1
             return best_fit(masks, scores, counts * TEXTS(masks))
 
-        yield truth, lambda name, n, rng, scores=scores: ask(name, n, scores, rng, TEXTS)
+        yield truth, lambda name, n, rng, scores=scores: asked(name, n, scores, rng, TEXTS)
 
 
 def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, float]:
@@ -139,11 +124,11 @@ def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, floa
 def study(photos: list[Photo], designs: list[str], sizes: list[int], seeds: int) -> pd.DataFrame:
     """Means over photos and seeds, one row for each method, design and number of masks."""
     rows = []
-    for number, (truth, asked) in enumerate(photos):
+    for number, (truth, draw) in enumerate(photos):
         for n in sizes:
             for design in designs:
                 for seed in range(seeds):
-                    answers = asked(design, n, np.random.default_rng([number, n, seed]))
+                    answers = draw(design, n, np.random.default_rng([number, n, seed]))
                     right = truth(design, n)
                     rows += [
                         {"method": name, "design": design, "N": n, **judge(right, answers, method)}
@@ -157,16 +142,15 @@ def study(photos: list[Photo], designs: list[str], sizes: list[int], seeds: int)
 def printed(means: pd.DataFrame, sizes: list[int]) -> str:
     """The table as Markdown, numbers of masks side by side."""
     forms = {"error": "{:.4f}", "all": "{:.3f}", "top 1": "{:.2f}", "score": "{:.4f}"}
-    title = f"N = {' / '.join(map(str, sizes))}"
-    lines = [f"| method | design | error, {title} | " + " | ".join(list(forms)[1:]) + " |"]
-    lines.append("|" + "---|" * 6)
+    heads = [f"error, N = {' / '.join(map(str, sizes))}", *list(forms)[1:]]
+    rows = []
     for (method, design), part in means.groupby(level=["method", "design"], sort=False):
         cells = [
             " / ".join("-" if np.isnan(v) else forms[key].format(v).lstrip("0") for v in part[key])
             for key in forms
         ]
-        lines.append(f"| `{method}` | {design} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        rows.append([f"`{method}`", design, *cells])
+    return table(["method", "design", *heads], rows, right=None)
 
 
 def main() -> None:

@@ -18,6 +18,7 @@ from importlib.util import find_spec
 import numpy as np
 import torch
 import torchvision
+from md_table import table
 
 import eblime
 
@@ -47,59 +48,76 @@ def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, fl
     return {name: float(np.median(values)) for name, values in times.items()}
 
 
+def normalised() -> Callable[[torch.Tensor], torch.Tensor]:
+    """The usual preparation of photos in [0, 1], on the device."""
+    mean = torch.tensor(MEAN, device="cuda")[:, None, None]
+    std = torch.tensor(STD, device="cuda")[:, None, None]
+    return lambda x: (x - mean) / std
+
+
+def forward_passes(net: torch.nn.Module, batch: int) -> Callable[[], None]:
+    """The forward passes of all masks, and nothing else."""
+    tensors = torch.randn(batch, 3, 224, 224, device="cuda")
+
+    def run() -> None:
+        with torch.inference_mode():
+            for start in range(0, N_MASKS, batch):
+                net(tensors[: N_MASKS - start])
+
+    return run
+
+
+def captum_lime(
+    net: torch.nn.Module, image: np.ndarray, labels: np.ndarray, batch: int
+) -> Callable[[], None]:
+    """Captum's Lime with the same superpixels and batches."""
+    import captum.attr
+
+    prepare = normalised()
+    tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].cuda()
+    mask = torch.from_numpy(labels)[None, None].cuda()
+
+    def run() -> None:
+        with torch.inference_mode():
+            captum.attr.Lime(lambda x: net(prepare(x / 255)).softmax(dim=1)).attribute(
+                tensor,
+                target=0,
+                feature_mask=mask,
+                baselines=0,
+                n_samples=N_MASKS,
+                perturbations_per_eval=batch,
+            )
+
+    return run
+
+
 def measure(name: str, batch: int) -> None:
     """Measure one network: eblime, forward passes alone, captum."""
     net = getattr(torchvision.models, name)(weights=None).cuda().eval()
-    mean = torch.tensor(MEAN, device="cuda")[:, None, None]
-    std = torch.tensor(STD, device="cuda")[:, None, None]
     image = picture()
     explainer = eblime.ImageExplainer(
-        eblime.TorchModel(net, lambda x: (x - mean) / std),
+        eblime.TorchModel(net, normalised()),
         segmentation="grid",
         hide=0,
         n_masks=N_MASKS,
         batch_size=batch,
     )
-    tensors = torch.randn(batch, 3, 224, 224, device="cuda")
 
-    def bare() -> None:
-        with torch.inference_mode():
-            for start in range(0, N_MASKS, batch):
-                net(tensors[: N_MASKS - start])
+    def explain() -> eblime.Explanation:
+        return explainer.explain(image, target=0)
 
-    runs = {
-        "eblime, explanation": lambda: explainer.explain(image, target=0),
-        "eblime, explanation and intervals": lambda: explainer.explain(
-            image, target=0
-        ).posterior.interval(),
-        "forward passes alone": bare,
+    runs: dict[str, Callable[[], object]] = {
+        "eblime, explanation": explain,
+        "eblime, explanation and intervals": lambda: explain().posterior.interval(),
+        "forward passes alone": forward_passes(net, batch),
     }
     if find_spec("captum") and find_spec("sklearn"):
-        import captum.attr
-
-        labels = explainer.explain(image, target=0).scene.labels
-        tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].cuda()
-        mask = torch.from_numpy(labels)[None, None].cuda()
-
-        def captum_lime() -> None:
-            with torch.inference_mode():
-                captum.attr.Lime(lambda x: net((x / 255 - mean) / std).softmax(dim=1)).attribute(
-                    tensor,
-                    target=0,
-                    feature_mask=mask,
-                    baselines=0,
-                    n_samples=N_MASKS,
-                    perturbations_per_eval=batch,
-                )
-
-        runs["captum Lime"] = captum_lime
+        runs["captum Lime"] = captum_lime(net, image, explain().segments.copy(), batch)
     found = seconds(runs, 9)
     least = found["forward passes alone"]
+    rows = [[run, f"{value:.3f}", f"{value / least:.3f}"] for run, value in found.items()]
     print(f"{name}, batches of {batch}:\n")
-    print("| | seconds | relative to forward passes |\n|---|---:|---:|")
-    for run, value in found.items():
-        print(f"| {run} | {value:.3f} | {value / least:.3f} |")
-    print(flush=True)
+    print(table(["", "seconds", "relative to forward passes"], rows), end="\n\n", flush=True)
 
 
 def main() -> None:

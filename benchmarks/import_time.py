@@ -10,6 +10,8 @@ import subprocess
 import sys
 from importlib.util import find_spec
 
+from md_table import head, row
+
 STATEMENTS = {
     "eblime": "import eblime",
     "eblime, with fit and EBLIME": "import eblime; eblime.fit; eblime.EBLIME",
@@ -35,14 +37,13 @@ def seconds(statement: str) -> float:
 def main() -> None:
     """Print a line for each library that is installed."""
     ours = seconds(STATEMENTS["eblime"])
-    print("| import | seconds | relative to eblime |")
-    print("|---|---:|---:|")
+    print(head(["import", "seconds", "relative to eblime"], right=1))
     for name, statement in STATEMENTS.items():
         if find_spec(name.split(",")[0]) is None:
-            print(f"| {name} | not installed | |")
+            print(row([name, "not installed", ""]))
             continue
         taken = seconds(statement)
-        print(f"| {name} | {taken:.3f} | {taken / ours:.0f} |")
+        print(row([name, f"{taken:.3f}", f"{taken / ours:.0f}"]))
 
 
 if __name__ == "__main__":

@@ -19,11 +19,12 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from populations import all_masks
 
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, shapley
 from eblime.core.quadrature import exact_values
-from eblime.designs.masks import exhaustive
+from eblime.evaluation.scores import judged
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import Quadrature, fit_indices, index_of
 
@@ -54,27 +55,23 @@ def draw_pairs(rng: np.random.Generator, p: int, n: int) -> np.ndarray:
 def rows_of(scores: np.ndarray, n: int, seed: int) -> list[dict[str, object]]:
     """Coverage, error and score of every index for one photo and seed."""
     p = len(scores).bit_length() - 1
-    masks, indices = exhaustive(np.random.default_rng(0), 0, p), all_indices(p)
-    numbers = (masks @ 2.0 ** np.arange(p)).astype(np.int64)
-    whole = scores[numbers]
-    place = np.argsort(numbers)
-    asked = place[draw_pairs(np.random.default_rng(seed), p, n)]
-    answers = Answers(masks=masks[asked], scores=whole[asked], weights=np.ones(len(asked)))
-    words = [""] * len(indices)
-    fitted = fit_indices(np.random.default_rng(seed), answers, list(indices.values()), words)
+    masks, indices = all_masks(scores), all_indices(p)
+    asked = draw_pairs(np.random.default_rng(seed), p, n)
+    answers = Answers(masks=masks[asked], scores=scores[asked], weights=np.ones(len(asked)))
+    estimands = [""] * len(indices)
+    fitted = fit_indices(np.random.default_rng(seed), answers, list(indices.values()), estimands)
     found: list[dict[str, object]] = []
     for (name, index), post in zip(indices.items(), fitted, strict=True):
-        truth = exact_values(masks, whole, index)
-        low, high = post.interval().T
-        missed = np.maximum(0, np.maximum(low - truth, truth - high))
+        truth = exact_values(masks, scores, index)
+        measures = judged(post.interval(), truth, 0.95)
         unit = np.sqrt(np.mean(truth**2))
         found.append(
             {
                 "index": name,
-                "covered": np.mean(missed == 0),
-                "top 1": float(missed[np.argmax(np.abs(truth))] == 0),
+                "covered": measures["coverage"],
+                "top 1": measures["top_1"],
                 "error": np.sqrt(np.mean((post.mean - truth) ** 2)) / unit,
-                "score": np.mean(high - low + 40 * missed) / unit,
+                "score": measures["score"] / unit,
             }
         )
     return found

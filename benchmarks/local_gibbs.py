@@ -1,4 +1,4 @@
-"""A Gibbs sampler as an independent judge of `EBLIME(local=True)`.
+"""A Gibbs sampler as an independent judge of `EBLIME()`, which has a scale for each feature.
 
 Our marginals integrate a feature's own precision and fit the others'; the sampler integrates all of
 them, lambda and sigma^2 in the same hierarchy. Five real problems; for each the distance of the
@@ -14,6 +14,7 @@ import argparse
 from itertools import islice
 from pathlib import Path
 
+import md_table
 import numpy as np
 from coverage_by_rank import CASES
 
@@ -67,11 +68,17 @@ def row(tables: Path, case: str, number: int, n: int) -> str:
     rng = np.random.default_rng([1, n])
     rows = rng.integers(len(population[0]), size=n)
     data = [part[rows] for part in population]
-    post, draws = eblime.fit(*data, method=eblime.EBLIME(local=True)), sample(rng, *data)
-    return f"| {case} | {n} | {differences(post, draws)} |"
+    post, draws = eblime.fit(*data), sample(rng, *data)
+    return md_table.row([case, n, *differences(post, draws)])
 
 
-def differences(post: eblime.Posterior, draws: np.ndarray) -> str:
+DIFFERENCES = (  # names of the columns of `differences`
+    *("means apart, median", "largest", "top 1", "widths, median", "range", "top 1"),
+    "P(i > j) apart, rms",
+)
+
+
+def differences(post: eblime.Posterior, draws: np.ndarray) -> list[str]:
     """The cells of a table: how far a posterior is from draws of beta, (n, p)."""
     top = int(np.argmax(np.abs(post.mean)))
     gap = np.abs(post.mean - draws.mean(axis=0)) / draws.std(axis=0)
@@ -79,11 +86,9 @@ def differences(post: eblime.Posterior, draws: np.ndarray) -> str:
     ratio = np.diff(post.interval())[:, 0] / (ends[1] - ends[0])
     apart = ~np.eye(len(gap), dtype=bool)
     order = (draws[:, :, None] > draws[:, None]).mean(axis=0) - post.prob_greater()
-    return (
-        f"{np.median(gap):.2f} | {gap.max():.2f} | {gap[top]:.2f} "
-        f"| {np.median(ratio):.2f} | {ratio.min():.2f} to {ratio.max():.2f} | {ratio[top]:.2f} "
-        f"| {np.sqrt(np.mean(order[apart] ** 2)):.3f}"
-    )
+    means = [f"{value:.2f}" for value in (np.median(gap), gap.max(), gap[top])]
+    widths = [f"{np.median(ratio):.2f}", f"{ratio.min():.2f} to {ratio.max():.2f}"]
+    return [*means, *widths, f"{ratio[top]:.2f}", f"{np.sqrt(np.mean(order[apart] ** 2)):.3f}"]
 
 
 def main() -> None:
@@ -91,11 +96,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
     tables = parser.parse_args().tables
-    print(
-        "| case | N | means apart, median | largest | top 1 | widths, median | range | top 1 "
-        "| P(i > j) apart, rms |"
-    )
-    print("|" + "---|" * 9)
+    print(md_table.head(["case", "N", *DIFFERENCES]))
     for case, number, n in PROBLEMS:
         print(row(tables, case, number, n), flush=True)
 

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import sys
 
+import md_table
 import numpy as np
-from local_gibbs import differences
+from local_gibbs import DIFFERENCES, differences
 
 import eblime
 
@@ -77,7 +78,7 @@ def row(name: str) -> str:
     """Compare on one problem."""
     data = problem(*PROBLEMS[name])
     post, (draws, divergent) = eblime.fit(*data), sample(*data)
-    return f"| {name} | {len(data[0])} | {differences(post, draws)} | {divergent} |"
+    return md_table.row([name, len(data[0]), *differences(post, draws), divergent])
 
 
 def main() -> None:
@@ -87,11 +88,7 @@ def main() -> None:
     except ImportError:
         sys.exit("This benchmark needs numpyro: pip install -e '.[nuts]'. Nothing was run.")
     numpyro.enable_x64()
-    print(
-        "| problem | N | means apart, median | largest | top 1 | widths, median | range | top 1 "
-        "| P(i > j) apart, rms | divergences |"
-    )
-    print("|" + "---|" * 10)
+    print(md_table.head(["problem", "N", *DIFFERENCES, "divergences"]))
     for name in PROBLEMS:
         print(row(name), flush=True)
 

@@ -18,6 +18,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
+import md_table
 import numpy as np
 import pandas as pd
 
@@ -71,17 +72,16 @@ def main() -> None:
         old.append(before(run).loc[truth.index])
         new.append(run.summary().set_index("feature").loc[truth.index])
     print(f"{ROWS} rows, {MASKS} masks, {seeds} seeds")
-    print("| column | truth | folded normals | covers | estimate | interval | covers |")
-    print("|---|---|---|---|---|---|---|")
+    heads = ["column", "truth", "folded normals", "covers", "estimate", "interval", "covers"]
+    print(md_table.head(heads))
     for name, value in truth.items():
         was = pd.DataFrame([entry.loc[name] for entry in old])
         now = pd.DataFrame([entry.loc[name] for entry in new])
         held = [((f["low"] <= value) & (value <= f["high"])).mean() for f in (was, now)]
-        print(
-            f"| {name} | {value:.3f} | {was['mean'].mean():.3f} | {held[0]:.2f} "
-            f"| {now['mean_abs'].mean():.3f} | {now['low'].mean():.3f} to {now['high'].mean():.3f} "
-            f"| {held[1]:.2f} |"
-        )
+        old_cells = [f"{value:.3f}", f"{was['mean'].mean():.3f}", f"{held[0]:.2f}"]
+        interval = f"{now['low'].mean():.3f} to {now['high'].mean():.3f}"
+        new_cells = [f"{now['mean_abs'].mean():.3f}", interval, f"{held[1]:.2f}"]
+        print(md_table.row([name, *old_cells, *new_cells]))
 
 
 if __name__ == "__main__":

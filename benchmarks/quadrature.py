@@ -27,12 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from md_table import table
+from populations import all_masks, best_fit, half_of_masks, mask_numbers, photo_count
 
 from eblime import EBLIME, Quadrature
 from eblime.answers import Answers
 from eblime.core.quadrature import read_table
 from eblime.designs.adaptive import Adaptive, choose
-from eblime.designs.masks import exhaustive, paired
+from eblime.designs.masks import paired
 from eblime.evaluation.scores import judged
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import index_of
@@ -67,24 +69,21 @@ def read_photo(tables: Path, case: str, number: int) -> Photo:
     stored = np.load(tables / f"imagenet-{case}.npz")
     scores = stored[f"scores_{number}"].astype(float)
     if case == "p13":
-        p = len(scores).bit_length() - 1
-        half = exhaustive(np.random.default_rng(0), 0, p)[: 2 ** (p - 1)]
-        scores = np.stack([scores[: 2 ** (p - 1)], scores[::-1][: 2 ** (p - 1)]])
+        half = all_masks(scores)[: len(scores) // 2]
+        scores = np.stack([scores[: len(half)], scores[::-1][: len(half)]])
     else:
-        p = int(stored["segments"][number].max()) + 1
-        half = np.unpackbits(stored[f"masks_{number}"], axis=1)[:, :p].astype(float)
+        half = half_of_masks(stored, number)
         scores = scores.reshape(2, -1)
-    masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
+    masks = np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
     return Photo(masks, scores.T.ravel(), case == "p13")
 
 
 def truths(photo: Photo) -> tuple[np.ndarray, np.ndarray]:
     """The weighted fit to the population with a free intercept, and equation (1) without one."""
-    rows = np.column_stack([np.ones(len(photo.masks)), photo.masks])
-    weighted = rows.T * photo.weights
-    free = np.linalg.solve(weighted @ rows, weighted @ photo.scores)[1:]
-    none = weighted[1:] @ rows[:, 1:] + np.eye(photo.masks.shape[1])
-    return free, np.linalg.solve(none, weighted[1:] @ photo.scores)
+    weighted = photo.masks.T * photo.weights
+    gram = weighted @ photo.masks + np.eye(photo.masks.shape[1])
+    none = np.linalg.solve(gram, weighted @ photo.scores)
+    return best_fit(photo.masks, photo.scores, photo.weights), none
 
 
 def tossed(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
@@ -122,8 +121,8 @@ def _known_in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
     while (wanted := min(n // 2 - len(asked), max(4, len(asked) // 4))) > 0:
         answers = photo.rows(_both(asked))
         pool = rng.permutation(left)[:POOL]
-        table = read_table(answers.masks, answers.scores)
-        chosen = choose(table, index, photo.masks[2 * pool], wanted)
+        known = read_table(answers.masks, answers.scores)
+        chosen = choose(known, index, photo.masks[2 * pool], wanted)
         matches = (photo.masks[2 * pool][:, None] == chosen[None]).all(axis=2)
         rows = pool[matches.argmax(axis=0)]
         asked, left = np.concatenate([asked, rows]), np.setdiff1d(left, rows)
@@ -137,7 +136,7 @@ def _both(pairs: np.ndarray) -> np.ndarray:
 
 def _rows_of(photo: Photo, masks: np.ndarray) -> np.ndarray:
     """The rows of masks where all masks are known: pair k is the mask of the bits of k."""
-    number = (masks @ 2 ** np.arange(masks.shape[1])).astype(int)
+    number = mask_numbers(masks)
     other = len(photo.masks) - 1 - number
     return np.where(number < other, 2 * number, 2 * other + 1)
 
@@ -176,7 +175,7 @@ def study(options: argparse.Namespace) -> list[dict]:
     """One row for each photo, seed, number of masks and method."""
     tasks = []
     for case in options.cases:
-        count = len(np.load(options.tables / f"imagenet-{case}.npz")["names"])
+        count = photo_count(options.tables, case)
         for number in range(min(count, options.photos)):
             tasks += [(options.tables, case, number, seed) for seed in range(options.seeds)]
     rows = []
@@ -189,10 +188,8 @@ def study(options: argparse.Namespace) -> list[dict]:
 
 def printed(rows: list[dict]) -> str:
     """The table as Markdown; NumPy only, so that it runs anywhere."""
-    lines = [
-        "| case | N | method | all | top 1 | top 2-3 | score | score / paper | error | ratio |"
-    ]
-    lines.append("|" + "---|" * 10)
+    heads = ["case", "N", "method", "all", "top 1", "top 2-3", "score", "score / paper", "error"]
+    lines = []
     for case, n in dict.fromkeys((row["case"], row["N"]) for row in rows):
         cell = {}
         for name in METHODS:
@@ -202,12 +199,10 @@ def printed(rows: list[dict]) -> str:
         for name, mean in cell.items():
             score = mean["score"] / cell[PAPER]["score"]
             error, common = np.sqrt(mean["square"]), np.sqrt(cell[COMMON]["square"])
-            lines.append(
-                f"| {case} | {n} | {name} | {mean['coverage']:.3f} | {mean['top_1']:.2f} | "
-                f"{mean['top_2_3']:.2f} | {mean['score']:.4f} | {score:.2f} | {error:.4f} | "
-                f"{error / common:.2f} |"
-            )
-    return "\n".join(lines)
+            found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.2f}", f"{mean['top_2_3']:.2f}"]
+            found += [f"{mean['score']:.4f}", f"{score:.2f}", f"{error:.4f}"]
+            lines.append([case, n, name, *found, f"{error / common:.2f}"])
+    return table([*heads, "ratio"], lines, right=None)
 
 
 def clock() -> None:

@@ -20,15 +20,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from md_table import table
+from populations import best_fit
 
 import eblime
-from eblime.datasets.cache import find
-from eblime.datasets.tabular import compas, forest
+from eblime.datasets.tabular import compas, forest, split_rows
 from eblime.domains.tabular import strata
 from eblime.evaluation.scores import interval_score
 
@@ -70,19 +71,10 @@ def heavy_tail() -> Case:
 
 def compas_counts() -> Case:
     """COMPAS with two more columns; four rows that the forest was not trained on."""
-    table = compas()
-    raw = pd.read_csv(find("tabular/compas-scores-two-years.csv", url=None))
-    kept = raw[
-        raw["days_b_screening_arrest"].abs().le(30)
-        & raw["is_recid"].ne(-1)
-        & raw["c_charge_degree"].ne("O")
-        & raw["score_text"].notna()
-    ].reset_index(drop=True)
-    data = table.data.assign(**{name: kept[name] for name in COUNTS})
-    order = np.random.default_rng(0).permutation(len(data))
-    rows = [data.iloc[k] for k in order[len(order) * 4 // 5 :][:4]]
-    model = forest(replace(table, data=data), trees=30)
-    return Case(model=model, data=data, rows=rows, rare=COUNTS, target=1, n_truth=200_000)
+    risk = compas(COUNTS)
+    rows = [risk.data.iloc[k] for k in split_rows(risk)[1][:4]]
+    model = forest(risk, trees=30)
+    return Case(model=model, data=risk.data, rows=rows, rare=COUNTS, target=1, n_truth=200_000)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -108,13 +100,6 @@ def explain(case: Case, number: int, n: int, seed: int, method: Any) -> eblime.E
         case.model, case.data, n_masks=n, method=method, progress=False
     )
     return explainer.explain(case.rows[number], target=case.target, rng=seed)
-
-
-def best_fit(e: eblime.Explanation) -> np.ndarray:
-    """The weighted least squares slopes."""
-    columns = np.column_stack([np.ones(len(e.masks)), e.masks])
-    gram = columns.T @ (columns * e.weights[:, None])
-    return np.linalg.solve(gram, columns.T @ (e.weights * e.scores))[1:]
 
 
 def judge(case: Case, truths: list[np.ndarray], n: int, fits: int) -> Iterator[dict[str, Any]]:
@@ -146,11 +131,11 @@ def printed(case: str, rows: pd.DataFrame) -> str:
     )
     columns = [(kind, name) for name in rows["column"].unique() for kind in ("coverage", "score")]
     heads = [f"{name}: {kind}" for kind, name in columns]
-    lines = [f"| {case}, N | | " + " | ".join(heads) + " |", "|---:|---|" + "---:|" * len(heads)]
-    for (n, way), values in means[columns].iterrows():
-        cells = " | ".join(f"{value:.3g}" for value in values)
-        lines.append(f"| {n} | {way} | {cells} |")
-    return "\n".join(lines)
+    lines = [
+        [n, way, *(f"{value:.3g}" for value in values)]
+        for (n, way), values in means[columns].iterrows()
+    ]
+    return table([f"{case}, N", "", *heads], lines, right=2)
 
 
 def main() -> None:
@@ -161,10 +146,11 @@ def main() -> None:
     for name, load in CASES.items():
         case = load()
         with forcing(False):
-            truths = [
-                best_fit(explain(case, k, case.n_truth, 10_000_000 + k, "lime"))
+            whole = [
+                explain(case, k, case.n_truth, 10_000_000 + k, "lime")
                 for k in range(len(case.rows))
             ]
+        truths = [best_fit(e.masks, e.scores, e.weights) for e in whole]
         rows = [row for n in SIZES for row in judge(case, truths, n, options.fits)]
         print(printed(name, pd.DataFrame(rows)), end="\n\n", flush=True)
 

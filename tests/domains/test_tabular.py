@@ -100,6 +100,32 @@ def test_polars_frames_stay_polars():
     assert isinstance(asked[-1], pl.DataFrame)
 
 
+def test_arrow_tables_stay_arrow_tables():
+    """The same numbers as with pandas; columns of an arrow table are not found by iteration."""
+    pa = pytest.importorskip("pyarrow")
+    frame = WINE.data.iloc[:, :4]
+    table = pa.table({name: frame[name].to_numpy() for name in frame.columns})
+    asked = []
+
+    def score(rows):
+        asked.append(rows)
+        return np.asarray(rows["alcohol"]) + np.asarray(rows["ash"])
+
+    one = quiet(score, frame).explain(frame.iloc[5])
+    two = quiet(score, table).explain(table.slice(5, 1))
+
+    assert_allclose(two.posterior.mean, one.posterior.mean)
+    assert isinstance(asked[-1], pa.Table)
+
+
+@pytest.mark.parametrize("edges", [["low", "high"], 4, [0.5, np.nan]])
+def test_edges_that_are_not_numbers_are_refused(edges):
+    """The message names the column."""
+    data = np.random.default_rng(0).random((60, 2))
+    with pytest.raises(ValueError, match=r"`bins` of 'column 0' must be a list of finite edges"):
+        eblime.TabularExplainer(Spy(), data, bins={0: edges})
+
+
 def test_a_pipeline_with_strings_can_be_explained():
     """Its frames have names, strings and booleans; its classes are the labels."""
     frame = people().drop(columns=["since", "rooms"]).dropna(ignore_index=True)

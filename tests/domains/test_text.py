@@ -112,6 +112,29 @@ def test_long_documents_are_cut_into_sentences():
     assert read_text(text, most=None).n_features == 1200
 
 
+def test_the_warning_counts_different_words_only_where_they_are_counted_together():
+    """Ten occurrences of two words are 2 different words, or 10 words."""
+    text = "one two. " * 5
+    with pytest.warns(UserWarning, match="has 2 different words, more than"):
+        read_text(text, most=1)
+    with pytest.warns(UserWarning, match="has 10 words, more than"):
+        read_text(text, most=5, bag=False)
+
+
+@pytest.mark.parametrize("most", [0, -1, 2.5])
+def test_a_limit_of_features_must_be_a_count(most):
+    """None sets no limit; zero is refused."""
+    with pytest.raises((TypeError, ValueError), match="`most` must be"):
+        read_text("some words", most=most)
+
+
+@pytest.mark.parametrize("returned", [None, 3, [1, 2], [(1,)], [("a", "b")]])
+def test_functions_that_return_no_tokens_are_refused(returned):
+    """The message says what a function of tokens must return."""
+    with pytest.raises(TypeError, match=r"must return strings or pairs \(start, end\)"):
+        read_text("some words", tokens=lambda text: returned)
+
+
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [

@@ -126,3 +126,11 @@ def test_a_refitted_explanation_continues_with_its_method():
 
     assert more.posterior.method == eblime.fit(more.masks, more.scores, method="lime").method
     assert len(short.more(30).masks) == len(short.masks) + 30
+
+
+@pytest.mark.parametrize("given", [{"explainer": made("text")[0]}, {"x": TEXT}])
+def test_an_explainer_without_its_input_is_refused(given):
+    """And an input without its explainer, rather than ignored."""
+    explainer, _, x = made("text")
+    with pytest.raises(ValueError, match="must be given together"):
+        explainer.explain(x).more(10, **given)

@@ -94,3 +94,11 @@ def test_one_run_is_refused(rng):
     """Agreement needs two runs."""
     with pytest.raises(ValueError, match="`runs` must be at least 2 explanations; got 1"):
         agreement([eblime.fit(*problem(rng, 20, 3))])
+    with pytest.raises(ValueError, match="`runs` must be at least 2 explanations; got 0"):
+        agreement([])
+
+
+def test_runs_of_different_features_are_refused(rng):
+    """The message counts the features."""
+    with pytest.raises(ValueError, match="must have the same features; got 3 and 4 of them"):
+        agreement([eblime.fit(*problem(rng, 20, p)) for p in (4, 3)])

@@ -82,6 +82,8 @@ def test_missing_tables_say_where_to_look(tmp_path, monkeypatch):
         ({"methods": ["magic"]}, "`method` must be one of"),
         ({"runs": 1}, "`runs` must be >= 2"),
         ({"top": 0}, "`top` must be >= 1"),
+        ({"n": [0]}, "`n` must be >= 1"),
+        ({"items": 0}, "`items` must be >= 1"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):

@@ -11,11 +11,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from eblime.datasets.ultrasonic import sample_scans
 from eblime.evaluation import cases
 from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
 from eblime.evaluation.cases import truth_of
 from eblime.evaluation.coverage import coverage, summary
-from eblime.evaluation.localisation import counts, covered, mcnemar
+from eblime.evaluation.localisation import counts, covered, localisation, mcnemar
 from eblime.evaluation.scores import interval_score, judged
 from eblime.evaluation.stability import lambda_study, stability
 from eblime.evaluation.study import run_study
@@ -148,7 +149,7 @@ def table_case(monkeypatch, p=6):
         scores = 0.5 + masks @ rng.normal(0, 0.1, p) + np.einsum("ni,ij,nj->n", masks, pairs, masks)
         return AnswerTable(scores=scores)
 
-    made = cases.Case(title="Made up", count=lambda: 12, load=load)
+    made = cases.Case(title="Made up", count=lambda case: 12, load=load)
     monkeypatch.setitem(cases.CASES, "made-up", made)
 
 
@@ -262,12 +263,31 @@ def test_mcnemar_compares_the_images_on_which_methods_differ():
         ({"dataset": "german", "methods": ["magic"]}, "`methods` must be one of"),
         ({"dataset": "german", "truths": ["mine"]}, "`truths` must be one of"),
         ({"dataset": "german", "n": [0]}, "`n` must be >= 1"),
+        ({"dataset": "german", "items": 0}, "`items` must be >= 1"),
     ],
 )
 def test_invalid_settings_are_refused(settings, message):
     """Before any data are loaded."""
     with pytest.raises(ValueError, match=message):
         coverage(settings.pop("dataset"), **settings)
+
+
+@pytest.mark.parametrize("name", ["n", "top", "superpixels", "items"])
+def test_invalid_settings_of_a_localisation_are_refused(name):
+    """Before any scan is simulated."""
+    with pytest.raises(ValueError, match=f"`{name}` must be >= 1"):
+        localisation("ultrasonic", **{name: 0})
+
+
+def test_methods_without_a_ridge_parameter_locate_defects(monkeypatch):
+    """Their rows have no `lambda_mean`; the others have one."""
+    images, defects = sample_scans()
+    module = "eblime.evaluation.localisation"
+    monkeypatch.setattr(f"{module}._faulty", lambda dataset: (images[:1], defects[:1]))
+    table = localisation("ultrasonic", n=60, methods=["quadrature", "bayeslime"])
+
+    assert table["lambda_mean"].isna().tolist() == [True, False]
+    assert table["covered"].between(0, 1).all()
 
 
 @real

@@ -207,6 +207,22 @@ def test_what_shapiq_has_no_name_for_is_refused(shapiq) -> None:
         explained().to_shapiq(order=3)
 
 
+def test_players_may_be_a_number_or_names() -> None:
+    """A number of NumPy too."""
+    explainer = eblime.Explainer(lambda masks: masks.sum(axis=1), PLAYERS, n_masks=8)
+
+    assert list(explainer.explain(np.int64(3)).features) == ["player 0", "player 1", "player 2"]
+    assert list(explainer.explain(["ann", "bob"]).features) == ["ann", "bob"]
+
+
+@pytest.mark.parametrize("x", [True, 0, -1, 2.5, "ann", None, []])
+def test_inputs_without_players_are_refused(x: object) -> None:
+    """A string is not a list of players, and there must be one at least."""
+    explainer = eblime.Explainer(lambda masks: masks.sum(axis=1), PLAYERS, n_masks=8)
+    with pytest.raises((TypeError, ValueError), match="`x` must"):
+        explainer.explain(x)
+
+
 def test_a_missing_shapiq_names_the_extra(monkeypatch) -> None:
     """A missing shapiq names the extra."""
     monkeypatch.setitem(sys.modules, "shapiq", None)

@@ -214,3 +214,49 @@ def test_reduced_photo_is_the_mean_of_its_blocks():
             for column in range(10):
                 block = whole[row * down :, column * across :][:down, :across]
                 np.testing.assert_allclose(small[row, column], block.mean(axis=(0, 1)))
+
+
+def test_densities_of_very_different_widths_are_all_drawn():
+    """Each has points of its own, so that a narrow one is not missed between two points."""
+    words = " ".join(f"w{k}" for k in range(8))
+    e = eblime.TextExplainer(
+        lambda texts: [t.count("w") + 1e-5 * ("w1" in t) * ("w2" in t) for t in texts], n_masks=60
+    ).explain(words, rng=0)
+    drawn = e.plot("density", top=8)
+    heights = [line.get_ydata().max() for line in drawn.get_lines()[:-1]]  # the last is at zero
+
+    assert len(heights) == 8
+    for j, height in zip(e.posterior.order(), heights, strict=True):
+        assert height == pytest.approx(0.4 / e.posterior.sd[j], rel=0.5)  # about a normal's
+
+
+@pytest.mark.parametrize("decades", [1, 2.5, 6, 30])
+def test_long_log_scales_have_few_numbers(decades):
+    """So that they do not overlap; a short scale has numbers at 2 and 5 too."""
+    from eblime.plot.style import axes, log_ticks
+
+    ax = axes(None, (6.4, 3.0))
+    ax.plot([1e-3, 1e-3 * 10**decades], [0, 1])
+    log_ticks(ax)
+    low, high = ax.get_xlim()
+    shown = [tick for tick in ax.get_xticks() if low <= tick <= high]
+
+    assert 2 <= len(shown) <= 12
+
+
+def test_words_of_wide_characters_stay_inside_the_figure():
+    """A wide character takes two columns."""
+    text = "日本語" * 20
+    e = eblime.TextExplainer(
+        lambda texts: [len(t) for t in texts], tokens=lambda text: [text[:30], text[30:]]
+    ).explain(text)
+    drawn = e.plot("text", columns=20)
+
+    assert max(len(part.get_text()) for part in drawn.texts) == 10
+
+
+def test_a_text_needs_a_column():
+    """A width of zero columns is refused by name."""
+    e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two")
+    with pytest.raises(ValueError, match="`columns` must be >= 1"):
+        e.plot("text", columns=0)

@@ -159,6 +159,31 @@ def test_point_estimate_has_no_intervals(opened):
     assert "point estimate" in page.locator(".detail").inner_text()
 
 
+def test_point_estimate_has_no_underlines_and_no_empty_columns(opened):
+    """An underline says that an interval excludes zero; a point estimate has none."""
+    model = eblime.TextExplainer(lambda texts: [len(text) for text in texts], method="lime")
+    page = opened(model.explain("one two three four"))
+    border = "marks => marks.map(mark => getComputedStyle(mark).borderBottomColor)"
+    colours = page.locator("figure mark").evaluate_all(border)
+
+    assert set(colours) == {"rgba(0, 0, 0, 0)"}
+    assert page.locator("thead th").all_inner_texts() == ["feature", "", "mean"]
+
+
+def test_narrow_intervals_have_enough_digits(opened):
+    """The ends of an interval differ in print where they differ by far less than the mean."""
+    words = " ".join(f"w{k}" for k in range(12))
+    model = eblime.TextExplainer(
+        lambda texts: [t.count("w") + 1e-6 * ("w1" in t) * ("w2" in t) for t in texts], n_masks=100
+    )
+    page = opened(model.explain(words, rng=0))
+    cells = page.locator(".detail dd").all_inner_texts()
+    low, high = cells[1].split(" to ")
+
+    assert low != high
+    assert float(cells[2]) > 0
+
+
 def test_print_shows_all_rows_without_controls(opened):
     """On paper there are no buttons, and the intervals are written out."""
     page = opened(explained(), width=500)

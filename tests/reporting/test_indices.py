@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.reporting.diagnostics import cautions, fit_sentence, settings
+from eblime.reporting.diagnostics import cautions, fit_sentence
 from eblime.reporting.page_data import page_data
+from eblime.reporting.provenance import settings
 
 TEXT = "red green blue black white grey pink brown"
 

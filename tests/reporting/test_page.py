@@ -173,6 +173,13 @@ def test_report_refuses_other_objects(given_, words):
         eblime.report(given_)
 
 
+@pytest.mark.parametrize("k", [0, "five", 2.5])
+def test_report_refuses_a_k_that_is_not_a_count(k):
+    """Also for a point estimate."""
+    with pytest.raises((TypeError, ValueError), match="`k` must be"):
+        eblime.report(explained("lime"), k=k)
+
+
 def test_page_warns_about_a_poor_fit():
     """The caution comes first, in a coloured box."""
     scores = np.random.default_rng(0).random(EXPLAINED.answers.n_masks)

@@ -31,6 +31,25 @@ def test_json_of_a_point_estimate_has_nulls():
     assert row["sd"] is row["low"] is row["prob_positive"] is None
 
 
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+@pytest.mark.parametrize("settings", [{"k": 0}, {"k": "five"}, {"k": 2.5}, {"prob": 1.5}])
+def test_wrong_levels_and_counts_are_refused(method, settings):
+    """By name, also for a point estimate, which uses neither."""
+    e = explained(method)
+    for write in (e.to_frame, e.to_json):
+        with pytest.raises((TypeError, ValueError), match=f"`{next(iter(settings))}` must be"):
+            write(**settings)
+
+
+def test_features_are_ordered_by_the_size_of_their_means():
+    """The order of tables, lists and plots."""
+    post = explained().posterior
+    sizes = np.abs(post.mean)[post.order()]
+
+    assert (np.diff(sizes) <= 0).all()
+    assert sorted(post.order()) == list(range(post.n_features))
+
+
 def test_arviz_gets_draws_by_feature():
     """One chain of i.i.d. draws whose mean is the posterior's."""
     pytest.importorskip("arviz")

@@ -169,7 +169,7 @@ def test_settings_that_do_not_fit_are_refused(explanation) -> None:
         explanation.importances("owen")
     with pytest.raises(ValueError, match="`index` must be one of 'banzhaf', 'shapley'"):
         explanation.interactions("lime")
-    with pytest.raises(ValueError, match="are of the index 'lime'"):
+    with pytest.raises(ValueError, match="must be None unless index='lime'"):
         explanation.importances("shapley", width=1.0)
     with pytest.raises(ValueError, match="must not both be given"):
         explanation.importances(width=1.0, kernel="uniform")

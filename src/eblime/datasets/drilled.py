@@ -26,6 +26,10 @@ __all__ = ["Patches", "drilled_network", "drilled_patches"]
 _ACRYLIC = ((79, 12, 8.3), (59, 12, 14.0), (38, 12, 20.2), (18, 12, 25.3))
 _ALUMINIUM = ((89, 23, 11.7), (69, 23, 21.7), (48, 23, 31.7), (27, 23, 40.8))
 _WIDE, _HIGH, _SIZE = 32, 64, 128  # of a patch: millimetres, samples, pixels
+_PER_HOLE = 24  # patches of each hole
+
+Echo = tuple[float, float, float]  # position along the scan, position across it, and sample
+Patch = tuple[NDArray[np.uint8], NDArray[np.bool_], int]  # image, mask of the echo, and hole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -53,31 +57,45 @@ def drilled_patches() -> Patches:
     level = _level(stored["ptxy"])
     echoes = _echo_positions(stored)
     rng = np.random.default_rng(0)
-    images, defects, holes = [], [], []
-    for number, (x, y, t) in enumerate(echoes):
-        others = [echo for k, echo in enumerate(echoes) if k != number]
-        kept = 0
-        while kept < 24:
-            row = int(np.clip(y + rng.integers(-2, 3), 0, level.shape[2] - 1))
-            left = int(np.clip(x - rng.integers(6, _WIDE - 6), 0, level.shape[1] - _WIDE))
-            top = int(np.clip(t - rng.integers(16, _HIGH - 16), 0, len(level) - _HIGH))
-            if any(_shows(echo, top, left) for echo in others):
-                continue  # or a network could be trained on a hole that it must not know
-            images.append(_patch(level, top, left, row))
-            defects.append(_box(t - top, x - left))
-            holes.append(number)
-            kept += 1
-    wanted = len(images)
-    while len(images) < 2 * wanted:
-        row, left = int(rng.integers(0, 40)), int(rng.integers(0, level.shape[1] - _WIDE))
-        top = int(rng.integers(60, len(level) - _HIGH))
-        if not any(_near(echo, top, left, row) for echo in echoes):
-            images.append(_patch(level, top, left, row))
-            defects.append(np.zeros((_SIZE, _SIZE), dtype=bool))
-            holes.append(-1)
+    found: list[Patch] = []
+    for number in range(len(echoes)):
+        found += _of_hole(rng, level, echoes, number)
+    found += _without_hole(rng, level, echoes, len(found))
+    images, defects, holes = zip(*found, strict=True)
     return Patches(
         images=np.array(images), defects=np.array(defects), holes=np.array(holes, dtype=np.intp)
     )
+
+
+def _of_hole(
+    rng: np.random.Generator, level: FloatArray, echoes: list[Echo], number: int
+) -> list[Patch]:
+    """Patches that show one hole, and no part of another."""
+    x, y, t = echoes[number]
+    others = [echo for k, echo in enumerate(echoes) if k != number]
+    found: list[Patch] = []
+    while len(found) < _PER_HOLE:
+        row = int(np.clip(y + rng.integers(-2, 3), 0, level.shape[2] - 1))
+        left = int(np.clip(x - rng.integers(6, _WIDE - 6), 0, level.shape[1] - _WIDE))
+        top = int(np.clip(t - rng.integers(16, _HIGH - 16), 0, len(level) - _HIGH))
+        if any(_shows(echo, top, left) for echo in others):
+            continue  # or a network could be trained on a hole that it must not know
+        found.append((_patch(level, top, left, row), _box(t - top, x - left), number))
+    return found
+
+
+def _without_hole(
+    rng: np.random.Generator, level: FloatArray, echoes: list[Echo], count: int
+) -> list[Patch]:
+    """Patches that show no part of any hole."""
+    found: list[Patch] = []
+    while len(found) < count:
+        row, left = int(rng.integers(0, 40)), int(rng.integers(0, level.shape[1] - _WIDE))
+        top = int(rng.integers(60, len(level) - _HIGH))
+        if not any(_near(echo, top, left, row) for echo in echoes):
+            none = np.zeros((_SIZE, _SIZE), dtype=bool)
+            found.append((_patch(level, top, left, row), none, -1))
+    return found
 
 
 @lru_cache(maxsize=8)
@@ -100,7 +118,7 @@ def _level(echoes: FloatArray) -> FloatArray:
     return np.asarray(np.clip(1 + decibels / 50, 0, 1))
 
 
-def _echo_positions(stored: Any) -> list[tuple[float, float, float]]:
+def _echo_positions(stored: Any) -> list[Echo]:
     """Position along the scan, position across it, and sample of each hole's echo."""
     rate, start = float(stored["fs"].item()), float(stored["tDelay"].item())
     water, acrylic, aluminium = stored["cc"].ravel()
@@ -128,13 +146,13 @@ def _box(t: float, x: float) -> NDArray[np.bool_]:
     return np.asarray((np.abs(rows - t) <= 10) & (np.abs(columns - x) <= 3))
 
 
-def _shows(echo: tuple[float, float, float], top: int, left: int) -> bool:
+def _shows(echo: Echo, top: int, left: int) -> bool:
     """Whether a patch at this position, on any section, shows the centre of a hole's echo."""
     x, _, t = echo
     return left - 4 <= x <= left + _WIDE + 4 and top - 10 <= t <= top + _HIGH + 10
 
 
-def _near(echo: tuple[float, float, float], top: int, left: int, row: int) -> bool:
+def _near(echo: Echo, top: int, left: int, row: int) -> bool:
     """Whether a patch may show part of a hole's echo."""
     x, y, t = echo
     along = left - 6 <= x <= left + _WIDE + 6

@@ -90,7 +90,10 @@ def photo_set(name: str) -> list[Photo]:
 
 
 def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
-    """Read a photo as the network expects it: shorter side scaled to 256, centre crop of 224."""
+    """Read a photo as the network expects it: shorter side scaled to 256, centre crop of 224.
+
+    With another `size` of the crop, the scale changes in proportion.
+    """
     from PIL import Image
 
     from eblime.domains.image.photo import open_photo

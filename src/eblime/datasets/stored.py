@@ -31,12 +31,13 @@ def stored_games() -> list[FloatArray]:
 
 
 def stored_game_names() -> list[str]:
-    """Their names, `kind/name`."""
+    """The names of `stored_games`, `kind/name`."""
     return [name for name, _ in _games(_file("games-dev.npz"))]
 
 
 @lru_cache(maxsize=1)
 def _photos(path: Path) -> list[FloatArray]:
+    """The scores of each photo in a file."""
     with np.load(path, allow_pickle=False) as stored:
         count = len(stored["names"])
         return [stored[f"scores_{k}"].astype(np.float64) for k in range(count)]
@@ -44,6 +45,7 @@ def _photos(path: Path) -> list[FloatArray]:
 
 @lru_cache(maxsize=1)
 def _games(path: Path) -> list[tuple[str, FloatArray]]:
+    """Names and values of the games in a file that are not constant."""
     with np.load(path, allow_pickle=False) as stored:
         found = [(name, stored[name].astype(np.float64)) for name in sorted(stored.files)]
     varying = [(name, values) for name, values in found if np.ptp(values) > 0]
@@ -53,11 +55,19 @@ def _games(path: Path) -> list[tuple[str, FloatArray]]:
 
 def _file(name: str) -> Path:
     """The path of a file of answers."""
-    named, data = os.environ.get("EBLIME_TABLES"), local_folder()
-    folder = Path(named) if named else None if data is None else data.resolve().parent / "tables"
+    folder = _folder()
     if folder is None or not (folder / name).exists():
         raise FileNotFoundError(
             f"{name} was not found{'' if folder is None else f' in {folder}'}. Set EBLIME_TABLES "
             "to the folder that has it."
         )
     return folder / name
+
+
+def _folder() -> Path | None:
+    """The folder of stored answers; None if neither environment variable is set."""
+    named = os.environ.get("EBLIME_TABLES")
+    if named:
+        return Path(named)
+    data = local_folder()
+    return None if data is None else data.resolve().parent / "tables"

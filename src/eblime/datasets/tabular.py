@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from eblime._pandas import import_pandas
+from eblime._types import IntArray
 from eblime.datasets.cache import find
 
-__all__ = ["TABLES", "TableData", "compas", "forest", "german"]
+__all__ = ["TABLES", "TableData", "compas", "forest", "german", "split_rows"]
 
 _COMPAS = "https://raw.githubusercontent.com/propublica/compas-analysis/master/compas-scores-two-years.csv"
 _GERMAN = "https://archive.ics.uci.edu/ml/machine-learning-databases/statlog/german/german.data"
@@ -96,8 +99,13 @@ class TableData:
     classes: tuple[str, str]
 
 
-def compas() -> TableData:
+def compas(extra: Sequence[str] = ()) -> TableData:
     """COMPAS: is the risk score of a defendant high? 6,172 rows after ProPublica's filter.
+
+    Parameters
+    ----------
+    extra
+        Further columns of the file to keep, such as "juv_fel_count".
 
     Examples
     --------
@@ -106,7 +114,7 @@ def compas() -> TableData:
     >>> table.data.shape, table.classes  # doctest: +SKIP
     ((6172, 7), ('not high', 'high'))
     """
-    pd = _import_pandas()
+    pd = import_pandas()
     path = find(
         "tabular/compas-scores-two-years.csv",
         url=_COMPAS,
@@ -122,6 +130,7 @@ def compas() -> TableData:
     stay = pd.to_datetime(kept["c_jail_out"]) - pd.to_datetime(kept["c_jail_in"])
     data = kept[["age", "sex", "race", "priors_count", "c_charge_degree", "two_year_recid"]].copy()
     data["days_in_jail"] = stay.dt.days.astype(float)
+    data[list(extra)] = kept[list(extra)]
     target = kept["score_text"].eq("High").astype(int).to_numpy()
     return TableData(name="COMPAS", data=data, target=target, classes=("not high", "high"))
 
@@ -136,7 +145,7 @@ def german() -> TableData:
     >>> table.data.shape, table.classes  # doctest: +SKIP
     ((1000, 20), ('bad', 'good'))
     """
-    pd = _import_pandas()
+    pd = import_pandas()
     path = find(
         "tabular/german.data",
         url=_GERMAN,
@@ -172,15 +181,12 @@ def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Any:
         (OneHotEncoder(handle_unknown="ignore"), text_columns), remainder="passthrough"
     )
     model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed))
-    order = np.random.default_rng(seed).permutation(len(table.data))
-    train = order[: len(order) * 4 // 5]
+    train, _ = split_rows(table, seed)
     return model.fit(table.data.iloc[train], table.target[train])
 
 
-def _import_pandas() -> Any:
-    """Import pandas; if it is missing, the error names the extra to install."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Tables need pandas: pip install 'eblime[frame]'.") from error
-    return pd
+def split_rows(table: TableData, seed: int = 0) -> tuple[IntArray, IntArray]:
+    """Numbers of the rows that `forest` is trained on, four fifths, and of the others."""
+    order = np.random.default_rng(seed).permutation(len(table.data))
+    cut = len(order) * 4 // 5
+    return order[:cut], order[cut:]

@@ -206,9 +206,20 @@ def _scatterers(
     return joined, strength
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Geometry:
+    """Which sample of which trace each pixel needs."""
+
+    elements: FloatArray  # (elements,) positions of the transducer
+    rate: float  # samples per microsecond
+    samples: int  # of a trace
+    sample: IntArray  # (pixels, pixels, elements) when the echo of a pixel arrives
+    aperture: NDArray[np.float32]  # (pixels, pixels, elements) weight of a trace: apodisation
+
+
 @lru_cache(maxsize=4)
-def _geometry(block: Block) -> tuple[FloatArray, float, IntArray, NDArray[np.intp], FloatArray]:
-    """Transducer positions, sampling rate, trace length, samples (pixel, element), apodisation."""
+def _geometry(block: Block) -> _Geometry:
+    """The geometry of a block's scans."""
     elements = np.linspace(0, block.width, block.elements)
     rate = 8 * block.frequency
     x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
@@ -217,17 +228,22 @@ def _geometry(block: Block) -> tuple[FloatArray, float, IntArray, NDArray[np.int
     distance = np.sqrt(across**2 + z[:, None, None] ** 2)  # (pixels, pixels, elements)
     sample = np.round(2 * distance / block.speed * rate).astype(np.intp)
     aperture = np.clip(1 - (across / (0.45 * z[:, None, None] + 0.8)) ** 2, 0, None)
-    length = fft.next_fast_len(int(sample.max()) + 64)
-    return elements, rate, np.array([length]), sample, aperture.astype(np.float32)
+    return _Geometry(
+        elements=elements,
+        rate=rate,
+        samples=fft.next_fast_len(int(sample.max()) + 64),
+        sample=sample,
+        aperture=aperture.astype(np.float32),
+    )
 
 
 def _echoes(
     rng: np.random.Generator, block: Block, positions: FloatArray, strengths: FloatArray
 ) -> NDArray[np.complex64]:
     """The recorded echoes at each position, as analytic signals (elements, samples)."""
-    elements, rate, length, _, _ = _geometry(block)
-    samples = int(length[0])
-    across = positions[:, 0] - elements[:, None]
+    geometry = _geometry(block)
+    rate, samples = geometry.rate, geometry.samples
+    across = positions[:, 0] - geometry.elements[:, None]
     distance = np.hypot(across, positions[:, 1])
     facing = (positions[:, 1] / distance) ** 2  # directivity: strongest straight below
     loss = 10 ** (-2 * block.attenuation * distance / 20)
@@ -261,7 +277,7 @@ def _pulsed(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex
 
 def _focused(echoes: NDArray[np.complex64], block: Block) -> FloatArray:
     """Delay and sum: the envelope at every pixel."""
-    _, _, _, sample, aperture = _geometry(block)
+    sample, aperture = _geometry(block).sample, _geometry(block).aperture
     total = np.zeros(sample.shape[:2], dtype=np.complex64)
     for element, trace in enumerate(echoes):
         total += aperture[..., element] * trace[sample[..., element]]

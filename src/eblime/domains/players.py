@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 
@@ -39,11 +42,26 @@ class PlayersScene:
 
 
 def read_players(x: Any) -> PlayersScene:
-    """The players of a game, of a list of names, or so many of them."""
+    """The players of a game.
+
+    Parameters
+    ----------
+    x
+        A game with an attribute `players`, the names of the players, or their number.
+    """
     found = getattr(x, "players", x)
-    if isinstance(found, int):
+    if isinstance(found, (int, np.integer)):
+        check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
         found = [f"player {j}" for j in range(found)]
-    return PlayersScene(features=tuple(str(name) for name in found))
+    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise TypeError(
+            "`x` must be a game with `players`, the names of the players, or their number; got "
+            f"{x!r:.60}."
+        )
+    features = tuple(str(name) for name in found)
+    if not features:
+        raise ValueError("`x` must have at least one player.")
+    return PlayersScene(features=features)
 
 
 PLAYERS = Domain(

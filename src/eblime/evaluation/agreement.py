@@ -78,6 +78,13 @@ def agreement(runs: Sequence[Any], *, top: int | None = None, prob: float = 0.95
     """
     check_level("prob", prob)
     posteriors = [getattr(run, "posterior", run) for run in runs]
+    if len(posteriors) < 2:
+        raise ValueError(f"`runs` must be at least 2 explanations; got {len(posteriors)}.")
+    sizes = sorted({posterior.n_features for posterior in posteriors})
+    if len(sizes) > 1:
+        raise ValueError(
+            f"`runs` must have the same features; got {sizes[0]} and {sizes[-1]} of them."
+        )
     means = np.array([posterior.mean for posterior in posteriors])
     return agreement_of(means, np.array([_interval(run, prob) for run in runs]), top=top)
 
@@ -86,7 +93,7 @@ def agreement_of(means: FloatArray, intervals: FloatArray, *, top: int | None = 
     """Agreement of m runs by their importances, (m, p), and intervals, (m, p, 2)."""
     m, p = means.shape
     if m < 2:
-        raise ValueError(f"`runs` must be at least 2 explanations; got {m}.")
+        raise ValueError(f"`means` must have at least 2 rows, one per run; got {m}.")
     if top is not None:
         check_count("top", top)
     kept = min(top or p, p)

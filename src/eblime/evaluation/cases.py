@@ -80,10 +80,13 @@ def item(case: str, number: int) -> Item:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A row of the paper's table: its name, the number of inputs, and how to load one."""
+    """A row of the paper's table: its title, how many inputs it has, and how to load one.
+
+    Both functions get the name of the case.
+    """
 
     title: str
-    count: Callable[[], int]
+    count: Callable[[str], int]
     load: Callable[[str, int], Item]
 
 
@@ -109,15 +112,11 @@ def _network() -> Any:
     return efficientnet_lite0()
 
 
-def _photo_count(name: str) -> Callable[[], int]:
-    """A function that counts the photos of a set."""
+def _photo_count(case: str) -> int:
+    """Number of photos of a set."""
+    from eblime.datasets.imagenet import photo_set
 
-    def count() -> int:
-        from eblime.datasets.imagenet import photo_set
-
-        return len(photo_set(name))
-
-    return count
+    return len(photo_set(case))
 
 
 def _digit_item(case: str, number: int) -> AnswerTable:
@@ -126,7 +125,7 @@ def _digit_item(case: str, number: int) -> AnswerTable:
     from eblime.datasets.mnist import digits, network
     from eblime.datasets.networks import weights_digest
 
-    digit = int(case.split("-")[1])
+    digit = _digit(case)
     image = digits(digit)[number]
     labels = cut_coarsely(image)
 
@@ -136,25 +135,25 @@ def _digit_item(case: str, number: int) -> AnswerTable:
     return cached_answers(case, str(number), (image, labels, weights_digest(network())), ask)
 
 
-def _digit_count(digit: int) -> Callable[[], int]:
-    """A function that counts the test images of a digit."""
+def _digit_count(case: str) -> int:
+    """Number of test images of a digit."""
+    from eblime.datasets.mnist import digits
 
-    def count() -> int:
-        from eblime.datasets.mnist import digits
+    return len(digits(_digit(case)))
 
-        return len(digits(digit))
 
-    return count
+def _digit(case: str) -> int:
+    """The digit of a case such as "digit-3"."""
+    return int(case.split("-")[1])
 
 
 @lru_cache(maxsize=2)
 def _table(case: str) -> tuple[Any, Any, Any]:
     """A table, its random forest, and the rows that the forest was not trained on."""
-    from eblime.datasets.tabular import TABLES, forest
+    from eblime.datasets.tabular import TABLES, forest, split_rows
 
     table = TABLES[case]()
-    order = np.random.default_rng(0).permutation(len(table.data))
-    return table, forest(table), order[len(order) * 4 // 5 :]
+    return table, forest(table), split_rows(table)[1]
 
 
 def _row_item(case: str, number: int) -> RowItem:
@@ -169,35 +168,31 @@ def _row_item(case: str, number: int) -> RowItem:
     return RowItem(explainer=explainer, row=table.data.iloc[rows[number]])
 
 
-def _row_count(case: str) -> Callable[[], int]:
-    """A function that counts the test rows of a table."""
-    return lambda: len(_table(case)[2])
+def _row_count(case: str) -> int:
+    """Number of rows that the forest was not trained on."""
+    return len(_table(case)[2])
 
 
-def _stored(name: str) -> Callable[[], list[FloatArray]]:
-    """A function that reads stored answers."""
+def _stored(case: str) -> list[FloatArray]:
+    """The stored answers of all inputs."""
+    from eblime.datasets.stored import stored_games, stored_photos
 
-    def read() -> list[FloatArray]:
-        from eblime.datasets.stored import stored_games, stored_photos
-
-        return stored_photos() if name == "stored-photos" else stored_games()
-
-    return read
+    return stored_photos() if case == "stored-photos" else stored_games()
 
 
 def _stored_item(case: str, number: int) -> AnswerTable:
     """The stored answers to all masks of an input."""
-    return AnswerTable(scores=_stored(case)()[number])
+    return AnswerTable(scores=_stored(case)[number])
 
 
-def _stored_count(name: str) -> Callable[[], int]:
-    """A function that counts inputs with stored answers."""
-    return lambda: len(_stored(name)())
+def _stored_count(case: str) -> int:
+    """Number of inputs with stored answers."""
+    return len(_stored(case))
 
 
 CASES = {
     **{
-        name: Case(title=title, count=_photo_count(name), load=_photo_item)
+        name: Case(title=title, count=_photo_count, load=_photo_item)
         for name, title in (
             ("french-bulldog", "French bulldog"),
             ("broccoli", "Broccoli"),
@@ -207,15 +202,11 @@ CASES = {
         )
     },
     **{
-        f"digit-{digit}": Case(title=f"Digit {digit}", count=_digit_count(digit), load=_digit_item)
+        f"digit-{digit}": Case(title=f"Digit {digit}", count=_digit_count, load=_digit_item)
         for digit in range(1, 10)
     },
-    "compas": Case(title="Compas", count=_row_count("compas"), load=_row_item),
-    "german": Case(title="German credit", count=_row_count("german"), load=_row_item),
-    "stored-photos": Case(
-        title="Photos, stored answers", count=_stored_count("stored-photos"), load=_stored_item
-    ),
-    "stored-games": Case(
-        title="Games of shapiq", count=_stored_count("stored-games"), load=_stored_item
-    ),
+    "compas": Case(title="Compas", count=_row_count, load=_row_item),
+    "german": Case(title="German credit", count=_row_count, load=_row_item),
+    "stored-photos": Case(title="Photos, stored answers", count=_stored_count, load=_stored_item),
+    "stored-games": Case(title="Games of shapiq", count=_stored_count, load=_stored_item),
 }

@@ -17,7 +17,14 @@ from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
 from eblime.evaluation.scores import judged
-from eblime.evaluation.study import Row, check_methods, run_study, to_table
+from eblime.evaluation.study import (
+    MOST_ITEMS,
+    Row,
+    check_methods,
+    count_items,
+    run_study,
+    to_table,
+)
 from eblime.methods.regression import as_method, fit
 
 __all__ = ["coverage", "summary"]
@@ -85,9 +92,7 @@ def coverage(
         check_choice("truths", name, TRUTHS)
     for name, value in (("seeds", seeds), *(("n", count) for count in n)):
         check_count(name, value)
-    available = CASES[dataset].count()
-    count = min(available, 40 if items is None else items)
-    check_count("items", count)
+    count = count_items(items, lambda: CASES[dataset].count(dataset), most=MOST_ITEMS)
     settings = {
         "dataset": dataset,
         "n": [int(value) for value in n],

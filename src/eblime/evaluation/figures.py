@@ -21,6 +21,11 @@ _NAMES = {
     "eblime": "EBLIME",
     "eblime-ridge": "EBLIME, common ridge",
 }
+_TRUTHS = {
+    "exact": "truth: lime's ridge, all masks",
+    "lime": "truth: lime's ridge, 10,000 masks",
+    "paper": "truth: equation (1), no intercept",
+}
 
 
 def coverage_figure(table: Any, title: str = "") -> Any:
@@ -53,13 +58,6 @@ def coverage_figure(table: Any, title: str = "") -> Any:
     panels[0].set_ylabel("share of 95 % intervals that contain the truth")
     panels[-1].legend(frameon=False, fontsize="small", loc="lower left")
     return figure
-
-
-_TRUTHS = {
-    "exact": "truth: lime's ridge, all masks",
-    "lime": "truth: lime's ridge, 10,000 masks",
-    "paper": "truth: equation (1), no intercept",
-}
 
 
 def _by_seed(part: Any) -> Any:

@@ -20,7 +20,7 @@ from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.scores import mean_interval
-from eblime.evaluation.study import Row, check_methods, run_study, to_table
+from eblime.evaluation.study import Row, check_methods, count_items, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
 __all__ = ["PARTS", "FaultyPart", "counts", "covered", "faulty_part", "localisation", "mcnemar"]
@@ -62,7 +62,8 @@ def localisation(
     -------
     pandas.DataFrame
         One row per image and method, with the columns covered (share of the defect), found,
-        found_loosely, score and others.
+        found_loosely, score and others; `lambda_mean` is missing for a method without a ridge
+        parameter.
 
     Examples
     --------
@@ -73,10 +74,9 @@ def localisation(
     """
     check_choice("dataset", dataset, PARTS)
     check_methods(methods)
-    check_count("n", n)
-    check_count("top", top)
-    available = len(_faulty(dataset)[0])
-    count = available if items is None else min(items, available)
+    for name, value in (("n", n), ("top", top), ("superpixels", superpixels)):
+        check_count(name, value)
+    count = count_items(items, lambda: len(_faulty(dataset)[0]))
     if jobs > 1:  # train once, here, and not in every process
         for number in range(count):
             _model(dataset, number)
@@ -97,7 +97,6 @@ def localisation(
 def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one image."""
     part = faulty_part(settings["dataset"], number)
-    image, defect = part.image, part.defect
     explainer = ImageExplainer(
         part.model,
         segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
@@ -106,26 +105,20 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         progress=False,
     )
     seed = np.random.SeedSequence(settings["seed"], spawn_key=(number,))
-    asked = explainer.explain(image, target=1, rng=np.random.default_rng(seed))
-    scene: Any = asked.scene
+    asked = explainer.explain(part.image, target=1, rng=np.random.default_rng(seed))
+    head = {
+        "dataset": settings["dataset"],
+        "item": number,
+        "part": _part(settings["dataset"], number),
+    }
     rows = []
     for name in settings["methods"]:
         post = asked.refit(name).posterior
-        share = covered(post.mean, scene.labels, defect, settings["top"])
-        rows.append(
-            {
-                "dataset": settings["dataset"],
-                "item": number,
-                "part": _part(settings["dataset"], number),
-                "method": name,
-                "covered": share,
-                "found": share >= 0.5,
-                "found_loosely": share > 0,
-                "score": asked.prediction,
-                "r2": post.r2,
-                "lambda_mean": float(post.lam.mean),
-            }
-        )
+        share = covered(post.mean, asked.segments, part.defect, settings["top"])
+        found = {"covered": share, "found": share >= 0.5, "found_loosely": share > 0}
+        lam = post.extras.get("lam")
+        fit = {"r2": post.r2, "lambda_mean": None if lam is None else float(lam.mean)}
+        rows.append({**head, "method": name, **found, "score": asked.prediction, **fit})
     return rows
 
 

@@ -12,7 +12,7 @@ from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime.evaluation.agreement import agreement
 from eblime.evaluation.cases import CASES, item
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import MOST_ITEMS, Row, count_items, run_study, to_table
 from eblime.explainers.compare import compare_with, parse_methods
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
@@ -43,6 +43,7 @@ def lambda_study(
     >>> bool((table["low"] < table["high"]).all())  # doctest: +SKIP
     True
     """
+    check_count("n", n)
     settings = {"dataset": dataset, "n": int(n), "seed": int(seed)}
     return _run(_lambda_rows, settings, items, jobs=jobs, out=out, progress=progress)
 
@@ -93,8 +94,8 @@ def stability(
     [['eblime', 50]]
     """
     parse_methods(methods)
-    check_count("runs", runs)
-    check_count("top", top)
+    for name, value in (("runs", runs), ("top", top), *(("n", count) for count in n)):
+        check_count(name, value)
     if runs < 2:
         raise ValueError(f"`runs` must be >= 2; got {runs}.")
     settings = {
@@ -110,9 +111,9 @@ def stability(
 
 def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> Any:
     """Run a task over the inputs of a case."""
-    check_choice("dataset", settings["dataset"], tuple(CASES))
-    available = CASES[settings["dataset"]].count()
-    count = min(available, 40 if items is None else items)
+    dataset = settings["dataset"]
+    check_choice("dataset", dataset, tuple(CASES))
+    count = count_items(items, lambda: CASES[dataset].count(dataset), most=MOST_ITEMS)
     return to_table(run_study(task, settings, range(count), **how))
 
 

@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any
 
 from eblime import registry
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_count
 from eblime._files import write_whole
+from eblime._pandas import import_pandas
 from eblime._progress import Progress, progress_reporter
 from eblime._version import __version__
 from eblime.batch.tasks import read_result, run_tasks
 
-__all__ = ["Row", "check_methods", "run_study", "to_table"]
+__all__ = ["MOST_ITEMS", "Row", "check_methods", "count_items", "run_study", "to_table"]
+
+MOST_ITEMS = 40  # of a study whose number of items is not given
 
 Row = dict[str, Any]
 StudyTask = Callable[[Mapping[str, Any], int], list[Row]]
@@ -42,7 +45,7 @@ def run_study(
     With several jobs, `task` must be a function of a module, so that worker processes can import
     it.
     """
-    to_table([])  # fails here, before any work, if pandas is missing
+    import_pandas()  # fails here, before any work, if it is missing
     with ExitStack() as stack:
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -61,6 +64,17 @@ def run_study(
     return [row for item in items for row in found[item]]
 
 
+def count_items(items: int | None, available: Callable[[], int], *, most: int | None = None) -> int:
+    """How many items a study has: `items`, or, if that is None, all but at most `most`.
+
+    `available` counts those that there are. It may load data, so `items` is checked first.
+    """
+    if items is not None:
+        check_count("items", items)
+    wanted = most if items is None else items
+    return available() if wanted is None else min(wanted, available())
+
+
 def check_methods(methods: Sequence[str]) -> None:
     """Refuse names of methods that are not known."""
     for name in methods:
@@ -69,11 +83,7 @@ def check_methods(methods: Sequence[str]) -> None:
 
 def to_table(rows: Sequence[Row]) -> Any:
     """Rows as a pandas frame."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
-    return pd.DataFrame(list(rows))
+    return import_pandas().DataFrame(list(rows))
 
 
 def _check_study(folder: Path, settings: Mapping[str, Any]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from eblime._checks import check_count, check_level
 from eblime.plot.style import (
     AGAINST,
+    COLOURS,
     FAVOUR,
     INK,
     NEUTRAL,
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "intervals", "means", "side_by_side", "valued"]
 
-# colours that people with any colour vision can tell apart (Okabe and Ito 2008), and shapes
-_PALETTE = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9", INK, NEUTRAL)
+_PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
@@ -48,7 +48,7 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     """
     check_count("top", top)
     post = explanation.posterior
-    order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
+    order = post.order()[:top][::-1]
     wide, narrow, mean = post.interval(0.95)[order], post.interval(0.5)[order], post.mean[order]
     drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
     for row, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
@@ -78,8 +78,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     '0.5506 < column 0 <= 0.8078'
     """
     check_count("top", top)
-    mean = explanation.posterior.mean
-    order = np.argsort(-np.abs(mean), kind="stable")[:top][::-1]
+    mean, order = explanation.posterior.mean, explanation.posterior.order()[:top][::-1]
     drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
     colours = [FAVOUR if mean[j] > 0 else AGAINST for j in order]
     drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
@@ -108,7 +107,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     needs_domain(explanation, "tabular", 'plot("values")')
     check_count("top", top)
     post = explanation.posterior
-    order = np.argsort(-np.abs(post.mean), kind="stable")[:top][::-1]
+    order = post.order()[:top][::-1]
     mean, rows = post.mean[order], np.arange(len(order))
     drawn = axes(ax, (7.2, 1.1 + 0.34 * len(order)))
     colours = [FAVOUR if value > 0 else AGAINST for value in mean]

@@ -18,6 +18,7 @@ from eblime.plot.style import (
     axes,
     caption,
     clean,
+    legend_below,
     log_ticks,
     title,
 )
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["convergence", "densities", "ranks", "ridge"]
+
+_POINTS = 300  # of a density
 
 
 def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
@@ -46,26 +49,24 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     """
     check_count("top", top)
     post = explanation.posterior
-    order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
-    ends = post.quantile([1e-4, 1 - 1e-4])[:, order]
-    x = np.linspace(ends[0].min(), ends[1].max(), 600)
-    x = x[x != 0]  # the density has a logarithmic singularity without mass at zero
-    height = post.pdf(np.broadcast_to(x[:, None], (len(x), post.n_features)))[:, order]
+    order = post.order()[:top]
+    low, high = post.quantile([1e-4, 1 - 1e-4])
+    x = np.linspace(low, high, _POINTS)  # (points, p)
+    x[x == 0] = 1e-12 * np.ptp(x)  # the density has a logarithmic singularity without mass there
+    height = post.pdf(x)
     drawn = axes(ax, (6.4, 3.4))
     for rank, j in enumerate(order):
         colour = FAVOUR if post.mean[j] > 0 else AGAINST
         shade = 1 - 0.13 * min(rank, 6)
         style = LINES[rank % len(LINES)]
         name = caption(explanation.features[j], 24)
-        drawn.plot(x, height[:, rank], style, color=colour, alpha=shade, label=name)
-        drawn.fill_between(x, height[:, rank], color=colour, alpha=0.12 * shade, linewidth=0)
+        drawn.plot(x[:, j], height[:, j], style, color=colour, alpha=shade, label=name)
+        drawn.fill_between(x[:, j], height[:, j], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_ylim(bottom=0)
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
     drawn.set_ylabel("posterior density")
-    drawn.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
-    )
+    legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]
@@ -91,10 +92,12 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     post = explanation.posterior
     order = post.ranking().order[:top]
     chance = post.rank_probability()[order][:, : len(order)]
-    drawn = axes(ax, (max(5.2, 1.9 + 0.36 * len(order)), 1.4 + 0.3 * len(order)))
+    names = [caption(explanation.features[j]) for j in order]
+    width = 1.3 + 0.36 * len(order) + 0.08 * max(map(len, names))
+    drawn = axes(ax, (max(5.2, width), 1.4 + 0.3 * len(order)))
     field = drawn.imshow(chance, cmap="viridis", vmin=0, vmax=1, aspect="auto")
     drawn.set_xticks(range(len(order)), [str(r + 1) for r in range(len(order))])
-    drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
+    drawn.set_yticks(range(len(order)), names)
     drawn.set_xlabel("rank by |importance|")
     for row, column in zip(*np.nonzero(chance >= 0.05), strict=True):
         value = chance[row, column]
@@ -138,9 +141,9 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
         drawn.plot(centre, chance, color=FAVOUR)
         drawn.fill_between(centre, chance, color=FAVOUR, alpha=0.2, linewidth=0)
         drawn.set_ylim(bottom=0)
-    log_ticks(drawn)
     drawn.axvline(middle, color=FAVOUR, linewidth=1.2, label=f"median {middle:.2g}")
     drawn.axvline(1, color=NEUTRAL, linestyle="--", linewidth=1.2, label="1, as in BayesLIME")
+    log_ticks(drawn)
     drawn.set_xlabel("ridge parameter λ")
     drawn.set_ylabel("density of log λ")
     drawn.legend(frameon=False, fontsize="small")
@@ -168,25 +171,24 @@ def convergence(
     'number of masks'
     """
     check_count("top", top)
-    order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]
+    order = explanation.posterior.order()[:top]
     chosen = explanation.method if method is None else method
     counts, fitted = _refits(explanation, chosen)
     drawn = axes(ax, (6.4, 3.6))
     for rank, j in enumerate(order):
         colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
-        centre = np.array([post.mean[j] for post in fitted])
+        mean = [post.mean[j] for post in fitted]
         if fitted[-1].has_spread:
             ends = np.array([post.interval()[j] for post in fitted])
             drawn.fill_between(counts, *ends.T, color=colour, alpha=0.25, linewidth=0)
-            centre = ends.mean(axis=1)
         name = caption(explanation.features[j], 24)
-        drawn.plot(counts, centre, style, color=colour, label=name)
+        drawn.plot(counts, mean, style, color=colour, label=name)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     log_ticks(drawn)
     drawn.set_xlabel("number of masks")
     level = " (95 %)" if fitted[-1].has_spread else ""
     drawn.set_ylabel(f"importance for {caption(explanation.label)}{level}")
-    drawn.legend(frameon=False, fontsize="small")
+    legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

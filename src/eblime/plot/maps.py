@@ -10,9 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.plot.canvas import Canvas, canvas
-from eblime.plot.style import AGAINST, FAVOUR, axes, caption, new_figure, rgb
+from eblime.plot.style import (
+    AGAINST,
+    FAVOUR,
+    axes,
+    caption,
+    diverging,
+    new_figure,
+    rgb,
+    sign_bar,
+)
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -55,7 +64,7 @@ def importance_map(
     """
     check_count("top", top)
     drawing, mean = canvas(explanation), explanation.posterior.mean
-    order = np.argsort(-np.abs(mean), kind="stable")
+    order = explanation.posterior.order()
     most = float(np.abs(mean).max()) or 1.0
     shown = 0.35 * drawing.grey[..., None].repeat(3, axis=-1) + 0.65  # faded
     for j in order[:top]:
@@ -68,7 +77,7 @@ def importance_map(
     for j in order[:top]:
         drawing.outline(drawn, int(j), FAVOUR if mean[j] > 0 else AGAINST)
     _numbers(drawn, drawing, order, numbered, top)
-    _importance_bar(drawn, most)
+    sign_bar(drawn, most, "importance", diverging(_STRONGEST))
     return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: top {min(top, len(order))}")
 
 
@@ -95,12 +104,11 @@ def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | N
         mean,
         "posterior mean",
         ax,
-        colours=_diverging(),
+        colours=diverging(),
         limits=(-most, most),
         unit="importance",
     )
-    order = np.argsort(-np.abs(mean), kind="stable")
-    _numbers(drawn, canvas(explanation), order, numbered, 0)
+    _numbers(drawn, canvas(explanation), explanation.posterior.order(), numbered, 0)
     return drawn
 
 
@@ -180,7 +188,7 @@ def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     """
     chance = explanation.posterior.prob_positive()
     title = "P(importance > 0)"
-    return _field(explanation, chance, title, ax, colours=_diverging(), limits=(0, 1))
+    return _field(explanation, chance, title, ax, colours=diverging(), limits=(0, 1))
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
@@ -227,24 +235,7 @@ def _field(
     return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: {title}")
 
 
-def _importance_bar(drawn: Any, most: float) -> None:
-    """A colour bar of importances, from -most to most."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    scale = ScalarMappable(Normalize(-most, most), cmap=_diverging(_STRONGEST))
-    drawn.figure.colorbar(scale, ax=drawn, shrink=0.8, label="importance")
-
-
-def _diverging(strength: float = 1.0) -> Any:
-    """A colour map from orange over white to green; `strength` is the strength of its ends."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    against, favour = (1 - strength * (1 - np.array(rgb(colour))) for colour in (AGAINST, FAVOUR))
-    return LinearSegmentedColormap.from_list("signs", [against, np.full(3, 0.97), favour])
-
-
-def _numbers(drawn: Any, drawing: Canvas, order: Any, numbered: int, top: int) -> None:
+def _numbers(drawn: Any, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
     """Write the numbers of the most important superpixels, those of the `top` in larger type."""
     for rank, j in enumerate(order[: max(numbered, top)]):
         size = "small" if rank < top or not top else "x-small"

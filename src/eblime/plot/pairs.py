@@ -8,7 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, rgb
+from eblime.plot.style import INK, axes, caption, diverging, rgb, sign_bar
 from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
@@ -34,15 +34,13 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ["word 'not'", "word 'bad'", "word 'at'", "word 'all'"]
     """
-    from matplotlib.colors import LinearSegmentedColormap
-
     check_count("top", top)
     mean, certain = _tables(interactions)
     order = np.sort(np.argsort(-np.abs(mean * certain).max(axis=1), kind="stable")[:top])
     mean, certain = mean[np.ix_(order, order)], certain[np.ix_(order, order)]
     size = 2.4 + 0.36 * len(order)
     drawn = axes(ax, (size + 1.2, size))
-    colours = LinearSegmentedColormap.from_list("importance", [AGAINST, "white", FAVOUR])
+    colours = diverging()
     most = float(np.abs(mean).max()) or 1.0
     shown = colours((mean / most + 1) / 2)
     shown[..., :3] = 1 - (1 - shown[..., :3]) * certain[..., None]
@@ -53,7 +51,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
-    _add_scale(drawn, colours, most)
+    sign_bar(drawn, most, "interaction (faded: sign uncertain)", colours)
     drawn.set_title(_heading(interactions), fontsize="medium", loc="left")
     return drawn  # type: ignore[no-any-return]
 
@@ -73,15 +71,6 @@ def _write_numbers(ax: Any, mean: FloatArray, certain: FloatArray) -> None:
     for row, column in zip(rows, columns, strict=True):
         text = f"{mean[row, column]:.2g}".replace("0.", ".").replace("-", "\N{MINUS SIGN}")
         ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=INK)
-
-
-def _add_scale(ax: Any, colours: Any, most: float) -> None:
-    """A colour bar beside the map."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import Normalize
-
-    scale = ScalarMappable(norm=Normalize(-most, most), cmap=colours)
-    ax.figure.colorbar(scale, ax=ax, label="interaction (faded: sign uncertain)", shrink=0.8)
 
 
 def _heading(interactions: Interactions) -> str:

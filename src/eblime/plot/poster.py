@@ -61,9 +61,9 @@ def _text_poster(explanation: Explanation, picture: str, top: int) -> Any:
     rows = min(_LISTED, explanation.scene.n_features)
     below = 1.1 + 0.28 * rows
     figure = new_figure((width, height + below))
-    upper, lower = figure.subplots(2, 1, height_ratios=[height, below])
-    explanation.plot(picture, ax=upper)
-    explanation.plot(top=rows, ax=lower)
+    upper, lower = figure.subfigures(2, 1, height_ratios=[height, below])  # margins of their own
+    explanation.plot(picture, ax=upper.subplots())
+    explanation.plot(top=rows, ax=lower.subplots())
     return figure
 
 

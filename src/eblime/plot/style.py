@@ -22,11 +22,14 @@ __all__ = [
     "axes",
     "caption",
     "clean",
+    "diverging",
     "in_notebook",
+    "legend_below",
     "log_ticks",
     "needs_domain",
     "new_figure",
     "rgb",
+    "sign_bar",
     "title",
 ]
 
@@ -34,6 +37,8 @@ FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermili
 NEUTRAL, INK = "#767676", "#222222"
 COLOURS = (FAVOUR, AGAINST, "#0072B2", "#CC79A7", "#E69F00", "#56B4E9")  # of several features
 LINES = ("-", "--", "-.", ":")
+
+_LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
 
 
 def axes(ax: Axes | None, size: tuple[float, float]) -> Any:
@@ -81,7 +86,7 @@ def title(ax: Any, explanation: Explanation) -> None:
     post = explanation.posterior
     ax.set_title(
         f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
-        f"{post.fit_label(2, 'R²')}, {caption(post.n_masks)} masks, {caption(post.method, 16)}",
+        f"{post.fit_label(2, 'R²')}, {post.n_masks} masks, {caption(post.method, 16)}",
         fontsize="medium",
         loc="left",
     )
@@ -104,13 +109,44 @@ def rgb(colour: str) -> tuple[float, float, float]:
 
 
 def log_ticks(ax: Any) -> None:
-    """A log scale on x with plain numbers at 1, 2 and 5."""
+    """A log scale on x with plain numbers at 1, 2 and 5, or only at 1 if it is long.
+
+    Call it after everything is drawn.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5), numticks=12))
+    low, high = ax.get_xlim()
+    digits = (1, 2, 5) if high <= _LONG_SCALE * low else (1,)
+    ax.xaxis.set_major_locator(LogLocator(subs=digits, numticks=12))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def legend_below(ax: Any) -> None:
+    """A legend below the axes, where it hides no line."""
+    ax.legend(
+        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
+    )
+
+
+def diverging(strength: float = 1.0) -> Any:
+    """A colour map from orange over white to green; `strength` is the strength of its ends."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    against, favour = (
+        tuple(1 - strength * (1 - part) for part in rgb(colour)) for colour in (AGAINST, FAVOUR)
+    )
+    return LinearSegmentedColormap.from_list("signs", [against, (0.97, 0.97, 0.97), favour])
+
+
+def sign_bar(ax: Any, most: float, label: str, colours: Any) -> None:
+    """A colour bar from -most to most beside the axes."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    scale = ScalarMappable(Normalize(-most, most), cmap=colours)
+    ax.figure.colorbar(scale, ax=ax, shrink=0.8, label=label)
 
 
 def clean(ax: Any) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from eblime._checks import check_count
 from eblime._text import printable, width
 from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain
 from eblime.results.explanation import Explanation
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["highlighted", "text_size"]
 
 _MOST_LINES = 40
+_COLUMN = 0.602 * 9 / 72  # inches: the advance of DejaVu Sans Mono at 9 points
 
 
 def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
@@ -34,6 +36,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     """
     scene: Any = explanation.scene
     needs_domain(explanation, "text", 'plot("text")')
+    check_count("columns", columns)
     post = explanation.posterior
     mean = post.mean
     most = np.abs(mean).max() or 1.0
@@ -50,9 +53,9 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
                 _shade(drawn, line, ends, mean[owner] / most, certain=certain[owner])
             safe = text.replace("$", r"\$")
             drawn.text(start, line + 0.5, safe, family="monospace", fontsize=9, color=INK)
-    cut = f", first {shown} of {lines} lines" if lines > shown else ""
+    cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
-        f"{caption(explanation.label)}: {explanation.prediction:.3g}    {post.fit_label(2, 'R²')}; "
+        f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
         f"green raises, orange lowers, underlined where certain{cut}",
         fontsize="small",
         loc="left",
@@ -69,8 +72,8 @@ def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float
 
 
 def _size(columns: int, lines: int) -> tuple[float, float]:
-    """The size in inches of that many columns and lines of monospaced text."""
-    return 0.092 * columns, 0.5 + 0.3 * lines
+    """The size in inches of that many columns and lines of monospaced text, with its title."""
+    return 0.1 + _COLUMN * (columns + 1), 0.6 + 0.3 * lines
 
 
 def _shade(drawn: Any, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
@@ -114,8 +117,20 @@ def _split(text: str, columns: int) -> list[str]:
     """Words with the space after them, so that long pieces break between words."""
     words: list[str] = []
     for part in text.split(" "):
-        chunks = [part[i : i + columns] for i in range(0, len(part), columns)] or [""]
+        chunks = _chunks(part, columns)
         words += [*chunks[:-1], chunks[-1] + " "]
     if words:
         words[-1] = words[-1][:-1]
     return [word for word in words if word]
+
+
+def _chunks(word: str, columns: int) -> list[str]:
+    """A word cut into parts of at most that many columns; wide characters take two."""
+    chunks, room = [""], columns
+    for character in word:
+        taken = width(character)
+        if taken > room and chunks[-1]:
+            chunks, room = [*chunks, ""], columns
+        chunks[-1] += character
+        room -= taken
+    return chunks

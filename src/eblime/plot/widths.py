@@ -16,6 +16,7 @@ from eblime.plot.style import (
     axes,
     caption,
     clean,
+    legend_below,
     log_ticks,
     title,
 )
@@ -71,7 +72,7 @@ def by_width(
         widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
     widths = np.sort(np.asarray(widths, dtype=float)).tolist()
     fitted = posteriors_by_width(explanation, widths)
-    order = np.argsort(-np.abs(explanation.posterior.mean), kind="stable")[:top]
+    order = explanation.posterior.order()[:top]
     drawn = axes(ax, (6.4, 3.8))
     for rank, j in enumerate(order):
         colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
@@ -81,13 +82,11 @@ def by_width(
         drawn.plot(widths, mean, style, color=colour, label=caption(explanation.features[j], 24))
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
-    log_ticks(drawn)
     drawn.set_xlim(widths[0], widths[-1])
+    log_ticks(drawn)
     drawn.set_xlabel("width of the kernel")
     drawn.set_ylabel(f"importance for {caption(explanation.label)} ({100 * level:g} %)")
-    drawn.legend(
-        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
-    )
+    legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
     return drawn  # type: ignore[no-any-return]

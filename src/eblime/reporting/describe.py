@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
+
+from eblime.kernels import ExponentialKernel, kernel_of_repr
 
 __all__ = ["describe_input", "describe_kernel", "describe_object"]
 
@@ -62,19 +63,14 @@ _INPUT: dict[tuple[str, str], str] = {
 
 def describe_kernel(stored: object, n_features: int) -> str:
     """How masks are weighted, from the representation of the kernel."""
-    found = _call(str(stored))
-    if found is None or found[0] != "ExponentialKernel":
+    kernel = kernel_of_repr(stored) if len(str(stored)) <= _LONGEST else None
+    if not isinstance(kernel, ExponentialKernel):
         name = _function(str(stored))
         return "all masks count the same" if name == "uniform" else name or describe_object(stored)
-    settings = found[1]
-    distance = str(settings.get("distance", "euclidean"))
-    width = settings.get("width")
-    usual = {"euclidean": 0.75 * math.sqrt(n_features), "cosine": 0.25, "hamming": 0.5}
-    if settings.get("theta") is not None:
-        size = f"theta {_number(settings['theta'])}"
-    else:
-        size = f"width {_number(usual.get(distance, 'unknown') if width is None else width)}"
-    return f"exponential kernel on {_DISTANCES.get(distance, distance)}, {size}"
+    size = f"theta {_number(kernel.theta)}"
+    if kernel.theta is None:
+        size = f"width {_number(kernel.width_for(n_features))}"
+    return f"exponential kernel on {_DISTANCES[kernel.distance]}, {size}"
 
 
 def describe_object(stored: object) -> str:

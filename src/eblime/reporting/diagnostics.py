@@ -1,20 +1,15 @@
-"""Sentences about an explanation: how good the fit is, what to watch out for, how it was made.
+"""Sentences about an explanation: how good the fit is, and what to watch out for.
 
 The page, the notebook and the terminal show the same sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.posterior import Posterior
-from eblime.protocols import ScalarLaw
-from eblime.reporting.describe import describe_input, describe_kernel, describe_object
 from eblime.results.explanation import Explanation
 from eblime.results.indices import by_quadrature
 
@@ -23,7 +18,6 @@ __all__ = [
     "cautions",
     "fit_sentence",
     "is_poor_fit",
-    "settings",
     "stop_sentence",
     "top_classes",
 ]
@@ -41,23 +35,10 @@ _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
 _PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
 
-_DESIGNS = {
-    "bernoulli": "each feature is shown with probability one half",
-    "paired": "random, each mask followed by its opposite",
-    "stratified": "random pairs of opposites, each size as often as it occurs among all masks",
-    "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
-    "focused": "pairs of opposites, preferably where the prediction is uncertain",
-    "information": "pairs of opposites, preferably those that narrow the intervals most",
-    "adaptive": "pairs of opposites, chosen in rounds where they narrow the intervals most",
-    "exhaustive": "all possible masks",
-    "sizes": "first how many features to hide, then which ones, both uniformly",
-    "None": "values drawn from the background decide which features stay in their bin",
-}
-
 
 def fit_sentence(explanation: Explanation) -> str:
     """How well the fit predicts the model."""
-    if _is_constant(explanation):
+    if explanation.posterior.constant:
         return "The score never changed, whatever was hidden: there is nothing to explain."
     r2, label = _r2(explanation.posterior), explanation.posterior.fit_label(2, "R²")
     if by_quadrature(explanation):
@@ -86,7 +67,7 @@ def stop_sentence(explanation: Explanation) -> str:
 
 def is_poor_fit(explanation: Explanation) -> bool:
     """Whether the linear fit explains less than half of the changes of the score."""
-    return not _is_constant(explanation) and not _r2(explanation.posterior) >= _POOR
+    return not explanation.posterior.constant and not _r2(explanation.posterior) >= _POOR
 
 
 def cautions(explanation: Explanation) -> list[str]:
@@ -113,7 +94,7 @@ def cautions(explanation: Explanation) -> list[str]:
 def _score_caution(explanation: Explanation) -> str:
     """A caution about scores that do not move, or barely; empty otherwise."""
     post = explanation.posterior
-    if _is_constant(explanation):
+    if explanation.posterior.constant:
         return (
             "The model returned the same score for every mask: no feature has an effect here, and "
             "R² has no meaning. If this is unexpected, check the inputs that the model receives."
@@ -147,28 +128,30 @@ def _fit_caution(post: Posterior) -> str:
     if post.constant or r2 >= _FAIR:
         return ""
     if r2 < _NOTHING:
-        text = (
+        found = (
             "The linear fit does not predict the model: for a mask that it has not seen, the mean "
             "of the scores is about as good. Do not rely on these importances."
         )
     elif r2 < _POOR:
-        text = (
+        found = (
             "The linear fit is poor: the importances are a rough sketch of the model here, however "
             "narrow their intervals."
         )
     else:
-        text = "The linear fit is only fair."
+        found = "The linear fit is only fair."
+    return f"{found} {_fit_reason(post, r2)}"
+
+
+def _fit_reason(post: Posterior, r2: float) -> str:
+    """Why a fit is not good, and what helps."""
     if post.r2 - r2 > _GAP:
         return (
-            f"{text} It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which "
-            f"are few for {post.n_features} features: more masks or fewer features will help."
+            f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
+            f"for {post.n_features} features: more masks or fewer features will help."
         )
     if r2 < _POOR:
-        return (
-            f"{text} Coarser or other features, or a narrower kernel, may describe the model "
-            "better."
-        )
-    return f"{text[:-1]}: the model does more here than add up its features."
+        return "Coarser or other features, or a narrower kernel, may describe the model better."
+    return "The model does more here than add up its features."
 
 
 def _process_caution(explanation: Explanation) -> str:
@@ -204,7 +187,7 @@ def _rare_caution(explanation: Explanation) -> str:
         return ""
     counts = _masks_per_feature(explanation)
     few = np.flatnonzero(counts < _FEW)
-    if not few.size or _is_constant(explanation):
+    if not few.size or explanation.posterior.constant:
         return ""
     order = few[np.argsort(counts[few], kind="stable")]
     named = [
@@ -252,11 +235,6 @@ def _effective_numbers(shares: FloatArray) -> FloatArray:
     return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
 
 
-def _is_constant(explanation: Explanation) -> bool:
-    """Whether the model gave every mask the same score."""
-    return explanation.posterior.constant
-
-
 def _r2(post: Posterior) -> float:
     """The held-out R^2, or the in-sample one if that is all there is."""
     held_out = post.r2_held_out
@@ -284,58 +262,3 @@ def top_classes(explanation: Explanation) -> list[tuple[str, float]]:
             if isinstance(chance, (int, float)) and np.isfinite(chance):
                 found.append((str(label), float(chance)))
     return found
-
-
-def settings(explanation: Explanation) -> list[tuple[str, str]]:
-    """The settings as pairs of a heading and a sentence, in reading order."""
-    post, made = explanation.posterior, explanation.provenance
-    design = "exhaustive" if explanation.exhaustive else str(made.get("design", "unknown"))
-    kernel = describe_kernel(made.get("kernel", "unknown"), post.n_features)
-    pairs: list[tuple[str, str | None]] = [
-        ("Features", f"{post.n_features}{_reading(made)}"),
-        ("Masks", f"{post.n_masks}: {_DESIGNS.get(design) or describe_object(design)}"),
-        ("Weights", f"{kernel}; effective sample size {post.ess:.1f}"),
-        ("Method", f"{post.method}: {describe_object(made.get('method', 'unknown'))}"),
-        ("Ridge parameter", _ridge(post.extras.get("lam"))),
-        ("Seed", _seed(made)),
-        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
-        ("Stopped", stop_sentence(explanation) or None),
-        ("Versions", _versions(made)),
-    ]
-    return [(heading, sentence) for heading, sentence in pairs if sentence is not None]
-
-
-def _reading(made: Mapping[str, Any]) -> str:
-    """How the input was read; empty if that is unknown."""
-    phrases = describe_input(made.get("input"))
-    return f": {phrases}" if phrases else ""
-
-
-def _ridge(lam: ScalarLaw | None) -> str | None:
-    """The posterior of lambda in a few words; None for a method without a ridge parameter."""
-    if lam is None:
-        return None
-    low, high = lam.quantile([0.025, 0.975])
-    if low == high:
-        return f"fixed at {low:.4g}"
-    return f"median {lam.median:.3g}, 95 % from {low:.3g} to {high:.3g}"
-
-
-def _seed(made: Mapping[str, Any]) -> str:
-    """The seed, or what it means that there is none."""
-    seed = made.get("seed")
-    return "none: another run draws other masks" if seed is None else str(seed)
-
-
-def _time(made: Mapping[str, Any]) -> str:
-    """How long it took; empty if that is unknown."""
-    seconds = made.get("seconds")
-    return "" if seconds is None else f" in {seconds:.1f} s"
-
-
-def _versions(made: Mapping[str, Any]) -> str | None:
-    """Versions of the packages; None if they are unknown."""
-    versions = made.get("versions")
-    if not isinstance(versions, Mapping):
-        return None
-    return ", ".join(f"{name} {version}" for name, version in versions.items())

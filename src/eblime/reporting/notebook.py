@@ -13,7 +13,6 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR, rgb
 from eblime.reporting.diagnostics import cautions, fit_sentence
-from eblime.reporting.page_data import reading_order
 from eblime.reporting.render import render
 from eblime.reporting.views import input_view
 from eblime.results.comparison import Comparison
@@ -44,7 +43,7 @@ def fragment(explanation: Explanation) -> str:
             cautions=cautions(explanation),
             view=_styled(input_view(explanation), post.mean),
             rows=_rows(explanation),
-            certain=post.has_spread,
+            has_intervals=post.has_spread,
             left_out=max(0, post.n_features - _ROWS),
             neutral=_NEUTRAL,
         )
@@ -112,7 +111,7 @@ def _tint(share: float) -> str:
 
 def _rows(explanation: Explanation) -> list[dict[str, Any]]:
     """Names and numbers of the most important features, and positions in a bar 120 units wide."""
-    post, order = explanation.posterior, reading_order(explanation)[:_ROWS]
+    post, order = explanation.posterior, explanation.posterior.order()[:_ROWS]
     mean = post.mean[order]
     low, high = np.minimum(mean, 0), np.maximum(mean, 0)
     if post.has_spread:

@@ -7,16 +7,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from eblime._checks import check_count
 from eblime._files import write_whole
 from eblime.reporting.diagnostics import (
     TOP_K_NOTE,
     cautions,
     fit_sentence,
     is_poor_fit,
-    settings,
     top_classes,
 )
-from eblime.reporting.page_data import LEVELS, MOST, page_data, reading_order
+from eblime.reporting.page_data import LEVELS, MOST, page_data
+from eblime.reporting.provenance import settings
 from eblime.reporting.render import render_page
 from eblime.reporting.views import input_view
 from eblime.results.explanation import Explanation
@@ -70,6 +71,7 @@ def report(
             "`explanations` must be an Explanation or a list with at least one; "
             f"got {', '.join(kinds) or 'an empty list'}."
         )
+    check_count("k", k)
     page = render_page(
         "report.html.j2",
         heading=_title(listed) if title is None else title,
@@ -92,7 +94,7 @@ def _title(listed: Sequence[Explanation]) -> str:
 
 def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
     """What the template shows of one explanation."""
-    post, order = explanation.posterior, reading_order(explanation)
+    post, order = explanation.posterior, explanation.posterior.order()
     data = page_data(explanation, min(k, post.n_features))
     return {
         "number": number,
@@ -110,5 +112,6 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
         "settings": settings(explanation),
         "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
+        "has_intervals": "low" in data,
         "data": data,
     }

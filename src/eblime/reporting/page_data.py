@@ -12,7 +12,7 @@ from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
 
-__all__ = ["LEVELS", "MOST", "page_data", "reading_order"]
+__all__ = ["LEVELS", "MOST", "page_data"]
 
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 MOST = 250  # features with all their numbers; a page stays below 400 KB
@@ -27,33 +27,23 @@ _INDEX_WORDS = {
 }
 
 
-def reading_order(explanation: Explanation) -> IntArray:
-    """Features from the most to the least important, by the size of their means."""
-    return _by_size(explanation.posterior)
-
-
 def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
-    """Everything the page's controls need, as plain lists, features in reading order.
+    """Everything the page's controls need, as plain lists, the most important feature first.
 
     `low` and `high` have one row per feature and one entry per level. `from`, `to` and `density`
     are the marginal between its 0.2 and 99.8 % quantiles. A point estimate has only its means.
     `indices` has the same numbers for the other indices that the reader can switch to.
     """
-    order = reading_order(explanation)[:MOST]
+    order = explanation.posterior.order()[:MOST]
     found = {"label": printable(explanation.label), "levels": LEVELS, "k": k}
     found |= _numbers(explanation, explanation.posterior, order, k)
     indices = every_index(explanation) if len(order) <= _MOST_SWITCHED else {}
     if indices:
         found["indices"] = {
-            name: {"words": _INDEX_WORDS[name]} | _numbers(explanation, post, _by_size(post), k)
+            name: {"words": _INDEX_WORDS[name]} | _numbers(explanation, post, post.order(), k)
             for name, post in indices.items()
         }
     return found
-
-
-def _by_size(post: Posterior) -> IntArray:
-    """Features from the most to the least important."""
-    return np.argsort(-np.abs(post.mean), kind="stable")
 
 
 def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
@@ -100,9 +90,8 @@ def _densities(
     x = np.empty((_POINTS, post.n_features))
     x[:] = post.mean
     x[:, order] = np.linspace(start, end, _POINTS)
-    x[x == 0] = (
-        1e-12 * (end - start).max()
-    )  # the half-Cauchy prior leaves a spike without mass at zero
+    # the half-Cauchy prior leaves a spike without mass at zero
+    x[x == 0] = 1e-12 * (end - start).max()
     height = post.pdf(x)[:, order]
     highest = height.max(axis=0)
     if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw

@@ -17,7 +17,7 @@ from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR
 from eblime.reporting.outlines import outlines
-from eblime.reporting.page_data import MOST, reading_order
+from eblime.reporting.page_data import MOST
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
 
@@ -46,7 +46,7 @@ def image_view(explanation: Explanation) -> Markup:
     scene: Any = explanation.scene
     labels, paths = _outlined(scene.labels)
     paths += [""] * (scene.n_features - len(paths))
-    order, mean = reading_order(explanation), explanation.posterior.mean
+    order, mean = explanation.posterior.order(), explanation.posterior.mean
     largest = np.abs(mean).max() or 1.0
     return render(
         "image_view.html.j2",

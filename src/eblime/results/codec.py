@@ -1,4 +1,4 @@
-"""Plain values and arrays to JSON and back; no class is made from a file's own words."""
+"""Plain values and arrays to JSON and back; a file can only name known classes of settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from eblime import kernels, registry
 
-__all__ = ["Arrays", "decode", "decode_method", "encode", "encode_method", "rebuild"]
+__all__ = [
+    *("Arrays", "decode", "decode_method", "encode", "encode_fields", "encode_method", "rebuild"),
+]
 
 Arrays = dict[str, NDArray[Any]]
 

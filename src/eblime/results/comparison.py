@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eblime import registry
 from eblime._checks import check_count, check_level
+from eblime._pandas import import_pandas
 from eblime._table import align
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
@@ -97,7 +98,7 @@ class Comparison:
 
         `low` and `high` are NaN for a point estimate. Rank 1 has the largest absolute mean.
         """
-        pd = _pandas()
+        pd = import_pandas()
         check_level("prob", prob)
         parts = []
         for name, entry in self.explanations.items():
@@ -124,7 +125,7 @@ class Comparison:
         share of equal signs among the features in either top; `kendall`, Kendall's tau between the
         rankings of all features by absolute mean.
         """
-        pd = _pandas()
+        pd = import_pandas()
         check_count("top", top)
         rows = [
             {
@@ -160,9 +161,9 @@ class Comparison:
         for name, entry in self.explanations.items():
             estimands.setdefault(entry.posterior.estimand, []).append(name)
         if len(estimands) > 1:
-            said = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
+            named = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
             found.append(
-                f"The methods estimate different quantities, so compare ranks, not sizes ({said})."
+                f"The methods estimate different quantities, so compare ranks, not sizes ({named})."
             )
         return found
 
@@ -198,12 +199,3 @@ class Comparison:
             f"Model calls: {calls}",
         ]
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes())])
-
-
-def _pandas() -> Any:
-    """Import pandas; if it is missing, the error names the extra to install."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
-    return pd

@@ -89,8 +89,8 @@ class Explanation:
         """The superpixel of each pixel, (H, W), numbered 0 .. p - 1; for images only."""
         if not isinstance(self.scene, Composite):
             raise AttributeError(
-                "`segments` needs an explanation of an image; this one is of a "
-                f"{type(self.scene).__name__}."
+                "`segments` needs an explanation of an image; the domain of this one is "
+                f"{self.scene.domain!r}."
             )
         found = self.scene.labels.view()
         found.flags.writeable = False
@@ -152,7 +152,7 @@ class Explanation:
         """
         check_count("top", top)
         segments, mean = self.segments, self.posterior.mean
-        chosen = [j for j in self._order() if not positive_only or mean[j] > 0]
+        chosen = [j for j in self.posterior.order() if not positive_only or mean[j] > 0]
         return np.isin(segments, chosen[:top])
 
     def as_list(self, top: int | None = None, prob: float | None = None) -> list[tuple[Any, ...]]:
@@ -179,7 +179,7 @@ class Explanation:
         """
         if top is not None:
             check_count("top", top)
-        order, mean = self._order()[:top], self.posterior.mean
+        order, mean = self.posterior.order()[:top], self.posterior.mean
         rows = [(str(self.features[j]), float(mean[j])) for j in order]
         if prob is None:
             return list(rows)
@@ -297,8 +297,9 @@ class Explanation:
         >>> len(e.more(50).masks)
         150
         """
-        known = explainer is not None and x is not None
-        source = explainer.source_of(self, x) if known else self.source
+        if (explainer is None) != (x is None):
+            raise ValueError("`explainer` and `x` must be given together, or neither of them.")
+        source = self.source if explainer is None else explainer.source_of(self, x)
         if source is None:
             raise ValueError(
                 "`explainer` and `x` must be given to continue an explanation that was loaded or "
@@ -434,10 +435,6 @@ class Explanation:
         from eblime.results.export import to_shapiq
 
         return to_shapiq(self, index, order)
-
-    def _order(self) -> IntArray:
-        """Features by the size of their means, the largest first."""
-        return np.argsort(-np.abs(self.posterior.mean), kind="stable")
 
     def __repr__(self) -> str:
         """One line: what was explained, how well."""

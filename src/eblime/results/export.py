@@ -1,4 +1,4 @@
-"""Explanations for other programs: JSON, ArviZ and shap."""
+"""Explanations for other programs: data frames, JSON, ArviZ, shap and shapiq."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from eblime._checks import check_choice, check_level
+from eblime._checks import check_choice, check_count, check_level
+from eblime._pandas import import_pandas
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
@@ -40,20 +41,6 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
     """
     level = check_level("prob", prob)
     post = explanation.posterior
-    certain = post.has_spread
-    columns: dict[str, FloatArray] = {"mean": post.mean}
-    if certain:
-        columns |= post.columns(level)
-        columns |= {"top_k": post.top_k_probability(min(k, post.n_features))}
-    names = ("mean", "sd", "low", "high", "prob_positive", "top_k")
-    details = explanation.details()
-    features = [
-        {"name": str(feature)}
-        | {name: _number(columns[name][j]) if name in columns else None for name in names}
-        | {name: values[j] for name, values in details.items()}
-        for j, feature in enumerate(explanation.features)
-    ]
-    tails = [(1 - level) / 2, (1 + level) / 2]
     return {
         "schema": JSON_SCHEMA,
         "target": explanation.target,
@@ -69,10 +56,32 @@ def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[st
         "ess": _number(post.ess),
         "intercept": _number(post.intercept),
         "estimand": post.estimand,
-        "lambda": _lambda(post, tails),
-        "features": features,
+        "lambda": _lambda(post, level),
+        "features": _features(explanation, level, k),
         "provenance": dict(explanation.provenance),
     }
+
+
+def _features(explanation: Explanation, level: float, k: int) -> list[dict[str, Any]]:
+    """The numbers and details of each feature."""
+    columns = {"mean": explanation.posterior.mean, **_columns(explanation.posterior, level, k)}
+    details = explanation.details()
+    return [
+        {"name": str(feature)}
+        | {name: _number(values[j]) for name, values in columns.items()}
+        | {name: values[j] for name, values in details.items()}
+        for j, feature in enumerate(explanation.features)
+    ]
+
+
+def _columns(post: Posterior, level: float, k: int) -> dict[str, FloatArray]:
+    """Spread, interval and probabilities of each importance; NaN for a point estimate."""
+    check_count("k", k)
+    names = ("sd", "low", "high", "prob_positive", "top_k")
+    if not post.has_spread:
+        return dict.fromkeys(names, np.full(post.n_features, np.nan))
+    found = post.columns(level) | {"top_k": post.top_k_probability(min(k, post.n_features))}
+    return {name: found[name] for name in names}
 
 
 def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
@@ -84,19 +93,13 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
 
 def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
     """One row per feature; see `Explanation.to_frame`."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
+    pd, level = import_pandas(), check_level("prob", prob)
     post = explanation.posterior
-    names = ("sd", "low", "high", "prob_positive", "top_k")
     columns: dict[str, Any] = {"feature": list(explanation.features), "mean": post.mean}
-    columns |= dict.fromkeys(names, np.full(post.n_features, np.nan))  # of a point estimate
-    if post.has_spread:
-        columns |= post.columns(prob)
-        columns["top_k"] = post.top_k_probability(min(k, post.n_features))
+    columns |= _columns(post, level, k)
     columns |= explanation.details()
-    return pd.DataFrame({name: _encodable(values) for name, values in columns.items()})
+    frame = {name: _encodable(values) for name, values in columns.items()}
+    return pd.DataFrame(frame)  # type: ignore[no-any-return]
 
 
 def _encodable(values: Any) -> Any:
@@ -114,7 +117,7 @@ def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -
     try:
         import arviz
     except ImportError as error:
-        raise ImportError("ArviZ is not installed: pip install 'eblime[arviz]'.") from error
+        raise ImportError("`to_arviz` needs ArviZ: pip install 'eblime[arviz]'.") from error
     draws = explanation.posterior.draw(n_draws, rng)
     posterior = {"beta": draws.beta[None]}
     posterior |= {name: values[None] for name, values in draws.extras.items()}
@@ -135,7 +138,7 @@ def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
     try:
         import shap
     except ImportError as error:
-        raise ImportError("shap is not installed: pip install 'eblime[shap]'.") from error
+        raise ImportError("`to_shap` needs shap: pip install 'eblime[shap]'.") from error
     post, shown = explanation.posterior, _itself(explanation)
     level = check_level("prob", prob)
     bounds: dict[str, FloatArray] = {}
@@ -160,7 +163,7 @@ def to_shapiq(explanation: Explanation, index: str = "shapley", order: int = 1) 
     try:
         import shapiq
     except ImportError as error:
-        raise ImportError("shapiq is not installed: pip install 'eblime[shapiq]'.") from error
+        raise ImportError("`to_shapiq` needs shapiq: pip install 'eblime[shapiq]'.") from error
     answers = explanation.answers
     values: dict[tuple[int, ...], float] = {(): 0.0 if answers.hidden is None else answers.hidden}
     single = explanation.importances(index).mean
@@ -222,11 +225,12 @@ def _words(scene: Pieced) -> list[str]:
     return words
 
 
-def _lambda(post: Posterior, tails: list[float]) -> dict[str, Any] | None:
+def _lambda(post: Posterior, level: float) -> dict[str, Any] | None:
     """Median and interval of the ridge parameter; None for a method that has none."""
     law = post.extras.get("lam")
     if law is None:
         return None
+    tails = [(1 - level) / 2, (1 + level) / 2]
     interval = [_number(value) for value in law.quantile(tails)]
     return {"median": _number(law.median), "interval": interval}
 

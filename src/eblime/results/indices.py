@@ -41,7 +41,7 @@ def index_posterior(
     """The posterior of an index; see `Explanation.importances`."""
     check_choice("index", index, INDICES)
     if index != "lime" and (width is not None or kernel is not None):
-        raise ValueError(f"`width` and `kernel` are of the index 'lime'; got index={index!r}.")
+        raise ValueError(f"`width` and `kernel` must be None unless index='lime'; got {index!r}.")
     if width is not None and kernel is not None:
         raise ValueError("`width` and `kernel` must not both be given.")
     if width is not None:
@@ -58,8 +58,8 @@ def index_posteriors(
     """The posteriors of several methods' indices, from one fit."""
     answers = explanation.answers
     indices = [index_of(method, answers.n_features) for method in methods]
-    words = [method.estimand for method in methods]
-    return fit_indices(_generator(explanation, rng), answers, indices, words)
+    estimands = [method.estimand for method in methods]
+    return fit_indices(_generator(explanation, rng), answers, indices, estimands)
 
 
 def by_quadrature(explanation: Explanation) -> bool:
@@ -118,12 +118,9 @@ def pair_interactions(explanation: Explanation, index: str, *, rng: RNGLike = No
 
 def own_kernel(explanation: Explanation) -> Kernel:
     """The kernel of an explanation, which its record names."""
-    kernel = getattr(explanation.method, "kernel", None)
-    if kernel is not None:
-        return as_kernel(kernel)
-    stored = explanation.provenance.get("kernel")
-    found = kernel_of_repr(stored)
+    found = _known_kernel(explanation)
     if found is None:
+        stored = explanation.provenance.get("kernel")
         raise ValueError(
             f"`kernel` must be given: the explanation has a kernel of its own, {stored!s:.60}, "
             "which is not stored with it."
@@ -147,15 +144,23 @@ def with_own_kernel(explanation: Explanation, method: Method) -> Method:
 
 def _exponential(explanation: Explanation) -> ExponentialKernel:
     """The kernel of an explanation, which must have a width."""
-    stored = explanation.provenance.get("kernel")
-    kernel = getattr(explanation.method, "kernel", None)
-    kernel = kernel_of_repr(stored) if kernel is None else as_kernel(kernel)
+    kernel = _known_kernel(explanation)
     if not isinstance(kernel, ExponentialKernel):
+        own = getattr(explanation.method, "kernel", None)
+        found = explanation.provenance.get("kernel") if own is None else own
         raise ValueError(
             "`width` needs an explanation with an ExponentialKernel; the kernel of this one is "
-            f"{stored!s:.60}. Give `kernel=ExponentialKernel(width=...)`."
+            f"{found!s:.60}. Give `kernel=ExponentialKernel(width=...)`."
         )
     return kernel
+
+
+def _known_kernel(explanation: Explanation) -> Kernel | None:
+    """The kernel of the method or of the provenance; None for a function of the user."""
+    kernel = getattr(explanation.method, "kernel", None)
+    if kernel is not None:
+        return as_kernel(kernel)
+    return kernel_of_repr(explanation.provenance.get("kernel"))
 
 
 def _generator(explanation: Explanation, rng: RNGLike) -> np.random.Generator:

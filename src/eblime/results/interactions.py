@@ -10,6 +10,7 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_count, check_level
+from eblime._pandas import import_pandas
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
 from eblime.posterior import Posterior
@@ -74,13 +75,10 @@ class Interactions:
 
         The columns are feature_a, feature_b, mean, sd, low, high and prob_positive.
         """
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
+        pd = import_pandas()
         if top is not None:
             check_count("top", top)
-        order = np.argsort(-np.abs(self.posterior.mean), kind="stable")[:top]
+        order = self.posterior.order()[:top]
         first, second = self.pairs[order].T
         columns: dict[str, Any] = {
             "feature_a": [self.features[i] for i in first],
@@ -89,7 +87,7 @@ class Interactions:
         }
         for name, values in self.posterior.columns(prob).items():
             columns[name] = values[order]
-        return pd.DataFrame(columns)
+        return pd.DataFrame(columns)  # type: ignore[no-any-return]
 
     def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""

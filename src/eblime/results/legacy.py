@@ -69,10 +69,9 @@ def _with_draws(posterior: Any, fields: Any) -> Any:
     return replace(posterior, law=DrawsLaw(draws=draws, source=posterior.law.source))
 
 
-def _method(words: str) -> Any:
+def _method(printed: str) -> Any:
     """A method from its printed form, `EBLIME(a=1e-06, grid=None)`; no code is run."""
-    tree = ast.parse(words, mode="eval").body
-    return _built(tree)
+    return _built(ast.parse(printed, mode="eval").body)
 
 
 def _built(node: ast.expr) -> Any:

@@ -20,16 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import registry
-from eblime._field_checks import check_object, number
+from eblime._field_checks import check_object
 from eblime._files import write_whole
 from eblime._text import printable
-from eblime._warn import warn_user
 from eblime.answers import Answers
-from eblime.core.draws import Draws, DrawsLaw
-from eblime.core.point import PointMass, PointValue
-from eblime.methods.regression import fit_each, with_all_masks
-from eblime.posterior import Posterior, score_range
-from eblime.protocols import Law
 from eblime.results.codec import (
     Arrays,
     decode,
@@ -42,6 +36,12 @@ from eblime.results.explanation import Explanation
 from eblime.results.file_archive import check_members, parse_array, read_member, read_regular
 from eblime.results.file_layouts import EXPLANATION, POSTERIOR, checked_answers
 from eblime.results.legacy import read_schema_1
+from eblime.results.stored_posterior import (
+    StoredMethod,
+    read_posterior,
+    stored_draws,
+    summarise,
+)
 
 __all__ = [
     *("MAX_BYTES", "SCHEMA", "NewerSchemaError", "UnknownDomainError"),
@@ -53,8 +53,6 @@ MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
 _NAME = "explanation.json"
 _MOST_JSON = 1 << 26  # bytes of the part that is JSON
 _LONGEST_REASON = 300  # characters: an error may quote the file
-_DRAWS = 4_000  # stored for methods that a reader may not have
-_NEAR = 1e-6  # of a standard deviation, by which a refit may differ
 
 
 class NewerSchemaError(ValueError):
@@ -63,20 +61,6 @@ class NewerSchemaError(ValueError):
 
 class UnknownDomainError(ValueError):
     """A file needs a domain of a package that is not installed."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMethod:
-    """A placeholder for a method that this installation does not have."""
-
-    name: str
-
-    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
-        """Refused: the method is not installed."""
-        raise ValueError(
-            f"{self.name} is not installed here; its posterior was rebuilt from stored draws. "
-            "Choose another method, or install the package that provides it."
-        )
 
 
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
@@ -154,10 +138,11 @@ def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> E
 
 def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
     """An explanation as JSON and arrays."""
-    post, answers, scene = explanation.posterior, explanation.answers, explanation.scene
+    scene = explanation.scene
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method = encode_method(explanation.method, arrays)
+    ours = _is_ours(method)
     return {
         "schema": SCHEMA,
         "target": explanation.target,
@@ -166,11 +151,11 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
         "exhaustive": explanation.exhaustive,
         "provenance": encode(explanation.provenance, arrays),
         "generator": encode(explanation.generator, arrays),
-        "answers": encode_fields(_compact(answers), arrays),
+        "answers": encode_fields(_compact(explanation.answers), arrays),
         "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
         "method": method,
-        "summary": encode(_summary(post, ours=_is_ours(method)), arrays),
-        "draws": encode(_stored_draws(explanation, ours=_is_ours(method)), arrays),
+        "summary": encode(summarise(explanation.posterior, ours=ours), arrays),
+        "draws": encode(stored_draws(explanation, ours=ours), arrays),
     }
 
 
@@ -179,25 +164,6 @@ def _compact(answers: Answers) -> Answers:
     small = answers.masks.astype(np.uint8)
     same = bool((small == answers.masks).all())
     return dataclasses.replace(answers, masks=small) if same else answers  # type: ignore[arg-type]
-
-
-def _summary(post: Posterior, *, ours: bool) -> dict[str, Any]:
-    """The numbers that a refit is compared with, and that replace it if the method is unknown."""
-    found: dict[str, Any] = {"name": post.method, "estimand": post.estimand, "mean": post.mean}
-    found |= {"r2": post.r2, "ess": post.ess, "intercept": post.intercept}
-    if not ours:  # a reader who has the method computes it again
-        found["r2_held_out"] = post.r2_held_out
-    return found | ({"sd": post.sd} if post.has_spread else {})
-
-
-def _stored_draws(explanation: Explanation, *, ours: bool) -> NDArray[Any] | None:
-    """Draws that a reader needs: the method may be missing there, or its draws be lost."""
-    post = explanation.posterior
-    if not post.has_spread:
-        return None
-    if isinstance(post.law, DrawsLaw) and (explanation.generator is None or not ours):
-        return post.law.draws.beta
-    return None if ours else post.sample(_DRAWS, rng=0).astype(np.float32)
 
 
 def _is_ours(method: Any) -> bool:
@@ -215,8 +181,14 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
     scene = domain.scene(**{name: decode(value, arrays) for name, value in fields.items()})
     domain.check_scene(scene)
     method = decode_method(tree["method"], arrays)
-    draws = decode(tree["draws"], arrays)
-    posterior = _posterior(method, answers, plain | {"exhaustive": tree["exhaustive"]}, draws)
+    posterior = read_posterior(
+        method,
+        answers,
+        plain["summary"],
+        draws=decode(tree["draws"], arrays),
+        generator=plain["generator"],
+        exhaustive=tree["exhaustive"] is True,
+    )
     return Explanation(
         posterior=posterior,
         answers=answers,
@@ -234,58 +206,6 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
 def _answers(fields: Any, arrays: Arrays) -> Answers:
     """The answers of a file, checked like those of a user."""
     return checked_answers({name: decode(value, arrays) for name, value in fields.items()})
-
-
-def _posterior(method: Any, answers: Answers, plain: Any, draws: Any) -> Posterior:
-    """Fitted again, or rebuilt from draws where the method is not installed."""
-    summary = plain["summary"]
-    if method is None:
-        return _rebuilt(answers, summary, draws)
-    generator = np.random.default_rng(0)
-    if plain["generator"] is not None:
-        generator.bit_generator.state = plain["generator"]
-    whole = plain["exhaustive"] is True
-    posterior = fit_each(method, generator, [answers], exhaustive=whole)[0]
-    if draws is not None and plain["generator"] is None and isinstance(posterior.law, DrawsLaw):
-        known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
-        posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
-        posterior = with_all_masks(posterior, answers) if whole else posterior
-    spread = summary.get("sd", np.abs(summary["mean"]).max())
-    gap = np.abs(posterior.mean - summary["mean"])
-    if not (gap <= _NEAR * (spread + np.abs(summary["mean"]).max()) + 1e-300).all():
-        warn_user(
-            "Fitting the stored answers again gives other importances than when the file was "
-            f"written (largest difference {gap.max():.3g}): this version of eblime computes "
-            f"{posterior.method} differently."
-        )
-    return posterior
-
-
-def _rebuilt(answers: Answers, summary: Any, draws: Any) -> Posterior:
-    """The posterior of a method that is not installed."""
-    law: Law
-    if draws is None:
-        law = PointMass(mean=np.asarray(summary["mean"], dtype=float), method=summary["name"])
-    else:
-        law = DrawsLaw(draws=Draws(beta=np.asarray(draws, dtype=np.float64)))
-    return Posterior(
-        law=law,
-        estimand=summary["estimand"],
-        method=summary["name"],
-        n_masks=answers.n_masks,
-        r2=float(summary["r2"]),
-        held_out=_known_r2(summary.get("r2_held_out")),
-        score_range=score_range(answers),
-        ess=float(summary["ess"]),
-        extras={"intercept": PointValue(value=float(summary["intercept"]))},
-    )
-
-
-def _known_r2(value: Any) -> float | None:
-    """A held-out R^2 of a file, checked."""
-    if value is not None and not number(high=1.0, nan=True).holds(value):
-        raise ValueError(f"`r2_held_out` must be a number <= 1 or null; got {value!r:.40}")
-    return None if value is None else float(value)
 
 
 def _checked_schema(tree: Any, source: object) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from eblime.methods.regression import fit_each
 from eblime.protocols import Method, Scene
 from eblime.results.explanation import Explanation
 
-__all__ = ["Record", "Sample", "top_classes"]
+__all__ = ["Record", "Sample", "class_name", "top_classes"]
 
 _CLASSES = 10
 
@@ -92,7 +92,12 @@ class Record:
         )
 
 
-def top_classes(scores: FloatArray, names: Any) -> list[tuple[str, float]]:
+def top_classes(scores: FloatArray, names: Sequence[Any] | None) -> list[tuple[str, float]]:
     """The most likely classes with their scores."""
     order = np.argsort(-scores, kind="stable")[:_CLASSES]
-    return [(str(names[j]) if names is not None else str(j), float(scores[j])) for j in order]
+    return [(class_name(names, int(j)), float(scores[j])) for j in order]
+
+
+def class_name(names: Sequence[Any] | None, label: int) -> str:
+    """The name of a class; its number if there is no name for it."""
+    return str(names[label] if names is not None and label < len(names) else label)

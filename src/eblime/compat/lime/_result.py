@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime.compat.lime._record import Record, Sample
+from eblime.compat.lime._record import Record, Sample, class_name
 from eblime.compat.lime._surrogate import Fit
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation as Explained
@@ -93,7 +93,6 @@ def fill(
 ) -> None:
     """Put the fits of all labels into a result."""
     for label, fit in fits.items():
-        name = names[label] if names is not None and label < len(names) else label
         result._add(
             label,
             fit,
@@ -102,6 +101,6 @@ def fill(
                 scores=np.array(scores[:, label]),  # a copy: a view would keep all outputs
                 method=fit.method,
                 target=label,
-                label=str(name),
+                label=class_name(names, label),
             ),
         )

@@ -31,7 +31,7 @@ class Scaler:
             variance = np.asarray(data.multiply(data).mean(axis=0)).ravel() - mean**2
         else:
             mean, variance = data.mean(axis=0), data.var(axis=0)
-        rounding = len(mean) and data.shape[0] * np.finfo(float).eps
+        rounding = data.shape[0] * np.finfo(float).eps
         constant = variance <= rounding * variance + (rounding * mean) ** 2
         scale = np.sqrt(np.where(constant, 1.0, variance))
         return cls(mean_=np.array(mean, dtype=float), scale_=scale)

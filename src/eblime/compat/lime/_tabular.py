@@ -210,18 +210,22 @@ class LimeTabularExplainer:
         answers = checked_answers(scaled, scores, weights, chosen, scene.features)
         fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
         about: dict[str, Any] = {"kernel": describe_kernel(self.base.kernel_fn, distance_metric)}
+        names: Sequence[Any] | None = ["prediction"]
         if self.mode == "classification":
-            about["top_classes"] = top_classes(scores[0], self.class_names)
+            names = self.class_names
+            about |= {"top_classes": top_classes(scores[0], names)}
         sample = Sample.of(answers[0], scene, about)
-        names = self.class_names if self.mode == "classification" else ["prediction"]
         fill(result, dict(zip(chosen, fits, strict=True)), sample, scores, names)
         if self.mode == "regression":
             result.mirror()
         if drawn.columns is not None:
-            n_columns = len(self.feature_names)
-            least = n_columns if self.feature_selection == "none" else min(num_features, n_columns)
-            result.renumber(drawn.columns.tolist(), least)
+            result.renumber(drawn.columns.tolist(), self._listed_at_least(num_features))
         return result
+
+    def _listed_at_least(self, num_features: int) -> int:
+        """How many features a sparse row lists, with zeros for those that it does not have."""
+        n_columns = len(self.feature_names)
+        return n_columns if self.feature_selection == "none" else min(num_features, n_columns)
 
     def _discretizer(
         self, data: FloatArray, discretizer: str | BaseDiscretizer, labels: Any
@@ -289,6 +293,8 @@ class LimeTabularExplainer:
         if self.mode == "regression":
             return regression_scores(predicted)
         scores = class_scores(predicted)
-        known = range(scores.shape[1]) if self.class_names is None else self.class_names
-        self.class_names = [str(j) for j in known] if self.class_names is None else list(known)
+        given = self.class_names
+        self.class_names = (
+            list(given) if given is not None else [str(j) for j in range(scores.shape[1])]
+        )
         return scores

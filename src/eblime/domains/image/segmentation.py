@@ -170,9 +170,8 @@ def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
     if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
         raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
     low, high = int(labels.min()), int(labels.max())
-    if (
-        high - low > labels.size or high > np.iinfo(np.intp).max
-    ):  # too far apart for a look-up table
+    far_apart = high - low > labels.size or high > np.iinfo(np.intp).max
+    if far_apart:  # too far for a look-up table
         shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
     else:
         shifted = labels.astype(np.intp) - low

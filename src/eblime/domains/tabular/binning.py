@@ -179,9 +179,14 @@ def _edges(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | 
     known = values[~np.isnan(values)]
     spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
     if not isinstance(spec, str):
-        edges = np.asarray(spec, dtype=np.float64)
+        try:
+            edges = np.asarray(spec, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.empty(())
         if edges.ndim != 1 or not np.isfinite(edges).all():
-            raise ValueError(f"`bins` of {name!r} must be a list of finite edges; got {spec!r}.")
+            raise ValueError(
+                f"`bins` of {name!r} must be a list of finite edges; got {spec!r:.60}."
+            )
         return edges
     check_choice("bins", spec, BINS)
     if spec == "entropy":

@@ -42,8 +42,10 @@ def table_kind(table: Any) -> tuple[str, ...]:
     kind = f"{type(table).__module__}.{type(table).__qualname__}"
     if hasattr(table, "dtype"):
         return kind, str(table.dtype), str(table.shape[1])
-    dtypes = [str(dtype) for dtype in getattr(table, "dtypes", ())]
-    return kind, *(str(name) for name in table.columns), *dtypes
+    if hasattr(table, "dtypes"):  # pandas and polars
+        return kind, *map(str, table.columns), *map(str, table.dtypes)
+    schema = _narwhals(table).schema
+    return kind, *schema.names(), *map(str, schema.dtypes())
 
 
 def _columns(table: Any) -> list[NDArray[Any]]:
@@ -52,7 +54,14 @@ def _columns(table: Any) -> list[NDArray[Any]]:
         return list(table.T)
     if hasattr(table, "iloc"):
         return [np.asarray(table.iloc[:, c]) for c in range(table.shape[1])]
-    return [np.asarray(table[name]) for name in table.columns]
+    return [np.asarray(series.to_numpy()) for series in _narwhals(table).iter_columns()]
+
+
+def _narwhals(table: Any) -> Any:
+    """A table of polars, pyarrow and others as a narwhals frame."""
+    import narwhals as nw
+
+    return nw.from_native(table, eager_only=True)
 
 
 def _words(column: NDArray[Any]) -> NDArray[np.uint64]:

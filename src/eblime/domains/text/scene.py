@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime._checks import check_count
 from eblime._field_checks import MOST_FEATURES, NAMES, Layout, Rule, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
@@ -95,6 +96,8 @@ def read_text(
         raise TypeError(f"`text` must be a string; got {type(text).__name__}.")
     if not text.strip():
         raise ValueError("`text` must not be empty.")
+    if most is not None:
+        check_count("most", most)
     spans = find_spans(text, tokens)
     bag = bag and tokens != "sentence"
     count = len({text[a:b] for a, b in spans}) if bag else len(spans)
@@ -103,13 +106,14 @@ def read_text(
         _warn_unspaced(text, spans)
     if most is not None and count > most and kind != "sentence":
         coarse, coarse_kind = coarser_spans(text, spans, most)
-        _warn_coarser(count, kind, most, len(coarse), coarse_kind, round(len(spans) / len(coarse)))
+        said = f"{count} different {kind}s" if bag else f"{count} {kind}s"
+        _warn_coarser(said, kind, most, len(coarse), coarse_kind, round(len(spans) / len(coarse)))
         spans, bag, kind = coarse, False, coarse_kind
     return _scene(text, spans, bag, kind, hide)
 
 
 def _warn_coarser(
-    count: int, kind: str, most: int, n_coarse: int, coarse_kind: str, chunk: int
+    count: str, kind: str, most: int, n_coarse: int, coarse_kind: str, chunk: int
 ) -> None:
     """Warn that sentences or chunks are explained instead of the tokens asked for."""
     if coarse_kind == "sentence":
@@ -117,7 +121,7 @@ def _warn_coarser(
     else:
         plural, advice = f"chunks of about {chunk} {kind}s", "Set"
     warn_user(
-        f"The text has {count} different {kind}s, more than `most` ({most}): its {n_coarse} "
+        f"The text has {count}, more than `most` ({most}): its {n_coarse} "
         f"{plural} are explained instead. {advice} `most=None` to explain {kind}s."
     )
 

@@ -85,11 +85,15 @@ def unspaced_word(text: str, spans: Sequence[Span]) -> str | None:
     return next((text[a:b] for a, b in spans if _UNSPACED.search(text, a, b)), None)
 
 
-def _spans_of(text: str, tokens: Iterable[Any]) -> list[Span]:
+def _spans_of(text: str, tokens: Any) -> list[Span]:
     """Tokens of the user's function: pairs (start, end), or strings that are found in order."""
+    if not isinstance(tokens, Iterable):
+        raise TypeError(
+            f"`tokens` must return strings or pairs (start, end); got {type(tokens).__name__}."
+        )
     spans, end = [], 0
     for token in tokens:
-        span = _find(text, token, end) if isinstance(token, str) else (int(token[0]), int(token[1]))
+        span = _find(text, token, end) if isinstance(token, str) else _pair(token)
         if not end <= span[0] < span[1] <= len(text):
             raise ValueError(
                 "`tokens` must return pairs (start, end) in order, without overlap and inside the "
@@ -98,6 +102,17 @@ def _spans_of(text: str, tokens: Iterable[Any]) -> list[Span]:
         spans.append(span)
         end = span[1]
     return spans
+
+
+def _pair(token: Any) -> Span:
+    """Start and end of a token that is not a string."""
+    try:
+        start, end = token
+        return int(start), int(end)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"`tokens` must return strings or pairs (start, end); got {token!r:.60}."
+        ) from error
 
 
 def _find(text: str, token: str, start: int) -> Span:

@@ -39,7 +39,6 @@
       this.choose(0);
       for (const radio of root.querySelectorAll(".index input")) {
         radio.addEventListener("change", () => this.switchTo(radio.value));
-        if (radio.checked && radio.defaultChecked !== radio.checked) this.switchTo(radio.value); // kept by the browser
       }
     }
 
@@ -71,8 +70,20 @@
       this.low = low - room;
       this.high = high + room;
       const power = Math.floor(Math.log10(Math.max(-low, high) || 1));
-      const decimals = Math.max(0, 3 - power);
-      this.number = power < -4 || power > 6 ? (value) => value.toExponential(2) : (value) => value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212");
+      this.decimals = power < -4 || power > 6 ? undefined : Math.max(0, 3 - power); // undefined: exponents
+    }
+
+    // A number with the decimals of all numbers, or with more of them.
+    number(value, decimals = this.decimals) {
+      if (decimals === undefined) return value.toExponential(2);
+      return value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212");
+    }
+
+    // A number of one feature with as many decimals as its standard deviation needs.
+    precise(value, position) {
+      const sd = this.data.sd[position];
+      if (this.decimals === undefined || !(sd > 0)) return this.number(value);
+      return this.number(value, Math.min(Math.max(this.decimals, 1 - Math.floor(Math.log10(sd))), 12));
     }
 
     listen() {
@@ -131,7 +142,7 @@
         row.querySelector(".ends").textContent = `${this.number(d.low[position][level])} to ${this.number(d.high[position][level])}`;
         row.querySelector(".chance").textContent = chance(d.positive[position]);
       });
-      this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
+      if (this.hasIntervals) this.root.querySelector(".ends-head").textContent = percent(d.levels[level]);
       this.tint();
     }
 
@@ -190,7 +201,8 @@
           mark.style.fillOpacity = String(opacity);
         } else {
           mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
-          mark.style.borderBottomColor = this.colour(position) === "var(--neutral)" ? "transparent" : this.colour(position);
+          const certain = this.hasIntervals && this.colour(position) !== "var(--neutral)";
+          mark.style.borderBottomColor = certain ? this.colour(position) : "transparent";
         }
       }
       this.explain(scale);
@@ -283,13 +295,13 @@
       const list = make("dl", {}, box);
       const add = (head, text) => { make("dt", {}, list, head); make("dd", {}, list, text); };
       if (d.value) add("value", d.value[position]);
-      add("mean", this.number(d.mean[position]));
+      add("mean", this.hasIntervals ? this.precise(d.mean[position], position) : this.number(d.mean[position]));
       if (!this.hasIntervals) {
         make("p", {}, box, "A point estimate, or too few masks: no intervals, no probabilities.");
         return;
       }
-      add(`${percent(d.levels[level])} interval`, `${this.number(d.low[position][level])} to ${this.number(d.high[position][level])}`);
-      add("sd", this.number(d.sd[position]));
+      add(`${percent(d.levels[level])} interval`, `${this.precise(d.low[position][level], position)} to ${this.precise(d.high[position][level], position)}`);
+      add("sd", this.precise(d.sd[position], position));
       add("P(> 0)", chance(d.positive[position]));
       add(`P(top ${d.k})`, chance(d.top[position]));
       make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate, not about what is there.`);
@@ -324,7 +336,7 @@
       }
       for (const value of [low, high]) {
         if (Math.abs(x(value) - x(0)) > 24 || left > 0 || right < 0) {
-          make("text", { x: Math.min(Math.max(x(value), 18), wide - 18), y: tall - 6, "text-anchor": "middle" }, svg, this.number(value));
+          make("text", { x: Math.min(Math.max(x(value), 18), wide - 18), y: tall - 6, "text-anchor": "middle" }, svg, this.precise(value, position));
         }
       }
     }
