@@ -40,11 +40,11 @@ def test_focused_echo_is_at_the_position_of_its_scatterer():
 
 def _traces(block, position):
     """Spikes at 2 r / c, computed independently."""
-    elements, rate, length, _, _ = ultrasonic._geometry(block)
-    traces = np.zeros((len(elements), int(length[0])))
-    for k, x in enumerate(elements):
+    geometry = ultrasonic._geometry(block)
+    traces = np.zeros((block.elements, geometry.samples))
+    for k, x in enumerate(geometry.elements):
         distance = np.hypot(position[0, 0] - x, position[0, 1])
-        traces[k, round(2 * distance / block.speed * rate)] = 1 / distance
+        traces[k, round(2 * distance / block.speed * geometry.rate)] = 1 / distance
     return traces
 
 

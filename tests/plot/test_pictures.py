@@ -75,6 +75,10 @@ class Fixed:
     def __getattr__(self, name):
         return getattr(self._posterior, name)
 
+    def order(self):
+        """By the replaced means."""
+        return np.argsort(-np.abs(self.mean), kind="stable")
+
 
 def fixed(explanation, **summaries):
     """The same explanation with other means or standard deviations."""
