@@ -171,6 +171,16 @@ def test_any_index_with_a_kernel_that_is_no_product() -> None:
     assert np.abs(post.mean - truth).max() < 0.1
 
 
+@pytest.mark.parametrize("width", [0.11, 0.05])
+def test_a_narrow_kernel_compares_the_input_with_one_feature_hidden(width) -> None:
+    """In the limit of no width only the input and its nearest masks count."""
+    whole = all_masks(5)
+    scores = game(whole)
+    post = eblime.fit(whole, scores, method=Quadrature(kernel=ExponentialKernel(width=width)))
+    without = [scores[-1 - 2**j] for j in range(5)]
+    np.testing.assert_allclose(post.mean, scores[-1] - without)
+
+
 def test_weights_that_contradict_the_kernel_are_refused() -> None:
     """Weights that contradict the kernel are refused."""
     masks = pairs_of(6, 30)

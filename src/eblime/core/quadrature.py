@@ -15,7 +15,7 @@ from scipy import special
 from scipy.linalg import solve_triangular
 
 from eblime._types import FloatArray
-from eblime.core.indices import Index
+from eblime.core.indices import Index, Node
 from eblime.core.normal import NormalMixture
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import (
@@ -217,16 +217,24 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
     p = masks.shape[1]
     numbers = (masks @ 2.0 ** np.arange(p)).astype(np.intp)
     table = np.bincount(numbers, scores, 2**p) / np.bincount(numbers, minlength=2**p)
-    signs = 2.0 * ((np.arange(2**p)[:, None] >> np.arange(p)) & 1) - 1
-    laws = [(np.prod((1 + m * signs) / 2, axis=1), m, *rest) for m, *rest in index.terms()]
-    found = []
-    for subset in index.subsets(p):
-        change, total = np.prod(signs[:, subset], axis=1), 0.0
-        for law, node, difference, level in laws:
-            others = law / np.prod((1 + node * signs[:, subset]) / 2, axis=1)
-            total += float((others @ ((difference * change + level / 2) * table)).real)
-        found.append(total)
-    return np.array(found)
+    found = np.zeros(len(index.subsets(p)))
+    for row, subset in enumerate(index.subsets(p)):
+        change = level = table
+        for j in subset[::-1]:  # the last first: the numbers of the features before it stay
+            shown, hidden = np.moveaxis(change.reshape(-1, 2, 2**j), 1, 0)[::-1]
+            change, level = (shown - hidden).ravel(), (shown + hidden).ravel() / 2
+        for node in index.terms():
+            values: Any = node.difference * change + node.level * level
+            found[row] += _expectation(values, node).real
+    return found
+
+
+def _expectation(values: Any, node: Node) -> complex:
+    """The expectation of a function of some features, by its values at all their masks."""
+    odds = np.array([node.mass - node.sign, node.mass + node.sign]) / 2  # hidden, shown
+    while len(values) > 1:
+        values = values.reshape(-1, 2) @ odds
+    return complex(values[0])
 
 
 def _positive(matrix: FloatArray) -> FloatArray:
