@@ -10,7 +10,7 @@ from scipy import special
 from eblime._types import BoolArray, FloatArray
 from eblime.core.draws import Draws, summarize
 from eblime.core.quantiles import shortest_intervals, solve_quantiles
-from eblime.core.student import broadcast_rows
+from eblime.core.student import broadcast_rows, point_density
 
 __all__ = ["NormalMixture", "normal_law"]
 
@@ -75,7 +75,7 @@ class NormalMixture:
         rows, shape = broadcast_rows(x, self.n_features)
         known = ~self._moving
         density = self._pdf(rows)
-        density[:, known] = np.where(rows[:, known] == self.mean[known], np.inf, 0.0)
+        density[:, known] = point_density(rows[:, known], self.mean[known])
         return density.reshape(shape)
 
     def cdf(self, x: FloatArray) -> FloatArray:
