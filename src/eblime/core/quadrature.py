@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special
 from scipy.linalg import solve_triangular
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.core.indices import Index, Node
 from eblime.core.normal import NormalMixture
 from eblime.core.walsh import Part
@@ -190,26 +190,24 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
     signs, noise = 2.0 * distinct - 1.0, 1 / count
     noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
     partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
-    paired = known[partner] == mask_keys(1 - distinct)
-    if paired.all():
-        lead = np.flatnonzero(np.arange(len(known)) < partner)
-        other = partner[lead]
-        halves = [(y[lead] - y[other]) / 2, (y[lead] + y[other]) / 2]
-        parts = tuple(
-            Part(
-                signs=signs[lead],
-                scores=half,
-                noise=(noise[lead] + noise[other]) / 2,
-                odd=odd,
-                even=not odd,
-            )
-            for half, odd in zip(halves, (True, False), strict=True)
-            if np.ptp(half) > 0
-        )
-        if len(parts) == 2:
-            return Table(parts=parts, unit=unit, n_masks=len(known), chance=chance / scale)
     whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)
-    return Table(parts=(whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+    paired = known[partner] == mask_keys(1 - distinct)
+    parts = _split(whole, partner) if paired.all() else None
+    return Table(parts=parts or (whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+
+
+def _split(whole: Part, partner: IntArray) -> tuple[Part, Part] | None:
+    """The odd and the even part, from the row of each mask's complement; None if one is constant."""
+    lead = np.flatnonzero(np.arange(len(partner)) < partner)
+    other, y = partner[lead], whole.scores
+    signs, noise = whole.signs[lead], (whole.noise[lead] + whole.noise[other]) / 2
+    odd, even = (y[lead] - y[other]) / 2, (y[lead] + y[other]) / 2
+    if np.ptp(odd) == 0 or np.ptp(even) == 0:
+        return None
+    return (
+        Part(signs=signs, scores=odd, noise=noise, odd=True, even=False),
+        Part(signs=signs, scores=even, noise=noise, odd=False, even=True),
+    )
 
 
 def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatArray:

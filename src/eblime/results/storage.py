@@ -26,9 +26,10 @@ from eblime._text import printable
 from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
+from eblime.core.fit_quality import score_range
 from eblime.core.point import PointMass, PointValue
 from eblime.methods.regression import fit_each, with_all_masks
-from eblime.posterior import Posterior, score_range
+from eblime.posterior import Posterior
 from eblime.protocols import Law
 from eblime.results.codec import (
     Arrays,
@@ -275,7 +276,7 @@ def _rebuilt(answers: Answers, summary: Any, draws: Any) -> Posterior:
         n_masks=answers.n_masks,
         r2=float(summary["r2"]),
         held_out=_known_r2(summary.get("r2_held_out")),
-        score_range=score_range(answers),
+        score_range=score_range(answers.scores, answers.weights),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
     )
