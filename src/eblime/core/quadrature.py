@@ -197,7 +197,7 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
 
 
 def _split(whole: Part, partner: IntArray) -> tuple[Part, Part] | None:
-    """The odd and the even part, from the row of each mask's complement; None if one is constant."""
+    """Odd and even part, given the row of each mask's complement; None if one is constant."""
     lead = np.flatnonzero(np.arange(len(partner)) < partner)
     other, y = partner[lead], whole.scores
     signs, noise = whole.signs[lead], (whole.noise[lead] + whole.noise[other]) / 2
