@@ -54,9 +54,7 @@ class PublishedGrid:
         check_count("n_lambdas", self.n_lambdas)
         check_number("upper", self.upper)
         if self.draws is not None:
-            check_count("draws", self.draws)
-            if self.draws < 2:
-                raise ValueError(f"`draws` must be >= 2 or None; got {self.draws}.")
+            check_count("draws", self.draws, minimum=2)
         check_choice("sampler", self.sampler, ("categorical", "gumbel"))
 
     @property
