@@ -75,7 +75,9 @@ class ExponentialKernel:
 
     def __call__(self, masks: FloatArray) -> FloatArray:
         """Weights of the masks, (N, p) -> (N,)."""
-        return np.asarray(np.exp(-((self._distances(masks) / self._theta(masks.shape[1])) ** 2)))
+        with np.errstate(over="ignore"):  # of a tiny width: the weight is zero
+            squares = (self._distances(masks) / self._theta(masks.shape[1])) ** 2
+        return np.asarray(np.exp(-squares))
 
     def _theta(self, p: int) -> float:
         """The paper's width."""

@@ -83,3 +83,17 @@ def test_a_last_mask_without_partner_leaves_the_other_pairs_together(rng) -> Non
 
     assert paired.max() < 1e-9
     assert odd.max() < 0.5  # 0.7 and more if each mask counted by itself
+
+
+@pytest.mark.parametrize("beta", [np.zeros((1, 3)), np.zeros(3)], ids=["one draw", "one axis"])
+def test_draws_without_spread_are_refused(beta) -> None:
+    """A standard deviation needs two draws."""
+    with pytest.raises(ValueError, match=r"`draws.beta` must have shape \(n, p\) with at least 2"):
+        DrawsLaw(draws=Draws(beta=beta))
+
+
+def test_a_normal_law_takes_lists_and_refuses_other_shapes() -> None:
+    """Mean and covariance must be of the same features."""
+    assert normal_law([1.0, 2.0], [[1.0, 0.0], [0.0, 4.0]]).sd.tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"got shapes \(2,\) and \(3, 3\)"):
+        normal_law([1.0, 2.0], np.eye(3))

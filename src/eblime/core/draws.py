@@ -72,6 +72,14 @@ class DrawsLaw:
     draws: Draws
     source: Law | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse draws that have no spread to summarise."""
+        shape = np.shape(self.draws.beta)
+        if len(shape) != 2 or shape[0] < 2:
+            raise ValueError(
+                f"`draws.beta` must have shape (n, p) with at least 2 draws; got shape {shape}."
+            )
+
     @property
     def has_spread(self) -> bool:
         """Always True."""
