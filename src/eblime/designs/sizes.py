@@ -67,8 +67,8 @@ GLIME = KernelLaw()
 def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """All numbers of shown features equally likely: stratified LIME (Rashid et al., 2024).
 
-    Evenly drawn masks show about half of the features, and a model may answer nothing but zero
-    there. Here every size is asked, and weights correct for it. `leverage` has the same sizes, in
+    Evenly drawn masks show about half of the features, and a model may score all of them near zero.
+    Here every size is asked, and weights correct for it. `leverage` has the same sizes, in
     complementary pairs and without repeating a mask.
 
     Examples

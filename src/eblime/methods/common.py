@@ -41,8 +41,8 @@ def evidence_of(
 ) -> Evidence:
     """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
 
-    Constant scores make a point mass, whatever Q is; it only must not be zero. With `pairs`, the
-    lack of fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
+    Constant scores give a point mass whatever Q is, and Q is set to one. With `pairs`, the lack of
+    fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
     """
     n = len(spectrum.root)
     df = 2 * a + (n - spectrum.flat) / effect
