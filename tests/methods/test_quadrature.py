@@ -208,6 +208,23 @@ def test_a_kernel_of_more_than_the_size_is_refused() -> None:
         eblime.fit(pairs_of(5, 12), np.arange(12.0), method=Quadrature(kernel=first_only))
 
 
+@pytest.mark.parametrize(
+    "kernel", [lambda masks: 0.5 + 0.5 * masks[:, 0], ExponentialKernel(width=0.01)]
+)
+def test_a_kernel_without_an_index_is_refused_before_the_model_is_asked(kernel) -> None:
+    """One that is of more than the size, and one that only the input itself has weight under."""
+    asked = []
+
+    def score(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return np.ones(len(texts))
+
+    explainer = eblime.TextExplainer(score, method="quadrature", kernel=kernel)
+    with pytest.raises(ValueError, match="`kernel` must"):
+        explainer.explain("one two three four five six seven eight nine ten eleven")
+    assert not asked
+
+
 def test_too_many_masks_are_refused_with_what_to_do_instead() -> None:
     """Too many masks are refused with what to do instead."""
     masks = RNG(0).integers(0, 2, size=(3_100, 30)).astype(float)
