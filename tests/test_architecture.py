@@ -47,7 +47,7 @@ ALLOWED = {
         *("_checks", "_lazy", "_types", "answers", "core", "kernels", "methods", "protocols"),
         *("registry", "numpy", "scipy"),
     },
-    "kernels": {"_checks", "_types", "protocols", "registry", "numpy", "scipy"},
+    "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_lazy", "_types", "_warn", "protocols", "PIL"),

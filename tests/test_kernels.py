@@ -59,3 +59,8 @@ def test_kernels_are_refused_by_name():
         ExponentialKernel(width=1, theta=1)
     with pytest.raises(ValueError, match=r"`distance` must be one of"):
         ExponentialKernel(distance="far")
+
+
+def test_a_tiny_width_leaves_weight_to_the_input_alone():
+    """Squares of large distances may overflow; the weight is zero."""
+    assert ExponentialKernel(width=1e-200)(MASKS).tolist() == [1, 0, 0, 0]

@@ -43,20 +43,20 @@ def as_floats(name: str, values: ArrayLike) -> FloatArray:
         ) from error
 
 
-def check_masks(masks: ArrayLike) -> FloatArray:
-    """Return the masks as a finite (N, p) float array."""
-    array = as_floats("masks", masks)
+def check_masks(masks: ArrayLike, *, name: str = "masks") -> FloatArray:
+    """Return masks, or rows of a table, as a finite (N, p) float array."""
+    array = as_floats(name, masks)
     if array.ndim != 2:
         raise ValueError(
-            "`masks` must be 2-D, one row per mask and one column per feature; "
+            f"`{name}` must be 2-D, one row per perturbed input and one column per feature; "
             f"got shape {array.shape}."
         )
     if 0 in array.shape:
         raise ValueError(
-            f"`masks` must have at least one row and one column; got shape {array.shape}."
+            f"`{name}` must have at least one row and one column; got shape {array.shape}."
         )
-    _refuse_non_finite("masks", array)
-    _refuse_vanishing("masks", array)
+    _refuse_non_finite(name, array)
+    _refuse_vanishing(name, array)
     return array
 
 
@@ -113,13 +113,13 @@ def check_number(name: str, value: float, *, minimum: float = 0.0) -> None:
         raise ValueError(f"`{name}` must be at most {_HUGE:g}; got {value!r}.")
 
 
-def check_count(name: str, value: int, *, maximum: int | None = None) -> None:
-    """Refuse a setting that is not a whole number from 1 to the maximum."""
+def check_count(name: str, value: int, *, minimum: int = 1, maximum: int | None = None) -> None:
+    """Refuse a setting that is not a whole number from the minimum to the maximum."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"`{name}` must be a whole number; got {value!r}.")
-    if value < 1 or (maximum is not None and value > maximum):
+    if value < minimum or (maximum is not None and value > maximum):
         upper = "" if maximum is None else f" and <= {maximum}"
-        raise ValueError(f"`{name}` must be >= 1{upper}; got {value!r}.")
+        raise ValueError(f"`{name}` must be >= {minimum}{upper}; got {value!r}.")
 
 
 def check_prob(name: str, value: ArrayLike) -> FloatArray:
@@ -148,7 +148,7 @@ def check_choice(name: str, value: object, known: Sequence[str]) -> None:
 
 def check_coalitions(coalitions: ArrayLike, p: int) -> FloatArray:
     """Coalitions as masks of zeros and ones, (n, p); a single one may be given as (p,)."""
-    found = np.asarray(coalitions, dtype=np.float64)
+    found = as_floats("coalitions", coalitions)
     masks = found[None] if found.ndim == 1 else found
     if masks.ndim != 2 or masks.shape[1] != p or not np.isin(masks, (0, 1)).all():
         raise ValueError(

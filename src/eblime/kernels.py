@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import gammaln
 
 from eblime import registry
 from eblime._checks import check_choice, check_number
 from eblime._types import FloatArray
+from eblime.core.indices import log_subsets
 from eblime.protocols import Kernel
 
 __all__ = [
@@ -77,7 +77,9 @@ class ExponentialKernel:
 
     def __call__(self, masks: FloatArray) -> FloatArray:
         """Weights of the masks, (N, p) -> (N,)."""
-        return np.asarray(np.exp(-((self._distances(masks) / self._theta(masks.shape[1])) ** 2)))
+        with np.errstate(over="ignore"):  # of a tiny width: the weight is zero
+            squares = (self._distances(masks) / self._theta(masks.shape[1])) ** 2
+        return np.asarray(np.exp(-squares))
 
     def _theta(self, p: int) -> float:
         """The paper's width."""
@@ -135,9 +137,8 @@ def shapley(masks: FloatArray) -> FloatArray:
     shown = np.rint(masks.sum(axis=1))
     inside = (shown > 0) & (shown < p)
     s = shown[inside]
-    log_subsets = gammaln(p + 1) - gammaln(s + 1) - gammaln(p - s + 1)
     weights = np.ones(len(masks))
-    weights[inside] = (p - 1) * np.exp(-log_subsets) / (s * (p - s))
+    weights[inside] = (p - 1) * np.exp(-log_subsets(p)[s.astype(np.intp)]) / (s * (p - s))
     return weights
 
 

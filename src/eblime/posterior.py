@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,23 +13,21 @@ from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.draws import Draws
+from eblime.core.fit_quality import (
+    ROUNDING,
+    HeldOut,
+    relative_range,
+    score_range,
+    weighted_r2,
+)
 from eblime.core.point import NoSpreadError, PointValue
 from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
 from eblime.core.spectrum import effective_size
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = ["HeldOut", "Posterior", "score_range"]
+__all__ = ["Posterior"]
 
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
-
-
-class HeldOut(Protocol):
-    """The quality of a fit on answers that it has not seen; computed when it is read."""
-
-    @property
-    def r2(self) -> float:
-        """Weighted R^2 of predicting each answer from the others; NaN for constant scores."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
@@ -95,22 +92,19 @@ class Posterior:
         (1.0, 4.0)
         """
         known = dict(extras or {})
-        fitted = answers.masks @ law.mean
-        weights, scores = answers.weights, answers.scores
-        centre = float(weights @ scores / weights.sum())
+        scores, weights = answers.scores, answers.weights
+        missed = scores - answers.masks @ law.mean
         if "intercept" not in known:
-            known["intercept"] = PointValue(value=centre - float(weights @ fitted / weights.sum()))
-        missed = scores - fitted - known["intercept"].mean
-        total = float(weights @ (scores - centre) ** 2)
+            known["intercept"] = PointValue(value=float(weights @ missed / weights.sum()))
         return cls(
             law=law,
             estimand=estimand,
             method=method,
             n_masks=answers.n_masks,
-            r2=1 - float(weights @ missed**2) / total if total > 0 else 1.0,
+            r2=weighted_r2(scores, weights, missed - known["intercept"].mean),
             ess=effective_size(weights),
             extras=known,
-            score_range=score_range(answers),
+            score_range=score_range(scores, weights),
         )
 
     @property
@@ -137,12 +131,14 @@ class Posterior:
     @property
     def constant(self) -> bool:
         """Whether all scores are the same: there is nothing to explain."""
-        return self.score_range is not None and self._moved() <= 4 * float(np.finfo(float).eps)
+        return self.score_range is not None and relative_range(*self.score_range) <= ROUNDING
 
     @property
     def nearly_constant(self) -> bool:
         """Whether the scores move, but by less than a hundred-thousandth of their size."""
-        return self.score_range is not None and not self.constant and self._moved() < _BARELY
+        if self.score_range is None or self.constant:
+            return False
+        return relative_range(*self.score_range) < _BARELY
 
     @property
     def mean(self) -> FloatArray:
@@ -377,12 +373,6 @@ class Posterior:
         """The table of importances."""
         return self.table()
 
-    def _moved(self) -> float:
-        """Range of the scores, as a share of the largest."""
-        low, high = self.score_range or (0.0, 0.0)
-        largest = max(abs(low), abs(high))
-        return (high / largest - low / largest) if largest else 0.0
-
     def _extra(self, name: str, words: str) -> ScalarLaw:
         if name not in self.extras:
             raise NoSpreadError(f"{self.method} has no {words}; fit with EBLIME or BayesLIME.")
@@ -393,12 +383,6 @@ class Posterior:
         check_count("n_draws", n_draws)
         generator = np.random.default_rng(rng)
         return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
-
-
-def score_range(answers: Answers) -> tuple[float, float]:
-    """Lowest and highest score among the answers that have weight."""
-    scores = answers.scores[answers.weights > 0]
-    return float(scores.min()), float(scores.max())
 
 
 def _short(value: float | None) -> str:

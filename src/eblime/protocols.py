@@ -1,4 +1,4 @@
-"""The seams of the library on one page: what a part must offer to take its place.
+"""The protocols of the library on one page: what each kind of part must provide.
 
 x --Domain--> Subject --> Neighbourhood --Design--> masks --in batches--> Model --> scores
                                              `--Kernel--> weights

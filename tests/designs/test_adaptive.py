@@ -163,3 +163,9 @@ def known_until(n: int) -> Answers:
     """Answers of n masks; which masks does not matter."""
     none = Answers.none([str(j) for j in range(P + 5)])
     return none.append(np.zeros((n, P + 5)), np.zeros(n), np.ones(n)) if n else none
+
+
+def test_a_number_of_masks_that_no_design_can_have_is_refused() -> None:
+    """Before the first round."""
+    with pytest.raises(ValueError, match="`n_masks` must be >= 1; got 0"):
+        Adaptive(n_masks=0)

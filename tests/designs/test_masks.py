@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
-from eblime.designs.focused import Focused
+from eblime.designs.focused import Focused, Information
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired
 from eblime.designs.rounds import OwnLaw, as_design, one_shot
 
@@ -69,3 +69,10 @@ def test_designs_are_refused_by_name(rng):
         as_design(3, 10, 3)
     with pytest.raises(ValueError, match=r"at most 20 features; got 30"):
         exhaustive(rng, 10, 30)
+
+
+@pytest.mark.parametrize("contrast", [(0.0, 0.0), (1.0, np.nan), ((1.0, 2.0), (3.0, 4.0)), ()])
+def test_a_contrast_that_asks_nothing_is_refused(contrast):
+    """Before the model is asked."""
+    with pytest.raises(ValueError, match="`contrast` must be finite numbers, one per feature"):
+        Information(n_masks=20, contrast=contrast)

@@ -137,5 +137,9 @@ def test_classes_and_refusals(rng):
         unravel(classes, [0.5, 0.0], table, acquisition="EI")
     with pytest.raises(ValueError, match="`n_calls` must be >= 3"):
         unravel(classes, [0.5, 0.0], table, n_calls=2)
+    with pytest.raises(ValueError, match="`x` must be finite; got nan"):
+        unravel(classes, [0.5, np.nan], table)
+    with pytest.raises(ValueError, match="The model must return finite scores; it returned inf"):
+        unravel(lambda rows: np.full(len(rows), np.inf), [0.5, 0.0], table)
     with pytest.raises(ValueError, match="`target` must be a column from 0 to 1; got 4"):
         unravel(classes, [0.5, 0.0], table, target=4)

@@ -106,8 +106,14 @@ def test_a_known_mixture_comes_back(rng):
 def test_refusals(rng):
     """Settings that cannot work, and rows of another length."""
     rows, scores, *_ = known(rng, 20)
-    with pytest.raises(ValueError, match="`n_components` and `draws` must be >= 2"):
+    with pytest.raises(ValueError, match="`n_components` must be >= 2; got 1"):
         fit_mixture(rows, scores, n_components=1)
+    with pytest.raises(ValueError, match="`rows` must be 2-D"):
+        fit_mixture(rows[0], scores)
+    with pytest.raises(ValueError, match="`burn_in` must be >= 0; got -1"):
+        fit_mixture(rows, scores, burn_in=-1)
+    with pytest.raises(TypeError, match=r"`burn_in` must be a whole number; got 0\.5"):
+        fit_mixture(rows, scores, burn_in=0.5)
     with pytest.raises(ValueError, match="`names` must have 4 names; got 1"):
         eblime.family.fit_mixture(rows, scores, draws=2, burn_in=0, names=["a"])
     found = fit_mixture(rows, scores, draws=2, burn_in=0)

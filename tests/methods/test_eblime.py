@@ -336,7 +336,7 @@ def test_other_settings_are_refused_by_name():
         eblime.EBLIME(grid=5)
     with pytest.raises(TypeError, match=r"`standardize` must be True or False; got 'no'"):
         eblime.EBLIME(standardize="no")
-    with pytest.raises(ValueError, match=r"`draws` must be >= 2 or None; got 1"):
+    with pytest.raises(ValueError, match=r"`draws` must be >= 2; got 1"):
         eblime.EBLIME.paper(draws=1)
     with pytest.raises(TypeError, match=r"`local` must be True, False or None; got 1"):
         eblime.EBLIME(local=1)

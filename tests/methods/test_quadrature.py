@@ -171,6 +171,16 @@ def test_any_index_with_a_kernel_that_is_no_product() -> None:
     assert np.abs(post.mean - truth).max() < 0.1
 
 
+@pytest.mark.parametrize("width", [0.11, 0.05])
+def test_a_narrow_kernel_compares_the_input_with_one_feature_hidden(width) -> None:
+    """In the limit of no width only the input and its nearest masks count."""
+    whole = all_masks(5)
+    scores = game(whole)
+    post = eblime.fit(whole, scores, method=Quadrature(kernel=ExponentialKernel(width=width)))
+    without = [scores[-1 - 2**j] for j in range(5)]
+    np.testing.assert_allclose(post.mean, scores[-1] - without)
+
+
 def test_weights_that_contradict_the_kernel_are_refused() -> None:
     """Weights that contradict the kernel are refused."""
     masks = pairs_of(6, 30)
@@ -196,6 +206,23 @@ def test_a_kernel_of_more_than_the_size_is_refused() -> None:
 
     with pytest.raises(ValueError, match="depend on the number of features shown only"):
         eblime.fit(pairs_of(5, 12), np.arange(12.0), method=Quadrature(kernel=first_only))
+
+
+@pytest.mark.parametrize(
+    "kernel", [lambda masks: 0.5 + 0.5 * masks[:, 0], ExponentialKernel(width=0.01)]
+)
+def test_a_kernel_without_an_index_is_refused_before_the_model_is_asked(kernel) -> None:
+    """One that is of more than the size, and one that only the input itself has weight under."""
+    asked = []
+
+    def score(texts: list[str]) -> np.ndarray:
+        asked.extend(texts)
+        return np.ones(len(texts))
+
+    explainer = eblime.TextExplainer(score, method="quadrature", kernel=kernel)
+    with pytest.raises(ValueError, match="`kernel` must"):
+        explainer.explain("one two three four five six seven eight nine ten eleven")
+    assert not asked
 
 
 def test_too_many_masks_are_refused_with_what_to_do_instead() -> None:

@@ -132,3 +132,16 @@ def test_numbers_that_do_not_vanish_are_fitted(rng, size):
     ):
         assert np.isfinite(post.mean).all()
         assert np.isfinite(post.interval()).all()
+
+
+@pytest.mark.parametrize("method", ["eblime", "baylime", "bayesshap", "quadrature", "lime"])
+def test_scores_that_differ_by_rounding_are_constant_for_every_method(method):
+    """Nothing moves them: importances are zero, and R^2 is that of constant scores."""
+    masks = ((np.arange(16)[:, None] >> np.arange(4)) & 1).astype(float)
+    scores = np.full(16, 0.1)
+    scores[3] = np.nextafter(0.1, 1)
+    post = eblime.fit(masks, scores, method=method)
+
+    assert post.constant
+    assert post.r2 == 1
+    np.testing.assert_allclose(post.mean, 0, atol=1e-17)

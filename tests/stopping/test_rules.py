@@ -126,6 +126,15 @@ def test_rules_look_at_what_they_say():
     assert eblime.TopK(1, by="value")(posterior([1, -3], 0.02)[0], answers)
 
 
+def test_importances_without_spread_are_known_to_any_width():
+    """Constant scores: all importances are exactly zero, and so is any share of the largest."""
+    post, answers = posterior([0, 0, 0], 0)
+
+    reason = eblime.Width(0.1, relative=True)(post, answers)
+    assert reason is not None
+    assert "known to within 10 % of the largest importance" in reason
+
+
 def test_width_holds_for_the_printed_intervals():
     """When it is reached, the widest interval of the table is no wider."""
     rng = np.random.default_rng(1)

@@ -44,8 +44,11 @@ class AffineLaw:
 
     @property
     def cov(self) -> FloatArray:
-        """Posterior covariance, (p, p)."""
-        return np.asarray(self.matrix @ self.base.cov @ self.matrix.T)
+        """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
+        cov = self.base.cov
+        if not np.isfinite(cov).all():
+            return np.where(np.eye(self.n_features) > 0, self.sd**2, np.nan)
+        return np.asarray(self.matrix @ cov @ self.matrix.T)
 
     def summary(self, prob: float) -> dict[str, FloatArray]:
         """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.core.student import broadcast_rows
+from eblime.core.student import broadcast_rows, point_density
 
 if TYPE_CHECKING:
     from eblime.protocols import Law
@@ -73,6 +73,14 @@ class DrawsLaw:
 
     draws: Draws
     source: Law | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse draws that have no spread to summarise."""
+        shape = np.shape(self.draws.beta)
+        if len(shape) != 2 or shape[0] < 2:
+            raise ValueError(
+                f"`draws.beta` must have shape (n, p) with at least 2 draws; got shape {shape}."
+            )
 
     @property
     def has_spread(self) -> bool:
@@ -158,7 +166,7 @@ class DrawsLaw:
         rows, shape = broadcast_rows(x, self.n_features)
         beta, n = self.draws.beta, len(self.draws.beta)
         width = self.sd * n**-0.2
-        out = np.where(rows == beta[0], np.inf, 0.0)
+        out = point_density(rows, beta[0])
         moving = np.flatnonzero(width > 0)
         step = max(1, _BLOCK // n)
         for j in moving:

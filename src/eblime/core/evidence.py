@@ -29,14 +29,14 @@ class Evidence:
 
     def q(self, lambdas: FloatArray) -> FloatArray:
         """`Q_lam` of Proposition 1 at every lambda of an (L,) array."""
-        return self._walk(lambdas)[0]
+        return self._q_and_log_det(lambdas)[0]
 
     def log_likelihood(self, lambdas: FloatArray) -> FloatArray:
         """Log of Proposition 2 without P(lambda), up to a constant."""
-        q, log_det = self._walk(lambdas)
+        q, log_det = self._q_and_log_det(lambdas)
         return -0.5 * (log_det + self.df * np.log(q))
 
-    def _walk(self, lambdas: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _q_and_log_det(self, lambdas: FloatArray) -> tuple[FloatArray, FloatArray]:
         """`Q_lam` and `log|M_lam|`, in blocks."""
         q, log_det = np.empty_like(lambdas), np.empty_like(lambdas)
         step = max(1, _BLOCK // max(1, len(self.d)))

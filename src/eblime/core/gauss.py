@@ -33,16 +33,17 @@ def gauss_rule(x: FloatArray, weights: FloatArray, n: int) -> tuple[FloatArray, 
         return np.array([centre]), np.ones(1)
     place = (x - centre) / width
     vectors = np.sqrt(weights / weights.sum())[None]
-    diagonal, beside = [], []
+    diagonal, off_diagonal = [], []
     for _ in range(n):
         moved = place * vectors[-1]
         diagonal.append(float(moved @ vectors[-1]))
-        for _ in range(2):  # twice is enough
+        for _ in range(2):  # the second time removes what rounding left the first time
             moved = moved - (vectors @ moved) @ vectors
         size = float(np.linalg.norm(moved))
         if size < 1e-10:
             break
-        beside.append(size)
+        off_diagonal.append(size)
         vectors = np.vstack([vectors, moved / size])
-    nodes, rows = eigh_tridiagonal(np.array(diagonal), np.array(beside[: len(diagonal) - 1]))
+    n_found = len(diagonal)
+    nodes, rows = eigh_tridiagonal(np.array(diagonal), np.array(off_diagonal[: n_found - 1]))
     return centre + width * nodes, rows[0] ** 2

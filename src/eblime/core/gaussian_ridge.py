@@ -70,9 +70,15 @@ def fit_precisions(spectrum: Spectrum, response: Response, *, prior: float | Non
 def normal_moments(
     spectrum: Spectrum, response: Response, precisions: Precisions
 ) -> tuple[FloatArray, FloatArray]:
-    """Mean (p,) and covariance (p, p) of the scaled importances."""
+    """Mean (p,) and covariance (p, p) of the scaled importances.
+
+    The variance is summed from positive terms. As the prior's less what the answers take away, it
+    would keep no digits where the prior is weak.
+    """
     basis, d = spectrum.basis, spectrum.d
     alpha, lam = precisions.noise, precisions.prior
     mean = basis @ (alpha * np.sqrt(d) * response.k / (lam + alpha * d))
-    known = alpha * d / (lam * (lam + alpha * d))  # how much less variance than the prior has
-    return mean, np.eye(len(basis)) / lam - (basis * known) @ basis.T
+    cov = (basis / (lam + alpha * d)) @ basis.T
+    if len(d) < len(basis):  # directions that the masks do not reach keep the prior
+        cov += (np.eye(len(basis)) - basis @ basis.T) / lam
+    return mean, cov

@@ -94,7 +94,7 @@ class FixedLambda:
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """A step at the value."""
-        return np.where(as_floats("x", x) >= self.value, 1.0, 0.0)
+        return np.heaviside(as_floats("x", x) - self.value, 1.0)
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Repeat the value n times."""
@@ -132,9 +132,10 @@ class GridLambda:
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Cumulated weight of the grid values up to and including `x`."""
+        values = as_floats("x", x)
         total = np.concatenate([[0.0], np.cumsum(self.weights)])
-        index = np.searchsorted(self.nodes, as_floats("x", x), side="right")
-        return np.asarray(total[index])
+        index = np.searchsorted(self.nodes, values, side="right")
+        return np.where(np.isnan(values), np.nan, total[index] / total[-1])
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw grid values by the inverse cdf: Algorithm 2's law at a fraction of its cost."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from eblime._types import FloatArray
+from eblime.core.pairs import find_pairs
 
 __all__ = ["least_squares"]
 
@@ -24,8 +25,8 @@ def least_squares(
 
     Notes
     -----
-    The standard errors are those of HC3: residuals divided by one minus their leverage. Masks that
-    come in complementary pairs, one after the other, count as one observation per pair.
+    The standard errors are those of HC3: residuals divided by one minus their leverage. If masks
+    come in complementary pairs (`find_pairs`), a pair counts as one observation.
 
     Examples
     --------
@@ -49,12 +50,9 @@ def least_squares(
     residual = target - basis @ (basis.T @ target)
     spare = np.maximum(1 - (basis**2).sum(axis=1), 1e-6)
     influence = solve * (residual / spare)
-    if _in_pairs(drawn):
-        influence = influence[:, 0::2] + influence[:, 1::2]
+    pairs = find_pairs(drawn)
+    if pairs is not None:
+        influence[:, pairs.first] += influence[:, pairs.second]
+        influence[:, pairs.second] = 0.0
     se = np.sqrt((influence**2).sum(axis=1))
     return estimate[int(intercept) :], se[int(intercept) :]
-
-
-def _in_pairs(masks: FloatArray) -> bool:
-    """Whether every second mask is the complement of the one before."""
-    return len(masks) % 2 == 0 and bool((masks[0::2] + masks[1::2] == 1).all())

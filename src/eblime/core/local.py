@@ -161,8 +161,8 @@ def fit_precisions(
     Notes
     -----
     A round moves the log precisions by 0.35 of the way to their posterior means, starting from the
-    common lambda. The other features' precisions enter as numbers: all the way they would count as
-    known, and the intervals would be too narrow.
+    common lambda. The other features' precisions enter as fixed numbers: moved all the way, they
+    would be treated as known, and the intervals would be too narrow.
     """
     fitted = np.zeros(len(spectrum.basis))
     for number in range(_ROUNDS):

@@ -122,7 +122,8 @@ class Mixture:
         loc, out = self.marginals().loc, np.full((p, p), 0.5)
         if stretch is not None:
             centre = self.coefficients[self.hidden :]
-            loc, rows, square = centre + stretch * (loc - centre), (rows.T * stretch).T, stretch**2
+            loc, rows = centre + stretch * (loc - centre), stretch[:, None] * rows
+            square = stretch**2
         first, second = np.triu_indices(p, 1)
         step = max(1, _BLOCK // max(len(loc), rows.shape[1]))
         for start in range(0, len(first), step):

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import special
 
+from eblime._checks import as_floats
 from eblime._types import BoolArray, FloatArray
 from eblime.core.draws import Draws, summarize
 from eblime.core.quantiles import shortest_intervals, solve_quantiles
-from eblime.core.student import broadcast_rows
+from eblime.core.student import broadcast_rows, point_density
 
 __all__ = ["NormalMixture", "normal_law"]
 
@@ -77,7 +79,7 @@ class NormalMixture:
         rows, shape = broadcast_rows(x, self.n_features)
         known = ~self._moving
         density = self._pdf(rows)
-        density[:, known] = np.where(rows[:, known] == self.mean[known], np.inf, 0.0)
+        density[:, known] = point_density(rows[:, known], self.mean[known])
         return density.reshape(shape)
 
     def cdf(self, x: FloatArray) -> FloatArray:
@@ -144,7 +146,7 @@ class NormalMixture:
             return solve_quantiles(self._cdf, self._pdf, q, begin, (low, high), width)
 
 
-def normal_law(mean: FloatArray, cov: FloatArray) -> NormalMixture:
+def normal_law(mean: ArrayLike, cov: ArrayLike) -> NormalMixture:
     """One multivariate normal law, mean (p,) and covariance (p, p).
 
     Examples
@@ -154,7 +156,13 @@ def normal_law(mean: FloatArray, cov: FloatArray) -> NormalMixture:
     >>> normal_law(np.array([1.0, -1.0]), np.eye(2)).mean
     array([ 1., -1.])
     """
-    return NormalMixture(weights=np.ones(1), means=mean[None], covs=cov[None])
+    centre, spread = as_floats("mean", mean), as_floats("cov", cov)
+    if centre.ndim != 1 or spread.shape != (len(centre), len(centre)):
+        raise ValueError(
+            "`mean` must have shape (p,) and `cov` shape (p, p); got shapes "
+            f"{centre.shape} and {spread.shape}."
+        )
+    return NormalMixture(weights=np.ones(1), means=centre[None], covs=spread[None])
 
 
 def _chance_positive(mean: FloatArray, sd: FloatArray) -> FloatArray:

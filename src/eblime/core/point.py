@@ -136,7 +136,7 @@ class PointValue:
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """A step at the value."""
-        return np.where(as_floats("x", x) >= self.value, 1.0, 0.0)
+        return np.heaviside(as_floats("x", x) - self.value, 1.0)
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """The value n times."""

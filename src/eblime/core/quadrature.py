@@ -14,8 +14,8 @@ import numpy as np
 from scipy import special
 from scipy.linalg import solve_triangular
 
-from eblime._types import FloatArray
-from eblime.core.indices import Index
+from eblime._types import FloatArray, IntArray
+from eblime.core.indices import Index, Node
 from eblime.core.normal import NormalMixture
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import (
@@ -190,26 +190,24 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
     signs, noise = 2.0 * distinct - 1.0, 1 / count
     noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
     partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
-    paired = known[partner] == mask_keys(1 - distinct)
-    if paired.all():
-        lead = np.flatnonzero(np.arange(len(known)) < partner)
-        other = partner[lead]
-        halves = [(y[lead] - y[other]) / 2, (y[lead] + y[other]) / 2]
-        parts = tuple(
-            Part(
-                signs=signs[lead],
-                scores=half,
-                noise=(noise[lead] + noise[other]) / 2,
-                odd=odd,
-                even=not odd,
-            )
-            for half, odd in zip(halves, (True, False), strict=True)
-            if np.ptp(half) > 0
-        )
-        if len(parts) == 2:
-            return Table(parts=parts, unit=unit, n_masks=len(known), chance=chance / scale)
     whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)
-    return Table(parts=(whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+    paired = known[partner] == mask_keys(1 - distinct)
+    parts = _split(whole, partner) if paired.all() else None
+    return Table(parts=parts or (whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+
+
+def _split(whole: Part, partner: IntArray) -> tuple[Part, Part] | None:
+    """Odd and even part, given the row of each mask's complement; None if one is constant."""
+    lead = np.flatnonzero(np.arange(len(partner)) < partner)
+    other, y = partner[lead], whole.scores
+    signs, noise = whole.signs[lead], (whole.noise[lead] + whole.noise[other]) / 2
+    odd, even = (y[lead] - y[other]) / 2, (y[lead] + y[other]) / 2
+    if np.ptp(odd) == 0 or np.ptp(even) == 0:
+        return None
+    return (
+        Part(signs=signs, scores=odd, noise=noise, odd=True, even=False),
+        Part(signs=signs, scores=even, noise=noise, odd=False, even=True),
+    )
 
 
 def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatArray:
@@ -217,16 +215,24 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
     p = masks.shape[1]
     numbers = (masks @ 2.0 ** np.arange(p)).astype(np.intp)
     table = np.bincount(numbers, scores, 2**p) / np.bincount(numbers, minlength=2**p)
-    signs = 2.0 * ((np.arange(2**p)[:, None] >> np.arange(p)) & 1) - 1
-    laws = [(np.prod((1 + m * signs) / 2, axis=1), m, *rest) for m, *rest in index.terms()]
-    found = []
-    for subset in index.subsets(p):
-        change, total = np.prod(signs[:, subset], axis=1), 0.0
-        for law, node, difference, level in laws:
-            others = law / np.prod((1 + node * signs[:, subset]) / 2, axis=1)
-            total += float((others @ ((difference * change + level / 2) * table)).real)
-        found.append(total)
-    return np.array(found)
+    found = np.zeros(len(index.subsets(p)))
+    for row, subset in enumerate(index.subsets(p)):
+        change = level = table
+        for j in subset[::-1]:  # the last first: the numbers of the features before it stay
+            shown, hidden = np.moveaxis(change.reshape(-1, 2, 2**j), 1, 0)[::-1]
+            change, level = (shown - hidden).ravel(), (shown + hidden).ravel() / 2
+        for node in index.terms():
+            values: Any = node.difference * change + node.level * level
+            found[row] += _expectation(values, node).real
+    return found
+
+
+def _expectation(values: Any, node: Node) -> complex:
+    """The expectation of a function of some features, by its values at all their masks."""
+    odds = np.array([node.mass - node.sign, node.mass + node.sign]) / 2  # hidden, shown
+    while len(values) > 1:
+        values = values.reshape(-1, 2) @ odds
+    return complex(values[0])
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._checks import as_floats, check_count, check_prob
+from eblime._checks import as_floats, check_count, check_level, check_prob
 from eblime._types import FloatArray, RNGLike
 from eblime.core.mixture import Mixture
 from eblime.core.student import StudentMixture
@@ -64,6 +64,8 @@ class NoiseVariance:
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles in the shape of `q`, by bisection on the log scale between the components'."""
         target = check_prob("q", q)
+        if not self.mixture.unit:
+            return np.zeros_like(target)
         flat, evidence = np.ravel(target), self.mixture.evidence
         chi2 = 2 * special.gammainccinv(evidence.df / 2, flat)
         with np.errstate(divide="ignore"):
@@ -131,8 +133,8 @@ class Intercept:
 
     def interval(self, prob: float = 0.95) -> FloatArray:
         """Equal-tailed credible interval, shape (2,)."""
-        tail = (1 - check_prob("prob", prob)) / 2
-        return self.quantile(np.stack([tail, 1 - tail]))
+        tail = (1 - check_level("prob", prob)) / 2
+        return self.quantile([tail, 1 - tail])
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution function, in the shape of `x`."""

@@ -29,7 +29,7 @@ _LOW, _HIGH = 1e-8, 1e-5  # masses of a node below which the ends of the grid ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Released:
-    """Every feature's chances over L values of lambda and F of its own log precision."""
+    """Weights of L values of lambda and F values of the log precision, for each feature."""
 
     logs: FloatArray  # (F, p) log(phi)
     weights: FloatArray  # (L, F, p), sums to one for each feature

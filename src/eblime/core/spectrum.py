@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eblime._types import BoolArray, FloatArray
+from eblime.core.fit_quality import is_constant
 
 __all__ = [
     "Response",
@@ -111,8 +112,8 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
         mean = float(scores[spectrum.heaviest] + offset)
     unit = 1.0
     if standardize and not (flat and len(root) == 1):
-        constant = np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max()
-        unit = 0.0 if constant and (flat or not scores.any()) else _spread(centred, lever, root)
+        constant = is_constant(scores) and (flat or not scores.any())
+        unit = 0.0 if constant else _spread(centred, lever, root)
     y = lever * (centred / unit) if unit else np.zeros_like(root)
     k, residual = _projection(spectrum, y)
     return Response(y=y, k=k, residual=residual, mean=mean, unit=unit)

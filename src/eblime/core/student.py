@@ -16,7 +16,7 @@ from scipy import special
 from eblime._types import BoolArray, FloatArray
 from eblime.core.quantiles import shortest_intervals, solve_quantiles
 
-__all__ = ["StudentMixture", "broadcast_rows", "student_cdf"]
+__all__ = ["StudentMixture", "broadcast_rows", "point_density", "student_cdf"]
 
 _STEP = 1 / 32  # the spacing of both tables
 _NEAR, _FAR = 8.0, 8.0 + np.log(1e8)  # one in z up to 8, one in 8 + log(z / 8) for the tail
@@ -83,7 +83,7 @@ class StudentMixture:
         """Densities at x, which broadcasts against the m laws."""
         rows, shape = broadcast_rows(x, self.loc.shape[1])
         if not self.unit:
-            return np.where(rows == self.offset, np.inf, 0.0 * rows).reshape(shape)
+            return point_density(rows, self.offset).reshape(shape)
         z = (rows - self.offset) / self.unit
         out = np.concatenate([self._pdf(part) for part in _blocks(z, len(self.weights))])
         return (out / self.unit).reshape(shape)
@@ -92,7 +92,7 @@ class StudentMixture:
         """Distribution functions at x, which broadcasts against the m laws."""
         rows, shape = broadcast_rows(x, self.loc.shape[1])
         if not self.unit:
-            return np.where(rows >= self.offset, 1.0, 0.0 * rows).reshape(shape)
+            return np.heaviside(rows - self.offset, 1.0).reshape(shape)
         z = (rows - self.offset) / self.unit
         out = np.concatenate([self._cdf(part) for part in _blocks(z, len(self.weights))])
         return out.reshape(shape)
@@ -143,7 +143,7 @@ class StudentMixture:
     def _cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions in standard units, (K, m) -> (K, m)."""
         terms = student_cdf(self.df, (x[:, None] - self.loc) / self.scale)
-        return self._mixed(terms)
+        return np.minimum(self._mixed(terms), 1.0)  # the weights add up to one but for rounding
 
     def _quantile(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Quantiles in standard units, (K, m) -> (K, m).
@@ -173,6 +173,11 @@ def broadcast_rows(x: ArrayLike, m: int) -> tuple[FloatArray, tuple[int, ...]]:
             f"{values.shape}. For a grid of values pass `x[:, None]`."
         ) from None
     return np.broadcast_to(values, shape).reshape(-1, m), shape
+
+
+def point_density(x: FloatArray, place: float | FloatArray) -> FloatArray:
+    """Density of a point mass: infinite at its place, zero elsewhere, NaN at NaN."""
+    return np.where(np.isnan(x), np.nan, np.where(x == place, np.inf, 0.0))
 
 
 def _blocks(rows: FloatArray, n_nodes: int) -> list[FloatArray]:

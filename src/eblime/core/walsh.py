@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray
-from eblime.core.indices import Index
+from eblime.core.indices import Index, Node
 
 __all__ = ["CONSTANT", "Part", "Walsh", "hyperbolic"]
 
@@ -64,43 +64,43 @@ class Walsh:
     def cross(self, part: Part, index: Index, t: FloatArray) -> FloatArray:
         """Prior covariance of the index with the part at masks with signs t (n, p), (P, n)."""
         if index.order == 2:
-            return _cross_of_pairs(self.rho, index, self._signs(part), t)
+            return _cross_of_pairs(self.rho, index, self._kernels(part), t)
         base, found = 2 * self.rho * t, np.zeros_like(t)
-        same, opposite = self._signs(part)
-        for node, weight, level in index.terms():
-            here, there = self._others(node * t), self._others(-node * t)
-            term = weight * base * (same * here - opposite * there)
-            found += (term + level * (same * here + opposite * there)).real
+        same, opposite = self._kernels(part)
+        for node in index.terms():
+            here, there = self._others(node, t), self._others(node, -t)
+            term = node.difference * base * (same * here - opposite * there)
+            found += (term + node.level * (same * here + opposite * there)).real
         if part.odd:
-            found += self.linear * index.total * base
+            found += self.linear * base
         return np.asarray(found.T)
 
     def own(self, part: Part, index: Index) -> FloatArray:
         """Prior covariance of the index under the part, (P, P)."""
         if index.order == 2:
-            return _own_of_pairs(self.rho, index, self._signs(part))
-        found = _own_of_features(self.rho, index, self._signs(part))
+            return _own_of_pairs(self.rho, index, self._kernels(part))
+        found = _own_of_features(self.rho, index, self._kernels(part))
         if part.odd:
-            found[np.diag_indices_from(found)] += 4 * self.linear * index.total**2 * self.rho
+            found[np.diag_indices_from(found)] += 4 * self.linear * self.rho
         return found
 
-    def _signs(self, part: Part) -> tuple[float, float]:
+    def _kernels(self, part: Part) -> tuple[float, float]:
         """A part as a sum of two product kernels: their factors, for masks and for opposites."""
         odd, even = float(part.odd), self.even * part.even
         return (even + odd) / 2, (even - odd) / 2
 
-    def _others(self, t: NDArray[Any]) -> NDArray[Any]:
-        """The product over all other features of `1 + rho_i t_i`, for each feature, (n, p)."""
-        factors = 1 + self.rho * t
+    def _others(self, node: Node, t: FloatArray) -> NDArray[Any]:
+        """The product over the other features of `mass + sign rho_i t_i`, for each one, (n, p)."""
+        factors = node.mass + node.sign * (self.rho * t)
         return np.asarray(factors.prod(axis=1)[:, None] / factors)
 
 
 def _cross_of_pairs(
-    rho: FloatArray, index: Index, signs: tuple[float, float], t: FloatArray
+    rho: FloatArray, index: Index, kernels: tuple[float, float], t: FloatArray
 ) -> FloatArray:
     """One argument of the product kernel under an index of pairs of features, (P, n)."""
-    node = np.concatenate([index.nodes, -index.nodes])
-    weight = np.concatenate([signs[0] * index.differences, signs[1] * index.differences])
+    node = np.concatenate([index.signs, -index.signs])
+    weight = np.concatenate([kernels[0] * index.differences, kernels[1] * index.differences])
     factors = 1 + (rho * t)[:, :, None] * node  # (n, p, 2 K)
     slope = (2 * rho * t)[:, :, None] / factors
     table = (slope * (weight * factors.prod(axis=1))[:, None, :]) @ slope.transpose(0, 2, 1)
@@ -108,45 +108,46 @@ def _cross_of_pairs(
     return np.ascontiguousarray(table[:, first, second].T)
 
 
-def _own_of_features(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+def _own_of_features(rho: FloatArray, index: Index, kernels: tuple[float, float]) -> FloatArray:
     """Both arguments of the product kernel under an index of features, (p, p).
 
-    A difference in both arguments contributes `4 rho`, in the first only `2 rho second`, in the
-    second only `2 rho first`; a feature of neither subset contributes `1 + rho first second`.
-    `signs` are those of `Walsh._signs`.
+    A feature in neither subset contributes `mass mass' + rho sign sign'`, the second argument's
+    numbers primed. One with a difference in both arguments contributes `4 rho`; in the first only,
+    `2 rho sign'`; with a level in the first only, `mass'`. `kernels` are those of `Walsh._kernels`.
     """
-    nodes = index.nodes
-    levels = np.zeros(len(nodes)) if index.levels is None else index.levels
-    second = np.concatenate([nodes, -nodes])
-    change = np.concatenate([signs[0] * index.differences, -signs[1] * index.differences])
-    level = np.concatenate([signs[0] * levels, signs[1] * levels])
-    found = np.zeros((len(rho), len(rho)), dtype=np.result_type(nodes, index.differences))
-    for first, before, before_level in index.terms():
-        node = first * second
-        rest = 1 + rho[:, None] * node  # (p, 2 K)
+    levels = np.zeros(len(index.shown)) if index.levels is None else index.levels
+    masses, signs = np.tile(index.masses, 2), np.concatenate([index.signs, -index.signs])
+    change = np.concatenate([kernels[0] * index.differences, -kernels[1] * index.differences])
+    level = np.concatenate([kernels[0] * levels, kernels[1] * levels])
+    found = np.zeros((len(rho), len(rho)))
+    for node in index.terms():
+        both = node.sign * signs
+        rest = node.mass * masses + rho[:, None] * both  # (p, 2 K)
         slope, product = 2 * rho[:, None] / rest, rest.prod(axis=0)
-        left = before * slope * node + before_level * first / rest
+        left = node.difference * slope * both + node.level * node.sign * masses / rest
         term = (left * (change * product)) @ slope.T
-        own = 2 * ((before * change * product) @ slope.T)
+        own = 2 * ((node.difference * change * product) @ slope.T)
         if index.levels is not None:
-            plain = (before * slope * second + before_level / rest) * (level * product)
-            term = term + plain @ (1 / rest).T
-            own = own + (before_level * level * product) @ (1 / rest).T
+            plain = node.difference * slope * signs + node.level * masses / rest
+            term = term + (plain * (node.mass * level * product)) @ (1 / rest).T
+            own = own + (node.level * level * product) @ (1 / rest).T
         term[np.diag_indices_from(term)] = own
-        found += term
-    return np.ascontiguousarray(found.real)
+        found += term.real
+    return found
 
 
-def _own_of_pairs(rho: FloatArray, index: Index, signs: tuple[float, float]) -> FloatArray:
+def _own_of_pairs(rho: FloatArray, index: Index, kernels: tuple[float, float]) -> FloatArray:
     """Both arguments of the product kernel under an index of pairs of features, (P, P).
 
     Only the products of two nodes matter, and few of them differ.
     """
-    products = np.outer(index.nodes, index.nodes).ravel()
+    products = np.outer(index.signs, index.signs).ravel()
     weights = np.outer(index.differences, index.differences).ravel()
     every = np.round(np.concatenate([products, -products]), 13)
     node, place = np.unique(every, return_inverse=True)
-    weight = np.bincount(place.ravel(), np.concatenate([signs[0] * weights, signs[1] * weights]))
+    weight = np.bincount(
+        place.ravel(), np.concatenate([kernels[0] * weights, kernels[1] * weights])
+    )
     rest = 1 + rho[:, None] * node
     slope, weight = 2 * rho[:, None] / rest, weight * rest.prod(axis=0)
     subsets = index.subsets(len(rho))

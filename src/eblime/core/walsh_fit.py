@@ -36,7 +36,7 @@ _MOST_ROWS = 250  # answers of a part that the information about the parameters 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Parameters:
-    """A parameter vector, read.
+    """A parameter vector, and the prior and nuggets that it stands for.
 
     With two parts the vector begins with `log linear`, `log nugget` of the odd part and `log
     nugget` of the even part; with one part that is both, with `log linear`, `log nugget` and the
@@ -109,7 +109,10 @@ class Solved:
 
 
 def add_noise(part: Part, covariance: FloatArray, nugget: float) -> None:
-    """Add the noise of the answers to their covariance, in place, and what rounding needs."""
+    """Add the noise of the answers to their covariance, in place.
+
+    A tiny share of the variance is added too, so that rounding does not make the matrix singular.
+    """
     diagonal = np.diag_indices_from(covariance)
     covariance[diagonal] += nugget * part.noise + _ROUNDING * float(covariance[0, 0])
 

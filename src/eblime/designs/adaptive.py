@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index
@@ -63,6 +64,10 @@ class Adaptive:
     n_masks: int
     method: Quadrature = field(default_factory=Quadrature)
     early: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a number of masks that no design can have."""
+        check_count("n_masks", self.n_masks)
 
     def for_method(self, method: Method) -> Adaptive:
         """The design for an explainer's method, which must be `Quadrature`."""

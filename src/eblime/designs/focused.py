@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp
 
-from eblime._checks import check_count, check_number
+from eblime._checks import as_floats, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import paired
@@ -132,6 +132,13 @@ class Information:
         """Refuse settings that no design can have."""
         _check_rounds(self.n_masks, self.explore, self.rounds)
         check_count("candidates", self.candidates)
+        if self.contrast is not None:
+            contrast = as_floats("contrast", self.contrast)
+            if contrast.ndim != 1 or not np.isfinite(contrast).all() or not contrast.any():
+                raise ValueError(
+                    "`contrast` must be finite numbers, one per feature and not all zero; got "
+                    f"{self.contrast!r:.80}."
+                )
 
     def next(self, rng: np.random.Generator, answers: Answers) -> Proposal | None:
         """The pairs of the next round, and None once `n_masks` are answered."""

@@ -13,10 +13,10 @@ from itertools import combinations
 from math import comb
 
 import numpy as np
-from scipy.special import gammaln
 
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Proposal
+from eblime.core.indices import log_subsets
 
 __all__ = ["Choose", "any_pairs", "capped", "pairs_by_size", "pool_of_pairs", "proposal", "rounded"]
 
@@ -85,7 +85,7 @@ def pairs_by_size(shares: Callable[[FloatArray], FloatArray]) -> Choose:
 
     def choose(rng: np.random.Generator, m: int, p: int) -> tuple[FloatArray, FloatArray]:
         size = np.arange(1, p // 2 + 1)
-        log_pairs = gammaln(p + 1) - gammaln(size + 1) - gammaln(p - size + 1)
+        log_pairs = log_subsets(p)[size]
         log_pairs[2 * size == p] -= np.log(2)
         room = np.rint(np.exp(np.minimum(log_pairs, np.log(2.0 * m))))
         expected = capped(float(m), shares(log_pairs), room)

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Proposal
+from eblime.core.indices import log_subsets
 from eblime.kernels import size_weights
 
 __all__ = ["GLIME", "KernelLaw", "stratified_lime"]
@@ -52,7 +52,7 @@ class KernelLaw:
         """The masks, and the inverse of the kernel as the weights that correct for the draws."""
         kernel = size_weights(self.kernel, p)
         with np.errstate(divide="ignore"):
-            logs = _log_subsets(p) + np.log(kernel)
+            logs = log_subsets(p) + np.log(kernel)
         chances = np.exp(logs - logs.max())
         shown = rng.choice(p + 1, size=n_masks, p=chances / chances.sum())
         shown[0] = p
@@ -69,8 +69,8 @@ GLIME = KernelLaw()
 def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """All numbers of shown features equally likely: stratified LIME (Rashid et al., 2024).
 
-    Evenly drawn masks show about half of the features, and a model may answer nothing but zero
-    there. Here every size is asked, and weights correct for it. `leverage` has the same sizes, in
+    Evenly drawn masks show about half of the features, and a model may score all of them near zero.
+    Here every size is asked, and weights correct for it. `leverage` has the same sizes, in
     complementary pairs and without repeating a mask.
 
     Examples
@@ -83,15 +83,9 @@ def stratified_lime(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """
     shown = rng.integers(0, p + 1, size=n_masks)
     shown[0] = p
-    weights = np.exp(_log_subsets(p)[shown] - p * np.log(2) + np.log(p + 1))
+    weights = np.exp(log_subsets(p)[shown] - p * np.log(2) + np.log(p + 1))
     weights[0] = 1.0
     return Proposal(masks=_of_sizes(rng, shown, p), sampling_weights=weights)
-
-
-def _log_subsets(p: int) -> FloatArray:
-    """Logarithms of the numbers of masks that show 0 .. p features, (p + 1,)."""
-    s = np.arange(p + 1)
-    return np.asarray(gammaln(p + 1) - gammaln(s + 1) - gammaln(p - s + 1))
 
 
 def _of_sizes(rng: np.random.Generator, shown: IntArray, p: int) -> FloatArray:

@@ -39,6 +39,8 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     _check_budget(settings, subject.scene.n_features)
     neighbourhood = subject.neighbourhood(generator)
     check_most_masks(settings, subject.scene.n_features, exact=neighbourhood.exact)
+    if hasattr(settings.fitted_by, "check_features"):
+        settings.fitted_by.check_features(subject.scene.n_features)
     if _method_ends(settings) == "required" and not neighbourhood.exact:
         raise ValueError(
             "`method` needs the score with everything hidden, which an input of the domain "

@@ -113,28 +113,29 @@ def unravel(
     array([ 2., -1.,  0.])
     """
     row, table = as_floats("x", x).ravel(), as_floats("background", background)
+    if not np.isfinite(row).all():
+        raise ValueError(f"`x` must be finite; got {row[~np.isfinite(row)][0]}.")
     if table.ndim != 2 or table.shape[1:] != row.shape or not np.isfinite(table).all():
         raise ValueError(
             f"`background` must be finite numbers with the {row.size} columns of `x`; got shape "
             f"{table.shape}."
         )
     check_choice("acquisition", acquisition, ACQUISITIONS)
-    check_count("n_calls", n_calls)
+    check_count("n_calls", n_calls, minimum=3)
     check_number("interval", interval)
-    if n_calls < 3:
-        raise ValueError(f"`n_calls` must be >= 3; got {n_calls}.")
     listed = [f"column {j}" for j in range(row.size)] if names is None else list(names)
     if len(listed) != row.size:
         raise ValueError(f"`names` must have {row.size} names; got {len(listed)}.")
     sd = table.std(axis=0)
+    unit = np.where(sd > 0, sd, 1.0)
     search = _Search(
-        ask=_scorer(as_model(model), row, np.where(sd > 0, sd, 1.0), target),
+        ask=_scorer(as_model(model), row, unit, target),
         acquisition=acquisition,
         interval=float(interval),
         rng=np.random.default_rng(rng),
     )
-    process, unit = search.run(n_calls, row.size)
-    return _concluded(process, unit, row, np.where(sd > 0, sd, 1.0), listed)
+    process, of_scores = search.run(n_calls, row.size)
+    return _concluded(process, of_scores, row, unit, listed)
 
 
 def acquisition_value(
@@ -201,10 +202,13 @@ def _scorer(model: Any, row: FloatArray, sd: FloatArray, target: int | None) -> 
         raise ValueError(f"`target` must be a column from 0 to {len(first) - 1}; got {target}.")
 
     def ask(point: FloatArray) -> float:
-        if not point.any():
-            return float(first[column])
-        outputs = np.asarray(model((row + sd * point)[None]), dtype=np.float64).ravel()
-        return float(outputs[column])
+        outputs = first
+        if point.any():
+            outputs = np.asarray(model((row + sd * point)[None]), dtype=np.float64).ravel()
+        score = float(outputs[column])
+        if not np.isfinite(score):
+            raise ValueError(f"The model must return finite scores; it returned {score}.")
+        return score
 
     return ask
 

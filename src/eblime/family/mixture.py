@@ -185,31 +185,23 @@ def fit_mixture(
     >>> found.local(rows[0], scores[0]).mean.round(1) + 0.0, rows[0, 2] > 0
     (array([2., 0., 0.]), np.True_)
     """
-    x = check_masks(rows)
+    x = check_masks(rows, name="rows")
     y = check_scores(scores, len(x), ndim=1)
-    for name, count in (("n_components", n_components), ("n_nets", n_nets), ("draws", draws)):
-        check_count(name, count)
-    if n_components < 2 or draws < 2 or burn_in < 0:
-        raise ValueError(
-            "`n_components` and `draws` must be >= 2 and `burn_in` >= 0; "
-            f"got {n_components}, {draws} and {burn_in}."
-        )
-    generator = np.random.default_rng(rng)
-    centre, scale = x.mean(axis=0), _spread(x)
-    middle, unit = float(y.mean()), float(_spread(y[:, None])[0])
-    inner = np.column_stack([np.ones(len(x)), (x - centre) / scale])
-    state = _best_start(generator, inner, (y - middle) / unit, n_components, n_nets)
-    kept = []
-    for step in range(burn_in + draws):
-        state = sweep(generator, state, inner, (y - middle) / unit)
-        if step >= burn_in:
-            kept.append(state)
-    fits = [_log_likelihood(draw, inner, (y - middle) / unit) for draw in kept]
-    beta = unit * np.array([draw.beta[:, 1:] for draw in kept]) / scale
-    first = middle + unit * np.array([draw.beta[:, 0] for draw in kept])
+    check_count("n_components", n_components, minimum=2)
+    check_count("n_nets", n_nets)
+    check_count("draws", draws, minimum=2)
+    check_count("burn_in", burn_in, minimum=0)
     listed = [f"column {j}" for j in range(x.shape[1])] if names is None else list(names)
     if len(listed) != x.shape[1]:
         raise ValueError(f"`names` must have {x.shape[1]} names; got {len(listed)}.")
+    centre, scale = x.mean(axis=0), _spread(x)
+    middle, unit = float(y.mean()), float(_spread(y[:, None])[0])
+    inner, outer = np.column_stack([np.ones(len(x)), (x - centre) / scale]), (y - middle) / unit
+    generator = np.random.default_rng(rng)
+    begin = _best_start(generator, inner, outer, n_components, n_nets)
+    kept = _sampled(generator, begin, inner, outer, burn_in + draws)[burn_in:]
+    beta = unit * np.array([draw.beta[:, 1:] for draw in kept]) / scale
+    first = middle + unit * np.array([draw.beta[:, 0] for draw in kept])
     return RegressionMixture(
         rows=x,
         scores=y,
@@ -219,19 +211,25 @@ def fit_mixture(
         intercept=first - beta @ centre,
         sigma2=unit**2 * np.array([draw.sigma2 for draw in kept]),
         weights=np.array([draw.weights for draw in kept]),
-        best=int(np.argmax(fits)),
+        best=int(np.argmax([_log_likelihood(draw, inner, outer) for draw in kept])),
     )
 
 
 def _best_start(rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int, nets: int) -> Draw:
     """The best of several short chains from random states: one chain may miss a component."""
+    ends = [_sampled(rng, start(rng, x, y, n, nets), x, y, _TRIAL)[-1] for _ in range(_STARTS)]
+    return max(ends, key=lambda state: _log_likelihood(state, x, y))
+
+
+def _sampled(
+    rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray, n: int
+) -> list[Draw]:
+    """The states after each of n sweeps."""
     states = []
-    for _ in range(_STARTS):
-        state = start(rng, x, y, n, nets)
-        for _ in range(_TRIAL):
-            state = sweep(rng, state, x, y)
+    for _ in range(n):
+        state = sweep(rng, state, x, y)
         states.append(state)
-    return max(states, key=lambda state: _log_likelihood(state, x, y))
+    return states
 
 
 def _log_likelihood(state: Draw, x: FloatArray, y: FloatArray) -> float:

@@ -21,7 +21,7 @@ from scipy import special
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["Draw", "log_normaliser", "start", "sweep"]
+__all__ = ["Draw", "log_densities", "log_normaliser", "start", "sweep"]
 
 _INTERCEPT = 0.01  # prior precision of an intercept, in units of 1 / sigma^2
 _GRID = np.exp(np.linspace(np.log(0.02), np.log(100.0), 30))

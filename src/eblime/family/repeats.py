@@ -137,9 +137,7 @@ def averaged(
     >>> found.mean.round(1), found.importances.shape
     (array([ 0. ,  0.7,  0. ,  0. , -0.2, -0.2,  0. ]), (3, 1, 3, 7))
     """
-    check_count("runs", runs)
-    if runs < 2:
-        raise ValueError(f"`runs` must be >= 2 to measure a spread; got {runs}.")
+    check_count("runs", runs, minimum=2)  # to measure a spread
     if not len(widths):
         raise ValueError("`widths` must have at least one factor.")
     for factor in widths:

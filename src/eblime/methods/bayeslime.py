@@ -21,10 +21,10 @@ __all__ = ["BayesLIME"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesLIME:
-    """Conjugate Bayesian ridge regression, lambda = 1 and the prior of sigma^2 of no weight.
+    """Conjugate Bayesian ridge regression with lambda = 1 and an improper prior of sigma^2.
 
-    The published code draws 10,000 samples to find symmetric intervals; their law is a Student t
-    with N degrees of freedom, and this is its answer.
+    The published code draws 10,000 samples to find symmetric intervals. Their law is a Student t
+    with N degrees of freedom, which is computed exactly here.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ class BayesSHAP:
 
     def __post_init__(self) -> None:
         """Refuse settings that no regression can have."""
-        if self.constrained not in (True, False, None):
+        if not isinstance(self.constrained, (bool, type(None))):
             raise TypeError(f"`constrained` must be True, False or None; got {self.constrained!r}.")
         if self.ridge is not None:
             check_number("ridge", self.ridge)
@@ -91,7 +91,7 @@ class BayesSHAP:
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
         if not np.isin(answers.masks, (0, 1)).all():
-            raise ValueError("`masks` must be zeros and ones for BayesSHAP.")
+            raise ValueError("`masks` must be zeros and ones for BayesSHAP; got other values.")
         ends = _ends(answers)
         if self.constrained and ends is None:
             raise ValueError(

@@ -12,6 +12,7 @@ import numpy as np
 from eblime._checks import as_floats, check_choice, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
+from eblime.core.fit_quality import is_constant
 from eblime.core.gaussian_ridge import Precisions, fit_precisions, normal_moments
 from eblime.core.held_out import held_out_r2, leave_one_out
 from eblime.core.lam import FixedLambda
@@ -20,6 +21,7 @@ from eblime.core.normal import normal_law
 from eblime.core.point import PointValue
 from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import evidence_of
+from eblime.methods.held_out import with_weight
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
@@ -101,39 +103,41 @@ class BayLIME:
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
-        p = answers.n_features
+        p, given = answers.n_features, self.prior_precision is not None
         centre = _for_features("prior_mean", self.prior_mean, p)
-        precision = np.ones(p)
-        if self.prior_precision is not None:
-            precision = _for_features("prior_precision", self.prior_precision, p)
+        precision = _for_features("prior_precision", self.prior_precision if given else 1.0, p)
         scales = 1 / np.sqrt(precision)
-        spectrum = decompose(answers.masks * scales, answers.weights, flat=True)
-        response = respond(spectrum, answers.scores - answers.masks @ centre, standardize=False)
-        known = 1.0 if self.prior_precision is not None else None
-        if self.noise_precision is not None:
-            found = Precisions(noise=float(self.noise_precision), prior=1.0)
-        else:
-            found = fit_precisions(spectrum, response, prior=known)
-        mean, cov = normal_moments(spectrum, response, found)
-        beta = centre + scales * mean
-        cov = cov * np.outer(scales, scales)
-        if known is None and np.ptp(answers.scores[answers.weights > 0]) == 0:
-            beta, cov = np.zeros(p), np.zeros((p, p))  # constant scores: nothing to explain
+        mean, cov, found = self._moments(answers, centre, scales)
+        if not given and is_constant(answers.scores[answers.weights > 0]):  # nothing to explain
+            mean, cov = np.zeros(p), np.zeros((p, p))
+        ratio = found.prior / found.noise
         extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=1 / found.noise)}
-        if known is None:
-            extras["lam"] = PointValue(value=found.prior / found.noise)
+        if not given:
+            extras["lam"] = PointValue(value=ratio)
         posterior = Posterior.from_law(
-            normal_law(beta, cov),
+            normal_law(centre + scales * mean, cov * np.outer(scales, scales)),
             answers,
             method=self.name,
             estimand="weighted linear fit, free intercept",
             extras=extras,
         )
-        ratio = found.prior / found.noise
         return replace(
             posterior,
             held_out=_LeaveOneOut(answers=answers, centre=centre, scales=scales, lam=ratio),
         )
+
+    def _moments(
+        self, answers: Answers, centre: FloatArray, scales: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Precisions]:
+        """Mean and covariance of the scaled importances, and the precisions behind them."""
+        spectrum = decompose(answers.masks * scales, answers.weights, flat=True)
+        response = respond(spectrum, answers.scores - answers.masks @ centre, standardize=False)
+        if self.noise_precision is not None:
+            found = Precisions(noise=float(self.noise_precision), prior=1.0)
+        else:
+            known = 1.0 if self.prior_precision is not None else None
+            found = fit_precisions(spectrum, response, prior=known)
+        return *normal_moments(spectrum, response, found), found
 
     def _read(self, prior: Any) -> None:
         """Take the numbers of an explanation or a posterior."""
@@ -188,9 +192,9 @@ class _LeaveOneOut:
     @cached_property
     def r2(self) -> float:
         """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = self.answers.take(np.flatnonzero(self.answers.weights > 0))
+        answers = with_weight(self.answers)
         masks, scores, weights = answers.masks * self.scales, answers.scores, answers.weights
-        if np.ptp(scores) <= 4 * np.finfo(float).eps * np.abs(scores).max():
+        if is_constant(scores):
             return np.nan
         left = scores - answers.masks @ self.centre
         spectrum = decompose(masks, weights, flat=True)

@@ -9,6 +9,7 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.evidence import Evidence
+from eblime.core.fit_quality import HeldOut, score_range
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.pairs import Pairs, odd_evidence, pair_numbers
@@ -17,7 +18,7 @@ from eblime.core.sandwich import StretchedLaw, noise_factors
 from eblime.core.scalar import Intercept, NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, effective_size, rescale
 from eblime.methods.held_out import LeaveOneOut
-from eblime.posterior import HeldOut, Posterior, score_range
+from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
 
 __all__ = [
@@ -40,8 +41,8 @@ def evidence_of(
 ) -> Evidence:
     """Likelihood of lambda with sigma^2 ~ inverse gamma(a, b), a flat intercept integrated out.
 
-    Constant scores make a point mass, whatever Q is; it only must not be zero. With `pairs`, the
-    lack of fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
+    Constant scores give a point mass whatever Q is, and Q is set to one. With `pairs`, the lack of
+    fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
     """
     n = len(spectrum.root)
     df = 2 * a + (n - spectrum.flat) / effect
@@ -82,7 +83,7 @@ def bayesian_posterior(
         ess=effective_size(spectrum.root**2),
         extras=extras,
         held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
-        score_range=score_range(answers),
+        score_range=score_range(answers.scores, answers.weights),
     )
 
 
@@ -118,7 +119,7 @@ def local_posterior(
         ess=effective_size(spectrum.root**2),
         extras=extras,
         held_out=held_out,
-        score_range=score_range(answers),
+        score_range=score_range(answers.scores, answers.weights),
     )
 
 
@@ -159,7 +160,7 @@ def point_posterior(
         ess=effective_size(spectrum.root**2),
         extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
         held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
-        score_range=score_range(answers),
+        score_range=score_range(answers.scores, answers.weights),
     )
 
 

@@ -54,9 +54,7 @@ class PublishedGrid:
         check_count("n_lambdas", self.n_lambdas)
         check_number("upper", self.upper)
         if self.draws is not None:
-            check_count("draws", self.draws)
-            if self.draws < 2:
-                raise ValueError(f"`draws` must be >= 2 or None; got {self.draws}.")
+            check_count("draws", self.draws, minimum=2)
         check_choice("sampler", self.sampler, ("categorical", "gumbel"))
 
     @property
@@ -77,14 +75,15 @@ class EBLIME:
         Shape and scale of the inverse gamma prior of sigma^2; weak by default. With standardised
         scores b is the scale at a mask of average weight.
     intercept
-        "flat" integrates out a free intercept exactly, "none" has none, as in print.
+        "flat" integrates out a free intercept exactly; "none" has none, as in the paper.
     scale
         Scale of the half-Cauchy prior of lambda^-1/2.
     standardize
         Divide the scores by their weighted spread first (and undo it in the result), so that the
         answer does not depend on their units.
     grid
-        None integrates over the whole half-line of lambda; a `PublishedGrid` does as in print.
+        None integrates over the whole half-line of lambda; a `PublishedGrid` integrates as the
+        paper does.
     local
         Whether each feature has a scale of its own beside the common lambda, so that a few large
         importances are not shrunk because many are small. None, the default, is True with

@@ -10,12 +10,13 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
+from eblime.core.fit_quality import is_constant
 from eblime.core.held_out import held_out_r2, leave_one_out
 from eblime.core.local import fit_precisions
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, decompose, project, rescale, respond
 
-__all__ = ["CrossFitted", "LeaveOneOut"]
+__all__ = ["CrossFitted", "LeaveOneOut", "with_weight"]
 
 _FOLDS = 3
 
@@ -34,8 +35,8 @@ class LeaveOneOut:
     @cached_property
     def r2(self) -> float:
         """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = _with_weight(self.answers)
-        if not _has_spread(answers):
+        answers = with_weight(self.answers)
+        if is_constant(answers.scores):
             return np.nan
         masks, scores, weights = answers.masks, answers.scores, answers.weights
         if self.mixture.hidden:
@@ -60,8 +61,8 @@ class CrossFitted:
     @cached_property
     def r2(self) -> float:
         """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = _with_weight(self.answers)
-        if not _has_spread(answers):
+        answers = with_weight(self.answers)
+        if is_constant(answers.scores):
             return np.nan
         spectrum, response = self._read(answers)
         fold = np.random.default_rng(0).permutation(answers.n_masks) % _FOLDS
@@ -86,13 +87,7 @@ class CrossFitted:
         return spectrum, respond(spectrum, answers.scores, standardize=self.standardize)
 
 
-def _with_weight(answers: Answers) -> Answers:
+def with_weight(answers: Answers) -> Answers:
     """The answers that have weight."""
     rows = answers.weights > 0
     return answers if rows.all() else answers.take(np.flatnonzero(rows))
-
-
-def _has_spread(answers: Answers) -> bool:
-    """Whether there is anything to predict: scores that differ."""
-    scores = answers.scores
-    return bool(np.ptp(scores) > 4 * np.finfo(float).eps * np.abs(scores).max())

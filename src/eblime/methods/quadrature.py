@@ -104,6 +104,10 @@ class Quadrature:
         """The same method with an explainer's kernel, unless it has its own."""
         return self if self.kernel is not None or kernel is None else replace(self, kernel=kernel)
 
+    def check_features(self, p: int) -> None:
+        """Refuse a kernel that has no index for p features."""
+        index_of(self, p)
+
     def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
         """Refuse weights that contradict the kernel and the index."""
         n, p = masks.shape

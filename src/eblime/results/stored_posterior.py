@@ -17,9 +17,10 @@ from eblime._field_checks import number
 from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.draws import Draws, DrawsLaw
+from eblime.core.fit_quality import score_range
 from eblime.core.point import PointMass, PointValue
 from eblime.methods.regression import fit_each, with_all_masks
-from eblime.posterior import Posterior, score_range
+from eblime.posterior import Posterior
 from eblime.protocols import Law, Method
 from eblime.results.explanation import Explanation
 
@@ -129,7 +130,7 @@ def _rebuilt(answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] |
         n_masks=answers.n_masks,
         r2=float(summary["r2"]),
         held_out=_known_r2(summary.get("r2_held_out")),
-        score_range=score_range(answers),
+        score_range=score_range(answers.scores, answers.weights),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
     )

@@ -1,5 +1,7 @@
 """Stop rules: when the question is answered, and with what probability.
 
-`rules` has `TopK`, `Ranking`, `Sign` and `Width`, combined with `&` and `|`; `looks` accounts for
-looking repeatedly; `rule` has what they share; `parse` reads rules such as "top5".
+`rules` has `TopK`, `Ranking`, `Sign` and `Width`, combined with `&` and `|`, and `lars` has
+`LarsStable`. `rule` has what they share, `errors` the bounds of their errors, `verdicts` what
+follows from a bound, and `looks` accounts for looking repeatedly. `parse` reads rules such as
+"top5".
 """

@@ -37,8 +37,8 @@ def sign_error(posterior: Posterior, features: IntArray) -> float:
 def spread_error(posterior: Posterior, features: IntArray, distance: float) -> float:
     """Bound of the probability that one of some features is further than that from its mean."""
     sd = posterior.sd[features]
-    tails = _tails(np.full(len(features), distance), sd, degrees_of_freedom(posterior))
-    return float(2 * tails.sum())
+    sd = sd[sd > 0]  # without spread an importance is where its mean is
+    return float(2 * _tails(np.full(len(sd), distance), sd, degrees_of_freedom(posterior)).sum())
 
 
 def order_error(posterior: Posterior, larger: IntArray, smaller: IntArray, by: str) -> float:

@@ -13,10 +13,9 @@ from eblime.answers import Answers
 from eblime.core.lars import Entry, lars_entries
 from eblime.posterior import Posterior
 from eblime.stopping.rule import Rule, Verdict
+from eblime.stopping.verdicts import masks_factor
 
 __all__ = ["LarsStable"]
-
-_LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,10 +84,10 @@ class LarsStable(Rule):
         factor = 1.0
         if stable < self.k:
             lead, error = steps[stable]
-            factor = min(_LONGEST, max(1.01, (z * error / lead) ** 2 if lead > 0 else _LONGEST))
+            factor = masks_factor(z * error, lead, reached=False)
         return Verdict(
-            reached=stable >= self.k,
-            text=f"{min(stable, self.k)} of the first {self.k} steps of the lasso path are stable",
+            reached=stable == self.k,
+            text=f"{stable} of the first {self.k} steps of the lasso path are stable",
             factor=factor,
         )
 

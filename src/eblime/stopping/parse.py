@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import reduce
+from operator import and_, or_
 from typing import Any
 
 from eblime.stopping.lars import LarsStable
@@ -39,23 +41,16 @@ def parse_rule(text: str) -> Rule:
     >>> parse_rule("top5"), parse_rule("width10% @0.9"), parse_rule("sign3 and width0.05")
     (TopK(5, prob=0.95), Width(0.1, relative=True, prob=0.9), Sign(prob=0.95, top=3) & Width(0.05, prob=0.95))
     """  # noqa: E501
-    either: Rule | None = None
-    for part in _OR.split(text.strip().lower()):
-        both: Rule | None = None
-        for word in _AND.split(part):
-            rule = _single(word.strip(), text)
-            both = rule if both is None else both & rule
-        assert both is not None  # a split has at least one part
-        either = both if either is None else either | both
-    assert either is not None
-    return either
+    groups = [_AND.split(part) for part in _OR.split(text.strip().lower())]
+    joined = [reduce(and_, [_single(word.strip(), text) for word in group]) for group in groups]
+    return reduce(or_, joined)
 
 
 def _single(word: str, text: str) -> Rule:
     """One rule."""
     found = _RULE.fullmatch(word)
     make = _MAKERS.get(found[1]) if found else None
-    if found is None or make is None or bool(found[3]) > (found[1] == "width"):
+    if found is None or make is None or (found[3] and found[1] != "width"):
         raise ValueError(
             f"`until` must be like {FORMS}, with a probability such as top5@0.99 if it is not "
             f"0.95, joined by & or |; got {text!r}."

@@ -38,7 +38,7 @@ class Rule(ABC):
             Of all masks so far.
         share
             The part of the rule's error rate that may be used, at most 1. Rules that are combined
-            share theirs, so that the certificate as a whole keeps it.
+            share theirs, so that the statement as a whole keeps it.
         """
 
     @property

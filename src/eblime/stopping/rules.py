@@ -24,14 +24,13 @@ from eblime.stopping.errors import (
     sign_error,
     spread_error,
 )
-from eblime.stopping.looks import look_penalty
 from eblime.stopping.rule import Rule, Verdict
+from eblime.stopping.verdicts import masks_factor, probability_text, verdict_on
 
 __all__ = ["WIDTH_PENALTY", "Ranking", "Sign", "TopK", "Width"]
 
 # Widths hardly depend on which answers came by chance, so that few looks can mislead them.
 WIDTH_PENALTY = 2.0
-_LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,7 +73,7 @@ class TopK(Rule):
             posterior, np.repeat(first, len(rest)), np.tile(rest, len(first)), self.by
         )
         what = f"the {_features(self.k, 'most important feature')} {_is(self.k)} known"
-        return _verdict(what, error, self.prob, share, answers)
+        return verdict_on(what, error, self.prob, share, answers)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -117,7 +116,7 @@ class Ranking(Rule):
         smaller = np.concatenate([first[1:], rest])
         error = order_error(posterior, larger, smaller, self.by)
         what = f"the order of the {_features(self.k, 'most important feature')} is known"
-        return _verdict(what, error, self.prob, share, answers)
+        return verdict_on(what, error, self.prob, share, answers)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -155,7 +154,7 @@ class Sign(Rule):
         _check_spread(posterior, self)
         chosen = by_size(posterior)[: self.top]
         what = f"the {_signs(self.top)} known"
-        return _verdict(what, sign_error(posterior, chosen), self.prob, share, answers)
+        return verdict_on(what, sign_error(posterior, chosen), self.prob, share, answers)
 
     def __repr__(self) -> str:
         """The rule as it is written."""
@@ -219,12 +218,10 @@ class Width(Rule):
         known = max(0.0, 1 - error * WIDTH_PENALTY / share)
         return Verdict(
             reached=reached,
-            text=f"the widest {100 * self.prob:g} % interval is {self._shown(widest, unit)}, and "
-            f"all are known to within {self._shown(self.width * unit, unit)} with probability "
-            f"{_shown(known)}",
-            factor=min(1.0, _factor(needed, self.width * unit))
-            if reached
-            else max(1.01, _factor(needed, self.width * unit)),
+            text=f"the widest {100 * self.prob:g} % interval is "
+            f"{self._shown(widest / unit if unit else 0.0)}, and all are known to within "
+            f"{self._shown(self.width)} with probability {probability_text(known)}",
+            factor=masks_factor(needed, self.width * unit, reached=reached),
         )
 
     def _widest(self, posterior: Posterior, chosen: IntArray) -> float:
@@ -237,31 +234,9 @@ class Width(Rule):
         tail = -special.stdtrit(degrees_of_freedom(posterior), allowed / (2 * len(chosen)))
         return float(2 * tail * posterior.sd[chosen].max())
 
-    def _shown(self, width: float, unit: float) -> str:
-        """A width as the user gave it: a number or a percentage."""
-        if not self.relative:
-            return f"{width:.3g}"
-        return f"{100 * width / unit if unit else 0.0:.3g} % of the largest importance"
-
-
-def _verdict(what: str, error: float, prob: float, share: float, answers: Answers) -> Verdict:
-    """The verdict on a statement, given a bound of the probability that it is wrong."""
-    alpha = (1 - prob) * share
-    penalty = look_penalty(alpha, answers.n_masks)
-    reached = error * penalty <= alpha
-    known = max(0.0, 1 - error * penalty / share)
-    now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, alpha / penalty))
-    factor = _factor(goal, now)
-    return Verdict(
-        reached=reached,
-        text=f"{what} with probability {_shown(known)}",
-        factor=min(1.0, factor) if reached else max(1.01, factor),
-    )
-
-
-def _factor(goal: float, now: float) -> float:
-    """How many times as many masks are needed: errors shrink with the root of their number."""
-    return float(min(_LONGEST, (goal / now) ** 2)) if now > 0 else _LONGEST
+    def _shown(self, width: float) -> str:
+        """A width in the form that the rule has it: a number or a percentage."""
+        return f"{100 * width:.3g} % of the largest importance" if self.relative else f"{width:.3g}"
 
 
 def _check_order(k: int, prob: float, by: str) -> None:
@@ -280,11 +255,6 @@ def _check_spread(posterior: Posterior, rule: Rule) -> None:
         )
 
 
-def _shown(probability: float) -> str:
-    """A probability; never rounded up to one."""
-    return f"{min(probability, 0.9999):.4g}"
-
-
 def _features(k: int, noun: str) -> str:
     """`5 most important features`, or without the number for one."""
     return noun if k == 1 else f"{k} {noun}s"
@@ -299,8 +269,6 @@ def _signs(top: int | None) -> str:
     """The subject of a sentence about signs."""
     if top is None:
         return "signs of all features are"
-    return (
-        "sign of the most important feature is"
-        if top == 1
-        else (f"signs of the {top} most important features are")
-    )
+    if top == 1:
+        return "sign of the most important feature is"
+    return f"signs of the {top} most important features are"
