@@ -79,6 +79,17 @@ def test_ambiguity_is_refused_before_the_model_is_called():
     assert model.calls == 0
 
 
+@pytest.mark.parametrize("targets", [0, -1, [], [1, 1], [1, "2nd"]])
+def test_targets_that_no_model_can_have_are_refused_before_it_is_called(targets):
+    """Too few, none, or the same output twice."""
+    model = Counted()
+    explainer = eblime.TabularExplainer(model, ROWS, labels=["1st", "2nd", "3rd"])
+    with pytest.raises(ValueError, match="`targets` must"):
+        explainer.explain_targets(ROWS[0], targets)
+
+    assert model.calls == 0
+
+
 def test_unknown_labels_are_answered_with_the_labels():
     """The first ten, and how many there are."""
     with pytest.raises(ValueError, match=r"among `labels`, 'a', 'b', 'c'; got 'd'"):

@@ -169,6 +169,23 @@ def test_time_ends_the_questions(monkeypatch):
     assert "stopped after 1 seconds" in plain.provenance["stopped"]
 
 
+def test_time_that_ends_with_the_last_mask_stops_nothing(monkeypatch):
+    """All masks that were wanted have an answer."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def slow(texts):
+        now[0] += 0.01 * len(texts)
+        return score(texts)
+
+    explainer = eblime.TextExplainer(slow, design="bernoulli", n_masks=100, batch_size=16)
+    e = explainer.explain(WORDS, max_seconds=1.0)
+
+    assert len(e.masks) == 100
+    assert now[0] > 0.98  # no time is left for another round
+    assert "stopped" not in e.provenance
+
+
 def test_progress_has_an_estimate():
     """The total is at first the limit, then an estimate, and never below what was asked."""
     seen = []

@@ -20,7 +20,7 @@ from eblime.engine.scorers import RowScorer
 from eblime.models.scores import as_scores
 from eblime.protocols import INPUT_ITSELF
 
-__all__ = ["Asking", "ModelError", "Reply", "ask", "progress_of", "reply_to", "rows_to_ask"]
+__all__ = ["ModelError", "Reply", "ask", "progress_of"]
 
 INTERRUPTED = "interrupted by the user"
 
@@ -106,16 +106,6 @@ def ask(
             stopped = INTERRUPTED
     assert sheet is not None  # the input itself is known, or it is asked first
     return sheet.reply(0 if flights is None else flights.tuner.choice[0], calls, stopped)
-
-
-def rows_to_ask(question: Asking) -> IntArray:
-    """The perturbed inputs to ask about in one call, the input itself first in the first round."""
-    return plan_of(question).rows_to_ask
-
-
-def reply_to(question: Asking, scores: FloatArray) -> Reply:
-    """The reply made of the scores of `rows_to_ask`, (n, outputs)."""
-    return plan_of(question).reply(scores)
 
 
 def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:
@@ -254,17 +244,19 @@ class _Flights:
         return flight
 
     def _next(self) -> _Flight:
-        """The first batch of all, then whichever is done first; one that failed comes last.
+        """The first batch of all, then whichever is done first; those that failed come last.
 
         So the answers of all calls under way are kept when one fails.
         """
         flights = self.waiting
         if flights[0].opens or not isinstance(flights[0].launched, Future):
             return flights.pop(0)
-        left = [flight.launched for flight in flights if not _has_failed(flight.launched)]
-        done, _ = wait(left, return_when=FIRST_COMPLETED)
-        good = [k for k, flight in enumerate(flights) if flight.launched in done]
-        return flights.pop(good[0] if good else 0)
+        while running := [f.launched for f in flights if not _has_failed(f.launched)]:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for k, flight in enumerate(flights):
+                if flight.launched in done and not _has_failed(flight.launched):
+                    return flights.pop(k)
+        return flights.pop(0)
 
 
 def _has_failed(launched: Any) -> bool:

@@ -99,7 +99,7 @@ class BaseExplainer(ABC):
             the rule is reached, whatever `n_masks` is.
         max_masks
             The most masks to ask about with `until`; None is 5,000. Never more than the method
-            takes: 3,000 for `Quadrature`.
+            takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
             No round begins after this time, and the last one is cut to fit in; None has no limit.
         cache, retry, timeout, concurrency, max_calls
@@ -160,6 +160,7 @@ class BaseExplainer(ABC):
         explanations
             One explanation per output, by column number.
         """
+        check_progress(progress)
         shown = self.progress if progress is None else progress
         settings = stop_settings(self.loop, until, max_masks, max_seconds)
         calls = settings.calls.changed(
