@@ -12,9 +12,10 @@ import typer
 
 from eblime._files import write_whole
 from eblime._text import csv_text
+from eblime.cli.files import save_figure
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder"]
+__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder", "write_rows"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -54,7 +55,9 @@ def bench_coverage(
         list[str] | None, typer.Option(help="Methods: --method bayeslime eblime-paper eblime.")
     ] = None,
     truth: Annotated[list[str] | None, typer.Option(help="Truths: exact, lime or paper.")] = None,
-    prob: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    prob: Annotated[
+        float, typer.Option(help="Probability of the intervals, between 0 and 1.")
+    ] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
@@ -86,8 +89,7 @@ def bench_coverage(
         say(found.to_json(orient="records"))
         return
     say(_coverage_table(dataset, found, prob))
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
 def study_folder(study: str, settings: dict[str, Any]) -> Path:
@@ -95,6 +97,13 @@ def study_folder(study: str, settings: dict[str, Any]) -> Path:
     content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
     name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
     return Path("eblime-bench") / name
+
+
+def write_rows(table: Any, folder: Path) -> None:
+    """Write all rows of a study next to its results, and say where."""
+    file = folder / "rows.csv"
+    write_whole(file.resolve(), csv_text(table).encode())
+    say(f"Every row is in {file}.")
 
 
 def _coverage_table(dataset: str, found: Any, prob: float) -> str:
@@ -163,8 +172,7 @@ def bench_localisation(
             f"{100 * test['difference']:+.1f} % "
             f"({100 * test['low']:+.1f} to {100 * test['high']:+.1f})"
         )
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
 def _shares_table(found: Any) -> str:
@@ -205,7 +213,7 @@ def bench_lambda(
     for name, title in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
         low, middle, high = table[name].quantile([0.05, 0.5, 0.95])
         say(f"{title}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
-    write_whole(folder / "rows.csv", csv_text(table).encode())
+    write_rows(table, folder)
 
 
 @bench_app.command("stability")
@@ -252,7 +260,7 @@ def bench_stability(
         "spread: sd of the means over runs; claimed: sd in the posterior"
     )
     say(means.round(4).to_string())
-    write_whole(folder / "rows.csv", csv_text(table).encode())
+    write_rows(table, folder)
 
 
 @bench_app.command("figure-2")
@@ -274,5 +282,5 @@ def bench_figure_2(
                 model, n_masks=n, labels={photo.target: photo.label}, progress=progress
             )
             explanations.append(explainer.explain(read_square(photo.path), target=photo.target))
-    bulldogs_figure(explanations).savefig(out, dpi=90)
+    save_figure(bulldogs_figure(explanations), out, dpi=90)
     say(f"Wrote {out}.")

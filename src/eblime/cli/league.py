@@ -6,9 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from eblime._files import write_whole
-from eblime._text import csv_text
-from eblime.cli.bench import Jobs, Json, Out, study_folder
+from eblime.cli.bench import Jobs, Json, Out, study_folder, write_rows
 from eblime.cli.terminal import progress_bar, say
 
 __all__ = ["bench_faithfulness"]
@@ -55,8 +53,7 @@ def bench_faithfulness(
         return
     say(f"{dataset}: means over {items} inputs; masks: how many different ones were asked")
     say(_standings_table(found))
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
 def _standings_table(found: Any) -> str:
@@ -70,10 +67,7 @@ def _standings_table(found: Any) -> str:
     rows = []
     for method, part in found.groupby("method", sort=False):
         by_name = part.set_index("measure")
-        cells = [f"{part['calls'].iloc[0]:.0f}"]
-        for name in measures:
-            known = name in by_name.index
-            row = by_name.loc[name] if known else None
-            cells.append(f"{row['mean']:.3f} ({row['se']:.3f})" if row is not None else "")
-        rows.append([str(method), *cells])
+        known = {name: f"{row['mean']:.3f} ({row['se']:.3f})" for name, row in by_name.iterrows()}
+        cells = [known.get(name, "") for name in measures]
+        rows.append([str(method), f"{part['calls'].iloc[0]:.0f}", *cells])
     return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
