@@ -86,7 +86,7 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_types", "answers", "explainers", "kernels", "laws", "models"),
+        *("_checks", "_types", "answers", "engine", "explainers", "kernels", "laws", "models"),
         *("posterior", "protocols", "results", "numpy", "pandas", "scipy"),
     },
     # many inputs, studies, the command line

@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import eblime
+from eblime.family import averaged
 
 ROWS = np.random.default_rng(0).random((80, 3))
 
@@ -172,3 +173,21 @@ def test_hugging_face_networks_name_their_classes():
         e = eblime.ImageExplainer(model, **settings).explain(np.ones((4, 4)), target="dog")
 
         assert (e.target, e.label) == (1, "dog")
+
+
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_classes_named_by_other_numbers_are_compared(row):
+    """The second design explains the output of the first, whatever number it has."""
+    model = classifier(1, 2, 3)
+    methods = ["eblime", ("lime", "bernoulli")]
+    found = eblime.compare(model, ROWS[row], methods, background=ROWS, n_masks=50)
+    targets = {found[name].target for name in found.methods}
+
+    assert targets == {int(model.predict_proba(ROWS[row : row + 1]).argmax())}
+
+
+def test_explanations_of_classes_named_by_other_numbers_are_averaged():
+    """Every run explains the output of the first."""
+    explainer = eblime.TabularExplainer(classifier(1, 2, 3), ROWS, n_masks=30)
+    for row in ROWS[:4]:
+        assert averaged(explainer, row, runs=2, widths=[1.0]).importances.shape == (1, 1, 2, 3)

@@ -17,6 +17,7 @@ __all__ = [
     "check_targets",
     "columns_of",
     "output_label",
+    "target_of",
     "top_outputs",
 ]
 
@@ -90,6 +91,16 @@ def columns_of(
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:
     """The name of an output."""
     return _by_column(labels).get(column, "output" if outputs == 1 else f"output {column}")
+
+
+def target_of(column: int, labels: Labels | None) -> int | str:
+    """A column as `explain` takes it: by its label if no other output has it, else by its number.
+
+    The number alone may be ambiguous, if it is the label of another output.
+    """
+    named = _by_column(labels)
+    label = named.get(column)
+    return column if label is None or list(named.values()).count(label) > 1 else label
 
 
 def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list[list[Any]]:

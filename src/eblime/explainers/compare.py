@@ -9,7 +9,7 @@ from typing import Any
 from eblime._repr import short_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
-from eblime.engine.targets import Target
+from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.tabular import TabularExplainer
@@ -115,7 +115,7 @@ def compare_with(
         for entry in group:
             method = replace(asking.loop, method=entry.method).fitted_by
             found[entry.label] = first if method is first.method else first.refit(method)
-        target = first.target
+        target = target_of(first.target, explainer.labels)
     labels = [entry.label for entry in parse_methods(methods)]
     return Comparison(explanations={label: found[label] for label in labels})
 
