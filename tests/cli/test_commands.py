@@ -520,6 +520,23 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     assert "--model-id needs --cache" in error
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--engine", "slurm"), "--engine must be one of"),
+        (("--cpus-per-worker", 1), "--cpus-per-worker and --gpus-per-worker are for"),
+    ],
+)
+def test_errors_of_a_run_name_the_options(folder, capsys, words, complaint):
+    """Not the parameters of the library."""
+    pytest.importorskip("pyarrow")
+    run_words = ("batch", "image", "photos", "--model", "shades:green", "--out", "run")
+    code, _, err = run(capsys, *run_words, *words)
+
+    assert code == 2
+    assert complaint in err
+
+
 def test_a_run_uses_a_cache(folder, capsys):
     """`eblime batch` has the same options, except that its timeout is for an input."""
     pytest.importorskip("pyarrow")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,7 @@ from eblime._text import csv_text
 from eblime.cli.files import save_figure
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder", "write_rows"]
+__all__ = ["Jobs", "Json", "Out", "bench_app", "run_study", "write_rows"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -65,8 +66,9 @@ def bench_coverage(
 ) -> None:
     """How often intervals contain the truth: Table 2 and Fig. 3 of the paper.
 
-    An interrupted run resumes where it stopped. There are two definitions of the truth: lime's
-    ridge with a free intercept, and the paper's equation (1) without one.
+    An interrupted run resumes where it stopped. The truth is lime's ridge with a free intercept on
+    all masks (exact) or on 10,000 masks (lime), or equation (1) of the paper, which has no
+    intercept, on 10,000 masks (paper).
 
     Example: eblime bench coverage --dataset german --n 100 200 400 --seeds 2 --items 20
     """
@@ -81,9 +83,7 @@ def bench_coverage(
         "prob": prob,
         "seed": seed,
     }
-    folder = out or study_folder("coverage", {"dataset": dataset, **settings})
-    with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
-        table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(coverage, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = summary(table)
     if as_json:
         say(found.to_json(orient="records"))
@@ -92,7 +92,25 @@ def bench_coverage(
     write_rows(table, folder)
 
 
-def study_folder(study: str, settings: dict[str, Any]) -> Path:
+def run_study(
+    study: Callable[..., Any],
+    dataset: str,
+    settings: dict[str, Any],
+    *,
+    name: str | None = None,
+    jobs: int,
+    out: Path | None,
+    quiet: bool,
+) -> tuple[Any, Path]:
+    """The rows of a study, and the folder of its results; its name is that of the function."""
+    title = name or study.__name__
+    folder = out or _study_folder(title, {"dataset": dataset, **settings})
+    with progress_bar(f"{title}, {dataset}", quiet=quiet) as progress:
+        table = study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    return table, folder
+
+
+def _study_folder(study: str, settings: dict[str, Any]) -> Path:
     """A folder for these settings alone, so that a study resumes only its own results."""
     content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
     name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
@@ -155,9 +173,7 @@ def bench_localisation(
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
-    folder = out or study_folder("localisation", {"dataset": dataset, **settings})
-    with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
-        table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(localisation, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = counts(table)
     if as_json:
         say(found.to_json(orient="records"))
@@ -204,9 +220,9 @@ def bench_lambda(
     from eblime.evaluation.stability import lambda_study
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
-    folder = out or study_folder("lambda", {"dataset": dataset, **settings})
-    with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
-        table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(
+        lambda_study, dataset, settings, name="lambda", jobs=jobs, out=out, quiet=as_json
+    )
     if as_json:
         say(table.to_json(orient="records"))
         return
@@ -247,9 +263,7 @@ def bench_stability(
         os.environ["EBLIME_TABLES"] = str(tables.resolve())
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
     settings |= {"top": top, "methods": method or ["lime", "bayeslime", "eblime-paper", "eblime"]}
-    folder = out or study_folder("stability", {"dataset": dataset, **settings})
-    with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
-        table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(stability, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     if as_json:
         say(table.to_json(orient="records"))
         return

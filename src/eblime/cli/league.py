@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from eblime.cli.bench import Jobs, Json, Out, study_folder, write_rows
-from eblime.cli.terminal import progress_bar, say
+from eblime.cli.bench import Jobs, Json, Out, run_study, write_rows
+from eblime.cli.terminal import say
 
 __all__ = ["bench_faithfulness"]
 
@@ -44,9 +44,7 @@ def bench_faithfulness(
 
     settings: dict[str, Any] = {"n": n, "items": items, "methods": method or list(CONTESTANTS)}
     settings |= {"nearby": nearby, "top": top, "seed": seed}
-    folder = out or study_folder("faithfulness", {"dataset": dataset, **settings})
-    with progress_bar(f"faithfulness, {dataset}", quiet=as_json) as progress:
-        table = faithfulness(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(faithfulness, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = standings(table)
     if as_json:
         say(found.to_json(orient="records"))

@@ -19,8 +19,9 @@ from eblime.models.labels import output_names
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["BaseExplainer", "loop_settings"]
+__all__ = ["BaseExplainer"]
 
+# settings of the loop that every explainer has
 _SHARED = ("model", "n_masks", "design", "kernel", "method", "batch_size", "labels")
 
 
@@ -54,7 +55,11 @@ class BaseExplainer(ABC):
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop."""
-        return loop_settings(self, self.about)
+        return LoopSettings(
+            **{name: getattr(self, name) for name in _SHARED},
+            about={name: brief(getattr(self, name)) for name in self.about},
+            calls=CallSettings.of(self),
+        )
 
     def check(self) -> None:
         """Refuse invalid settings, before any input is read."""
@@ -189,12 +194,3 @@ class BaseExplainer(ABC):
             self._normalise(labels=output_names(self.model))
         self.check()
         self._normalise(model=as_model(self.model))
-
-
-def loop_settings(explainer: Any, about: Sequence[str]) -> LoopSettings:
-    """The loop's settings among those of an explainer."""
-    return LoopSettings(
-        **{name: getattr(explainer, name) for name in _SHARED},
-        about={name: brief(getattr(explainer, name)) for name in about},
-        calls=CallSettings.of(explainer),
-    )
