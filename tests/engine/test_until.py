@@ -237,6 +237,15 @@ def test_a_point_estimate_cannot_be_sure():
     assert not asked
 
 
+@pytest.mark.parametrize("returned", [False, True, np.bool_(False), 0.5])
+def test_a_function_must_return_a_reason_or_none(returned):
+    """False is no reason to go on, and True none to stop."""
+    explainer = eblime.TextExplainer(score, design="bernoulli")
+
+    with pytest.raises(TypeError, match="`until` must return a reason to stop, a string, or None"):
+        explainer.explain(WORDS, until=lambda posterior, answers: returned)
+
+
 def test_the_reason_is_saved(tmp_path):
     """A saved explanation still says why it stopped."""
     e = eblime.TextExplainer(score, design="bernoulli").explain(WORDS, until="top2")

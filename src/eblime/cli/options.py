@@ -39,7 +39,12 @@ def _seconds(value: float | None) -> float | None:
 
 
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        help="An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name.",
+    ),
 ]
 Trust = Annotated[bool, typer.Option(help="Read pickle and joblib models, which can run any code.")]
 Labels = Annotated[

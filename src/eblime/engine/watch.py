@@ -118,7 +118,12 @@ class Watch:
         state = state.with_fit()
         pairs = _pairs(state)
         reasons = [self.settings.until(*pair) for pair in pairs]
-        if any(reason is None for reason in reasons):
+        for reason in reasons:
+            if not (reason is None or isinstance(reason, str)):
+                raise TypeError(
+                    f"`until` must return a reason to stop, a string, or None; got {reason!r}."
+                )
+        if None in reasons:
             return state
         return replace(state, stopped=reasons[0], reached=True)
 
