@@ -16,7 +16,7 @@ from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.background import AsyncModel, in_thread
 from eblime.protocols import Model
 
-__all__ = ["CallSettings", "Caller", "Retry", "as_retry"]
+__all__ = ["CallSettings", "Caller", "Retry", "as_retry", "is_out_of_memory"]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
 
@@ -34,8 +34,8 @@ class Retry:
     factor
         Each further pause is longer by this factor.
     jitter
-        Each pause is longer by a random part of itself, at most this one, so that several clients
-        do not come back at once.
+        The largest random fraction that is added to a pause, so that several clients do not come
+        back at once.
     longest
         No pause is longer than this many seconds.
     on
@@ -75,8 +75,12 @@ class Retry:
 
     def again(self, error: Exception, failures: int) -> bool:
         """Whether to try again after so many failures."""
-        memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-        return failures <= self.times and isinstance(error, self.on) and not memory
+        return failures <= self.times and isinstance(error, self.on) and not is_out_of_memory(error)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out: an error of NumPy, Python or torch."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def as_retry(retry: int | Retry | None) -> Retry | None:

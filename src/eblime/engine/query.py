@@ -14,7 +14,8 @@ import numpy as np
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray, IntArray
 from eblime.engine.batch_size import BatchTuner
-from eblime.engine.model_errors import ModelError, checked, failed, is_out_of_memory
+from eblime.engine.calls import is_out_of_memory
+from eblime.engine.model_errors import ModelError, checked, failed
 from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, Sheet, plan_of
 from eblime.engine.scorers import RowScorer
 from eblime.models.scores import as_scores
@@ -202,7 +203,7 @@ class _Flights:
                 self._begin(positions, opens=True, way=0)
                 return
             except ModelError as error:
-                if not (is_out_of_memory(error) and self.tuner.halve()):
+                if not (is_out_of_memory(error.__cause__) and self.tuner.halve()):
                     raise
 
     def _launch(self) -> None:
@@ -211,7 +212,7 @@ class _Flights:
         try:
             self._begin(self.plan.todo[self.start : self.start + size], opens=False, way=way)
         except ModelError as error:
-            if not (is_out_of_memory(error) and self.tuner.give_up()):
+            if not (is_out_of_memory(error.__cause__) and self.tuner.give_up()):
                 raise
 
     def _begin(self, positions: IntArray, *, opens: bool, way: int) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from eblime._progress import Progress, check_progress
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.calls import CacheLike, CallSettings, Retry
@@ -38,6 +39,10 @@ class BaseExplainer(ABC):
     model: Any
     labels: Labels | None
     progress: Progress
+
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
 
     @property
     @abstractmethod
