@@ -217,6 +217,7 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert "text-methods.png" in out
     for wrong, message in (
         (["--compare", "lime", "--until", "top2"], "--compare cannot be used together with"),
+        (["--compare", "lime", "--max-seconds", "9"], "together with --max-seconds"),
         (["--compare", "magic"], "must be one of"),
     ):
         with pytest.raises(SystemExit) as ended:

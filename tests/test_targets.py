@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import eblime
+from eblime.family import averaged
 
 ROWS = np.random.default_rng(0).random((80, 3))
 
@@ -75,6 +76,17 @@ def test_ambiguity_is_refused_before_the_model_is_called():
         explain(model, 1, labels=["1", "2", "3"])
     with pytest.raises(ValueError, match="among `labels`"):
         explain(model, "4th", labels=["1st", "2nd", "3rd"])
+
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("targets", [0, -1, [], [1, 1], [1, "2nd"]])
+def test_targets_that_no_model_can_have_are_refused_before_it_is_called(targets):
+    """Too few, none, or the same output twice."""
+    model = Counted()
+    explainer = eblime.TabularExplainer(model, ROWS, labels=["1st", "2nd", "3rd"])
+    with pytest.raises(ValueError, match="`targets` must"):
+        explainer.explain_targets(ROWS[0], targets)
 
     assert model.calls == 0
 
@@ -161,3 +173,21 @@ def test_hugging_face_networks_name_their_classes():
         e = eblime.ImageExplainer(model, **settings).explain(np.ones((4, 4)), target="dog")
 
         assert (e.target, e.label) == (1, "dog")
+
+
+@pytest.mark.parametrize("row", [0, 1, 3])
+def test_classes_named_by_other_numbers_are_compared(row):
+    """The second design explains the output of the first, whatever number it has."""
+    model = classifier(1, 2, 3)
+    methods = ["eblime", ("lime", "bernoulli")]
+    found = eblime.compare(model, ROWS[row], methods, background=ROWS, n_masks=50)
+    targets = {found[name].target for name in found.methods}
+
+    assert targets == {int(model.predict_proba(ROWS[row : row + 1]).argmax())}
+
+
+def test_explanations_of_classes_named_by_other_numbers_are_averaged():
+    """Every run explains the output of the first."""
+    explainer = eblime.TabularExplainer(classifier(1, 2, 3), ROWS, n_masks=30)
+    for row in ROWS[:4]:
+        assert averaged(explainer, row, runs=2, widths=[1.0]).importances.shape == (1, 1, 2, 3)

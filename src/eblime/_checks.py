@@ -103,12 +103,12 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
     return array
 
 
-def check_number(name: str, value: float, *, minimum: float = 0.0) -> None:
-    """Refuse a setting that is not a finite number above the minimum."""
+def check_number(name: str, value: float, *, zero: bool = False) -> None:
+    """Refuse a setting that is not a finite number > 0, or >= 0 if `zero` is allowed."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    if not (value > minimum and abs(value) < np.inf):
-        raise ValueError(f"`{name}` must be finite and > {minimum:g}; got {value!r}.")
+    if not ((value > 0 or (zero and value == 0)) and value < np.inf):
+        raise ValueError(f"`{name}` must be finite and {'>=' if zero else '>'} 0; got {value!r}.")
     if value > _HUGE:
         raise ValueError(f"`{name}` must be at most {_HUGE:g}; got {value!r}.")
 

@@ -155,6 +155,9 @@ def test_stored_inputs_are_read_unchanged(tmp_path, rng):
     assert found.name(2) == "2.png"
     for k, image in enumerate(images):
         np.testing.assert_array_equal(found.get(k), image)
+    (tmp_path / "some").mkdir()
+    some = Stream(entries=[("a.txt", "a"), (None, "b")]).stored_in(Location.of(tmp_path / "some"))
+    assert [some.name(k) for k in range(2)] == ["a.txt", "1"]
     for name, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
         (tmp_path / name).mkdir()
         stream = Stream(entries=((None, entry) for entry in entries))
@@ -339,3 +342,23 @@ def test_no_cell_of_a_csv_file_is_a_formula(tmp_path):
     found = pd.read_csv(io.StringIO(csv_text(mixed)), keep_default_na=False)
     assert found["x"].tolist() == ["'\tcmd", "'\rcmd", "a", ""]
     assert found["y"].tolist() == [-1.5, 2, 3, 4]
+
+
+def test_a_sparse_matrix_is_converted_once():
+    """Its rows are read one by one; a conversion for each would take quadratic time."""
+    from scipy import sparse
+
+    class Counted(sparse.csc_matrix):
+        """Counts its conversions."""
+
+        conversions = 0
+
+        def tocsr(self, *args, **settings):
+            """Convert."""
+            Counted.conversions += 1
+            return super().tocsr(*args, **settings)
+
+    inputs = as_inputs(Counted(np.eye(5)))
+
+    assert [inputs.get(k).toarray().argmax() for k in range(5)] == list(range(5))
+    assert Counted.conversions == 1

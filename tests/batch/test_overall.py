@@ -176,6 +176,8 @@ def test_comparisons_that_do_not_fit_are_refused(run):
         run.compare(by="kind", groups=("kind = red", "green"))
     with pytest.raises(TypeError, match="`other` must be a run"):
         run.compare("run")
+    with pytest.raises(ValueError, match="`groups` are two groups of `by`"):
+        run.compare(run, groups=("kind = red", "kind = blue"))
 
 
 def test_runs_of_older_versions_can_be_read(run, tmp_path):

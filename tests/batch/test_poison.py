@@ -143,7 +143,7 @@ def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])
 def test_timeouts_are_checked(tmp_path, timeout):
     """Before anything is written."""
-    with pytest.raises(ValueError, match="`timeout` must be a number of seconds > 0"):
+    with pytest.raises((TypeError, ValueError), match="`timeout` must be"):
         eblime.explain_many(make, ROWS, tmp_path / "r", timeout=timeout)
     assert not (tmp_path / "r").exists()
 

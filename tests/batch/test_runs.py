@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -236,9 +237,22 @@ def test_invalid_settings_are_refused(tmp_path):
         ({"part_size": 0}, "`part_size` must be"),
         ({"prob": 1.5}, "`prob` must be"),
         ({"gpus_per_worker": 1}, "are for engine='ray'"),
+        ({"timeout": 0}, "`timeout` must be"),
+        ({"max_failures": -1}, "`max_failures` must be"),
     ):
         with pytest.raises(ValueError, match=message):
             eblime.explain_many(make, ROWS, tmp_path / "r", **settings)
+    for settings in (
+        {"about": 5},
+        {"about": {"when": object()}},
+        {"about": {"share": float("nan")}},
+        {"targets": [1.5]},
+        {"targets": [None]},
+        {"progress": 5},
+    ):
+        with pytest.raises(TypeError, match=f"`{next(iter(settings))}` must"):
+            eblime.explain_many(make, ROWS, tmp_path / "r", **settings)
+    assert not (tmp_path / "r").exists()
     with pytest.raises(TypeError, match="`inputs` must be"):
         eblime.explain_many(make, 3, tmp_path / "r")
     with pytest.raises(TypeError, match="`explainer` must be"):
@@ -421,3 +435,25 @@ def test_a_model_call_that_hangs_is_recorded_as_failed(tmp_path):
     assert run.failures()["input"].tolist() == [1]
     assert "no answer within the timeout of 0.3 s" in run.failures()["error"].iloc[0]
     assert sorted(run.frame()["input"].unique()) == [0, 2]
+
+
+@pytest.mark.parametrize("targets", [[-1], ["good"], [1, 1]])
+def test_targets_that_no_model_can_have_are_refused(tmp_path, targets):
+    """Once, instead of a failure of every input; the model is not called."""
+    calls = []
+    explainer = eblime.TabularExplainer(lambda rows: calls.append(1) or rows, ROWS, n_masks=30)
+
+    with pytest.raises(ValueError, match=r"`targets?`"):
+        eblime.explain_many(explainer, ROWS[:3], tmp_path / "r", targets=targets)
+    assert not calls
+
+
+def test_complex_scores_fail_also_in_shared_calls(tmp_path):
+    """Their real part is no answer, also where a warning does not raise."""
+    explainer = eblime.TabularExplainer(lambda rows: rows[:, 0] + 1j, ROWS, n_masks=30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        run = eblime.explain_many(explainer, ROWS[:3], tmp_path / "r")
+
+    assert len(run.failures()) == 3
+    assert run.failures()["error"].str.contains("must return real numbers").all()

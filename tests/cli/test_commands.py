@@ -15,7 +15,7 @@ from test_storage import explained
 
 import eblime
 from eblime.cli.app import main
-from eblime.cli.files import free_names
+from eblime.cli.files import free_names, save_figure
 from eblime.cli.image import parse_hide, parse_segmentation
 from eblime.cli.modelfile import load_labels, load_model
 from eblime.cli.terminal import open_page, print_explanation
@@ -245,6 +245,12 @@ def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):
     mean = e.scene.shown.mean(axis=(0, 1)) / 255
     wanted = (mean - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
     assert e.prediction == pytest.approx(wanted.max(), rel=1e-3)
+    words = ("photos/a.png", "--normalise", "imagenet", "--cache", "answers.db", "--json")
+    calls = [
+        json.loads(explain(capsys, *words, model="net.onnx")[1])["provenance"]["model_calls"]
+        for _ in range(2)
+    ]
+    assert calls[0] > calls[1] == 0  # the file is recognised, whatever the scale of the pixels
 
 
 def test_labels_are_lines_or_json(folder):
@@ -258,6 +264,12 @@ def test_labels_are_lines_or_json(folder):
     assert load_labels(folder / "o.json") == {3: "c"}
     with pytest.raises(ValueError, match="must hold a list of names"):
         load_labels(folder / "n.json")
+    (folder / "k.json").write_text('{"third": "c"}')
+    with pytest.raises(ValueError, match=r"k\.json must have column numbers as its keys"):
+        load_labels(folder / "k.json")
+    (folder / "latin.txt").write_bytes("Bär".encode("latin1"))
+    with pytest.raises(ValueError, match=r"latin\.txt must be a text in UTF-8"):
+        load_labels(folder / "latin.txt")
 
 
 def test_segmentation_and_hide_are_parsed():
@@ -318,10 +330,33 @@ def test_inputs_are_never_overwritten(folder, capsys):
 
 
 def test_result_files_have_different_names(tmp_path):
-    """Also if file names differ in their ending only."""
-    names = free_names([tmp_path / name for name in ("a.jpg", "a.png", "a.jpg.png")])
+    """Also if file names differ in their ending only, on disks that ignore case."""
+    names = free_names(
+        [tmp_path / name for name in ("a.jpg", "a.png", "a.jpg.png", "b.jpg", "B.png")]
+    )
 
-    assert len(set(names)) == 3
+    assert len({name.lower() for name in names}) == 5
+
+
+def test_a_picture_is_written_whole_or_not_at_all(tmp_path):
+    """An error while it is drawn leaves the old one."""
+
+    class Broken:
+        """A figure that fails half way."""
+
+        def savefig(self, file, **settings):
+            """Write some bytes."""
+            file.write(b"half")
+            raise RuntimeError("no memory")
+
+    (tmp_path / "a.png").write_bytes(b"old")
+    with pytest.raises(RuntimeError, match="no memory"):
+        save_figure(Broken(), tmp_path / "a.png", dpi=50)
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        save_figure(Broken(), tmp_path / "missing" / "a.png", dpi=50)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"old"
 
 
 @pytest.mark.parametrize(
@@ -485,6 +520,23 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     assert "--model-id needs --cache" in error
 
 
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--engine", "slurm"), "--engine must be one of"),
+        (("--cpus-per-worker", 1), "--cpus-per-worker and --gpus-per-worker are for"),
+    ],
+)
+def test_errors_of_a_run_name_the_options(folder, capsys, words, complaint):
+    """Not the parameters of the library."""
+    pytest.importorskip("pyarrow")
+    run_words = ("batch", "image", "photos", "--model", "shades:green", "--out", "run")
+    code, _, err = run(capsys, *run_words, *words)
+
+    assert code == 2
+    assert complaint in err
+
+
 def test_a_run_uses_a_cache(folder, capsys):
     """`eblime batch` has the same options, except that its timeout is for an input."""
     pytest.importorskip("pyarrow")
@@ -496,3 +548,14 @@ def test_a_run_uses_a_cache(folder, capsys):
     assert len(eblime.AnswerCache("answers.db")) == 2 * 2**9
     words = ["batch", "--resume", "a", "--model", "shades:green", "--cache", "answers.db"]
     assert run(capsys, *words)[0] == 0
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
+def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
+    """Whatever its format."""
+    pytest.importorskip("pyarrow")
+    (folder / name).write_bytes(b"\xff\xfe no table")
+    code, _, err = run(capsys, "explain", "tabular", name, "--model", "shades:green")
+
+    assert code == 2
+    assert f"{name}' cannot be read as a table" in err

@@ -100,3 +100,12 @@ def test_help_explains_the_index(command, monkeypatch, capsys):
     assert "--index" in out
     assert "shapley values" in " ".join(out.split())
     assert "quadrature" in out
+
+
+def test_a_comparison_has_the_index(folder, capsys):
+    """Also beside other methods."""
+    words = ("--index", "shapley", "--compare", "lime")
+    code, _, err = run(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
+
+    assert (code, err) == (0, "")
+    assert eblime.load(folder / "eblime-out" / "text.eblime").method.index == "shapley"

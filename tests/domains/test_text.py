@@ -224,11 +224,16 @@ def test_texts_can_be_saved_and_shown_on_pages(tmp_path):
 
 @pytest.mark.parametrize(
     ("settings", "message"),
-    [({"hide": None}, "`hide` must be a string"), ({"tokens": 3}, "`tokens` must be a name")],
+    [
+        ({"hide": None}, "`hide` must be a string"),
+        ({"tokens": 3}, "`tokens` must be a name"),
+        ({"most": "many"}, "`most` must be a whole number"),
+        ({"most": 0}, "`most` must be >= 1"),
+    ],
 )
 def test_invalid_settings_are_refused(settings, message):
     """When the explainer is created."""
-    with pytest.raises(TypeError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         eblime.TextExplainer(model(), **settings)
 
 

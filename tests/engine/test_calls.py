@@ -62,11 +62,18 @@ def test_only_some_errors_are_repeated():
 
 
 def test_pauses_grow():
-    """By the factor, up to the longest, with some chance."""
+    """By the factor and some chance, up to the longest."""
     retry = eblime.Retry(wait=1.0, factor=3.0, jitter=0.5, longest=5.0)
 
-    for failures, base in ((1, 1.0), (2, 3.0), (3, 5.0), (9, 5.0)):
-        assert base <= retry.pause(failures) <= 1.5 * base
+    for failures, base in ((1, 1.0), (2, 3.0), (3, 5.0), (9, 5.0), (5000, 5.0)):
+        assert base <= retry.pause(failures) <= min(1.5 * base, 5.0)
+    assert eblime.Retry(wait=0).pause(5000) == 0
+
+
+def test_a_pause_that_is_negative_is_refused():
+    """The message says what must hold."""
+    with pytest.raises(ValueError, match="`wait` must be finite and >= 0; got -1"):
+        eblime.Retry(wait=-1)
 
 
 @pytest.mark.parametrize(
@@ -222,6 +229,30 @@ def test_errors_of_calls_at_once_name_their_masks():
 
     with pytest.raises(eblime.ModelError, match=r"failed on mask \d+: ValueError: no three"):
         eblime.TextExplainer(model, concurrency=3, batch_size=1).explain(TEXT)
+
+
+def test_answers_of_calls_under_way_are_kept_when_one_fails(tmp_path):
+    """Also those that come after the failure."""
+    both, lock, calls = threading.Barrier(2), threading.Lock(), []
+
+    def model(texts):
+        if texts[0] == TEXT:  # the first call, with the input itself
+            return score(texts)
+        with lock:
+            calls.append(texts)
+            number = len(calls)
+        both.wait()  # two calls are under way
+        if number == 1:
+            raise ValueError("busy")
+        time.sleep(0.1)  # so that the failure comes first
+        return score(texts)
+
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="busy")
+    explainer = eblime.TextExplainer(model, concurrency=3, batch_size=10, cache=cache)
+    with pytest.raises(eblime.ModelError, match="busy"):
+        explainer.explain(TEXT, max_calls=30)
+
+    assert len(cache) == 20
 
 
 def test_images_are_called_at_once():

@@ -10,7 +10,7 @@ import eblime
 from eblime.batch.shared_calls import explain_together
 from eblime.designs.masks import bernoulli
 from eblime.engine.loop import converse
-from eblime.engine.query import reply_to, rows_to_ask
+from eblime.engine.plan import plan_of
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 
@@ -115,10 +115,11 @@ def test_the_loop_is_a_conversation():
     subject = explainer.subject(TEXT)
     talk = converse(explainer.loop, subject, 1, 0)
     question = next(talk)
-    scores = np.array(score(question.neighbourhood.inputs(rows_to_ask(question))))[:, None]
+    plan = plan_of(question)
+    scores = np.array(score(question.neighbourhood.inputs(plan.rows_to_ask)))[:, None]
 
     with pytest.raises(StopIteration) as end:
-        talk.send(reply_to(question, scores))
+        talk.send(plan.reply(scores))
     assert_array_equal(end.value.value[0].posterior.mean, explainer.explain(TEXT).posterior.mean)
 
 
@@ -166,3 +167,37 @@ def test_an_empty_design_is_refused():
 
     with pytest.raises(ValueError, match="at least one mask"):
         eblime.TextExplainer(score, design=Nothing()).explain(TEXT)
+
+
+@pytest.mark.parametrize(
+    ("text", "settings"),
+    [
+        (TEXT, {"n_masks": 50}),
+        (TEXT, {"n_masks": 50, "method": "quadrature", "design": "bernoulli"}),  # asks both ends
+        ("a good film", {}),  # all eight masks
+    ],
+)
+def test_progress_ends_at_its_total(text, settings):
+    """Whatever the design asks about."""
+    seen = []
+    explainer = eblime.TextExplainer(score, **settings)
+    e = explainer.explain(text, progress=lambda *pair: seen.append(pair))
+
+    assert seen[-1] == (len(e.masks), len(e.masks))
+
+
+def test_progress_must_be_a_function_or_a_flag():
+    """A wrong one is refused before the model is called."""
+    calls = []
+    explainer = eblime.TextExplainer(lambda texts: calls.append(texts) or score(texts))
+
+    with pytest.raises(TypeError, match="`progress` must be"):
+        explainer.explain(TEXT, progress=5)
+    assert not calls
+
+
+def test_a_seed_of_several_numbers_is_recorded_as_a_generator():
+    """NumPy takes them."""
+    e = eblime.TextExplainer(score, n_masks=30).explain(TEXT, rng=np.array([1, 2]))
+
+    assert e.provenance["seed"] == "a generator"

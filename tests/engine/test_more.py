@@ -134,3 +134,44 @@ def test_an_explainer_without_its_input_is_refused(given):
     explainer, _, x = made("text")
     with pytest.raises(ValueError, match="must be given together"):
         explainer.explain(x).more(10, **given)
+
+
+def test_seconds_are_those_of_both_parts(monkeypatch):
+    """The time between the two calls does not count."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def slow(texts):
+        now[0] += 1.0
+        return [len(text) for text in texts]
+
+    e = eblime.TextExplainer(slow, n_masks=50, batch_size=100).explain(TEXT)
+    now[0] += 1000.0
+    more = e.more(20)
+
+    assert e.provenance["seconds"] == 1.0
+    assert more.provenance["seconds"] == 2.0
+
+
+def test_progress_counts_the_new_masks():
+    """From none to all of them, also after a stop rule with its own estimate."""
+    for settings in ({}, {"until": "width0.5"}):
+        seen = []
+        e = eblime.TextExplainer(Model(), design="bernoulli").explain(TEXT, **settings)
+        if e.exhaustive:
+            continue
+        e.more(60, progress=lambda *pair, seen=seen: seen.append(pair))
+
+        assert seen[0] == (0, 60)
+        assert seen[-1] == (60, 60)
+
+
+def test_a_design_may_return_lists():
+    """As it may in the first round."""
+
+    def draw(rng, n, p):
+        return rng.integers(0, 2, size=(n, p)).tolist()
+
+    e = eblime.TextExplainer(Model(), design=draw, n_masks=50).explain(TEXT)
+
+    assert len(e.more(20).masks) == 70

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,43 @@ def test_a_stop_rule_has_a_smaller_budget() -> None:
 
     assert found.provenance["stopped"] == "enough"
     assert max(asked) <= 3_000
+
+
+@dataclass(frozen=True)
+class Small:
+    """A method that takes few masks."""
+
+    name = "small"
+    most_masks = 100
+
+    def fit(self, rng, answers):
+        """As EBLIME does."""
+        return eblime.EBLIME().fit(rng, answers)
+
+
+@pytest.mark.parametrize(("max_masks", "asked"), [(127, 100), (128, 128)])
+def test_a_stop_rule_asks_all_masks_where_there_is_room_for_them(max_masks, asked) -> None:
+    """Of seven words there are 128 masks: more than the method takes, unless they are all."""
+    text = " ".join(LONG.split()[:7])
+    explainer = eblime.TextExplainer(model, method=Small(), design="bernoulli")
+    found = explainer.explain(text, until=lambda *_: None, max_masks=max_masks)
+
+    assert len(found.masks) == asked
+    assert found.exhaustive == (asked == 128)
+
+
+def test_a_stop_rule_asks_no_more_than_the_method_takes_by_a_function() -> None:
+    """A function that draws masks may leave some out, and the others must be few enough."""
+    seen = []
+
+    def draw(rng, n, p):
+        seen.append(n)
+        return rng.integers(0, 2, size=(n, p))
+
+    explainer = eblime.TextExplainer(model, method="quadrature", design=draw)
+    explainer.explain(" ".join(LONG.split()[:12]), until=lambda posterior, answers: "enough")
+
+    assert seen == [3_000]
 
 
 def test_more_masks_than_the_method_takes_cannot_be_added() -> None:

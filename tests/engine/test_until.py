@@ -169,6 +169,23 @@ def test_time_ends_the_questions(monkeypatch):
     assert "stopped after 1 seconds" in plain.provenance["stopped"]
 
 
+def test_time_that_ends_with_the_last_mask_stops_nothing(monkeypatch):
+    """All masks that were wanted have an answer."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+
+    def slow(texts):
+        now[0] += 0.01 * len(texts)
+        return score(texts)
+
+    explainer = eblime.TextExplainer(slow, design="bernoulli", n_masks=100, batch_size=16)
+    e = explainer.explain(WORDS, max_seconds=1.0)
+
+    assert len(e.masks) == 100
+    assert now[0] > 0.98  # no time is left for another round
+    assert "stopped" not in e.provenance
+
+
 def test_progress_has_an_estimate():
     """The total is at first the limit, then an estimate, and never below what was asked."""
     seen = []
@@ -218,6 +235,15 @@ def test_a_point_estimate_cannot_be_sure():
     with pytest.raises(ValueError, match="states its uncertainty"):
         eblime.TextExplainer(model, method="lime").explain(WORDS, until="top3")
     assert not asked
+
+
+@pytest.mark.parametrize("returned", [False, True, np.bool_(False), 0.5])
+def test_a_function_must_return_a_reason_or_none(returned):
+    """False is no reason to go on, and True none to stop."""
+    explainer = eblime.TextExplainer(score, design="bernoulli")
+
+    with pytest.raises(TypeError, match="`until` must return a reason to stop, a string, or None"):
+        explainer.explain(WORDS, until=lambda posterior, answers: returned)
 
 
 def test_the_reason_is_saved(tmp_path):

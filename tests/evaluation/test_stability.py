@@ -133,3 +133,4 @@ def test_stability_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert ended.value.code == 0
     assert "quadrature+adaptive" in out
     assert "vsi" in out
+    assert "Every row is in" in out

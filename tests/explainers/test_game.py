@@ -169,6 +169,16 @@ def test_strange_games_are_refused(tmp_path) -> None:
     np.savez(tmp_path / "bad.npz", x=np.zeros(2))
     with pytest.raises(ValueError, match="not a game of shapiq"):
         eblime.stored_game(tmp_path / "bad.npz")
+    (tmp_path / "bad.json").write_text("{")
+    with pytest.raises(ValueError, match=r"bad\.json is not a game of shapiq"):
+        eblime.stored_game(tmp_path / "bad.json")
+    np.savez(tmp_path / "bad.npz", coalitions=np.eye(3), values=np.zeros(2))
+    with pytest.raises(ValueError, match="not a game of shapiq"):
+        eblime.stored_game(tmp_path / "bad.npz")
+    with pytest.raises(TypeError, match="must have tuples as coalitions; got 0"):
+        eblime.stored_game({0: 1.0, 1: 2.0})
+    with pytest.raises(ValueError, match="each coalition once"):
+        eblime.stored_game({(): 0.0, (0, 1): 1.0, (1, 0): 2.0})
     partial = eblime.stored_game({(): 0.0, (0, 1): 1.0})
     with pytest.raises(ValueError, match=r"coalition \[1\] is not stored; 2 of 2\^2 are"):
         partial([[1, 1], [0, 1]])

@@ -52,7 +52,7 @@ class Inputs(Protocol):
 class Listed:
     """The rows of a frame or an array, or the items of any sequence."""
 
-    values: Any
+    values: Any  # a sparse matrix in CSR format, whose rows can be read
 
     @property
     def fingerprint(self) -> str:
@@ -76,8 +76,6 @@ class Listed:
         """A row, or an item."""
         if has_rows(self.values):
             return self.values.iloc[number]
-        if is_sparse(self.values):
-            return self.values.tocsr()[number]
         return self.values[number]
 
 
@@ -101,7 +99,7 @@ def as_inputs(given: Any) -> Inputs | Stream:
     if type(given).__module__.startswith("ray.data"):
         return Stream(entries=_ray_rows(given))
     if hasattr(given, "shape") or isinstance(given, Sequence):
-        found = Listed(values=given)
+        found = Listed(values=given.tocsr() if is_sparse(given) else given)
         if len(found) == 0:
             raise ValueError("`inputs` must not be empty.")
         return found

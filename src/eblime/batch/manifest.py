@@ -26,8 +26,6 @@ _SETTINGS: dict[str, tuple[type, ...]] = {
     "inputs": (str,),
     "part_size": (int,),
 }
-
-
 _OPTIONAL: dict[str, tuple[type, ...]] = {  # of runs with a stop rule
     "until": (str,),
     "max_masks": (int, type(None)),
@@ -91,7 +89,7 @@ def _check_settings(settings: Any, name: str) -> None:
     """Refuse settings that are missing, or have a wrong type or value."""
     if not isinstance(settings, dict):
         raise ValueError(f"{name} is damaged: `settings` must be an object.")
-    optional = {name: kinds for name, kinds in _OPTIONAL.items() if name in settings}
+    optional = {setting: _OPTIONAL[setting] for setting in _OPTIONAL if setting in settings}
     for setting, kinds in {**_SETTINGS, **optional}.items():
         if setting not in settings or type(settings[setting]) not in kinds:
             types = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)

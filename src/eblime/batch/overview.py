@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime._progress import Progress, progress_reporter
+from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, written
 from eblime.batch.location import Location
 from eblime.batch.results import Run
@@ -49,6 +49,7 @@ def overview(
         None shows a bar on a terminal when the work takes longer than a second; True always, False
         never; or a function of (done, total).
     """
+    check_progress(progress)
     found = _Overall()
     for rows in run.pieces():
         found.add(rows)

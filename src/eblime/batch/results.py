@@ -267,6 +267,8 @@ class Run:
         level = check_level("prob", prob)
         if (other is None) == (by is None):
             raise ValueError("`compare` needs either `other`, a run, or `by`, groups of inputs.")
+        if other is not None and groups is not None:
+            raise ValueError("`groups` are two groups of `by`; leave them out with `other`.")
         if other is None:
             found = self._overall(by)
             pair = _two_groups(found, groups)

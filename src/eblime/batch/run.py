@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_count, check_level
-from eblime._progress import Progress, progress_reporter
+from eblime._checks import check_count, check_level, check_number
+from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
 from eblime.batch.engines import Engine, do_missing_parts, find_engine, part_count
 from eblime.batch.entries import is_large
@@ -103,7 +105,7 @@ def explain_many(
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
     max_masks
-        The most masks for each input with `until`; None is 5,000, or what the method takes.
+        The most masks for each input with `until`, as for `explain`; None is 5,000.
     together
         Let the perturbed rows or texts of several inputs share model calls.
     max_failures
@@ -140,8 +142,9 @@ def explain_many(
     """
     check_explainer(explainer)
     chosen = find_engine(engine, cpus_per_worker, gpus_per_worker)
-    _check_numbers(seed, workers, part_size, timeout)
-    stored = as_cache(cache)
+    _check_numbers(seed, workers, part_size, timeout, max_failures)
+    check_progress(progress)
+    rule, stored = None if until is None else as_rule(until), as_cache(cache)
     settings = {
         "explainer": _known_settings(explainer),
         "targets": _plain_targets(targets),
@@ -149,32 +152,21 @@ def explain_many(
         "prob": check_level("prob", prob),
         "keep": bool(keep),
         "together": bool(together),
-        "about": dict(about) if isinstance(about, Mapping) else about,
+        "about": _plain_about(about),
+        **_rule_settings(rule, max_masks),
     }
-    rule = None if until is None else as_rule(until)
-    settings |= _rule_settings(rule, max_masks)
     given = as_inputs(inputs)
     folder = Location.of(out)
     folder.make()
     with folder.locked():
-        listed = given.stored_in(folder) if isinstance(given, Stream) else given
-        size = part_size or _part_size(folder, listed)
-        settings |= {"count": len(listed), "inputs": listed.fingerprint, "part_size": size}
-        _open_folder(folder, settings, retry=retry)
-        job = Job(
-            explainer=explainer,
-            inputs=listed,
-            settings=settings,
-            folder=folder,
-            resumed=bool(part_names(folder)),
-            timeout=timeout,
-            until=rule,
-            cache=stored,
-        )
+        job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
+        job = replace(job, timeout=timeout, until=rule, cache=stored)
         return _done(chosen, job, workers, max_failures, progress)
 
 
-def _check_numbers(seed: Any, workers: Any, part_size: Any, timeout: Any) -> None:
+def _check_numbers(
+    seed: Any, workers: Any, part_size: Any, timeout: Any, max_failures: Any
+) -> None:
     """Refuse numbers that cannot work, before anything is written."""
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
@@ -182,16 +174,37 @@ def _check_numbers(seed: Any, workers: Any, part_size: Any, timeout: Any) -> Non
         check_count("workers", workers)
     if part_size is not None:
         check_count("part_size", part_size)
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < np.inf):
-        raise ValueError(f"`timeout` must be a number of seconds > 0, or None; got {timeout!r}.")
+    if timeout is not None:
+        check_number("timeout", timeout)
+    if max_failures is not None:
+        check_number("max_failures", max_failures, zero=True)
 
 
-def _open_folder(folder: Location, settings: Mapping[str, Any], *, retry: bool) -> None:
-    """Write or check the manifest; with `retry`, delete parts with failures."""
+def _open_job(
+    explainer: Any,
+    given: Inputs | Stream,
+    folder: Location,
+    settings: Mapping[str, Any],
+    part_size: int | None,
+    *,
+    retry: bool,
+) -> Job:
+    """Write or check the inputs and the manifest; with `retry`, delete parts with failures."""
+    inputs = given.stored_in(folder) if isinstance(given, Stream) else given
+    size = part_size or _part_size(folder, inputs)
+    about = {"count": len(inputs), "inputs": inputs.fingerprint, "part_size": size}
+    settings = {**settings, **about}
     check_manifest(folder, settings, new_inputs=retry)
     if retry:
-        done = done_parts(folder, range(part_count(settings["count"], settings["part_size"])))
+        done = done_parts(folder, range(part_count(len(inputs), size)))
         delete_parts(folder, [part for part, failures in done.items() if failures])
+    return Job(
+        explainer=explainer,
+        inputs=inputs,
+        settings=settings,
+        folder=folder,
+        resumed=bool(part_names(folder)),
+    )
 
 
 def _done(
@@ -239,7 +252,9 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
 def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
     """What the manifest says about the stop rule; nothing without one, as in earlier runs."""
     if rule is None and max_masks is not None:
-        raise ValueError("`max_masks` needs a stop rule, `until`.")
+        raise ValueError(
+            "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
+        )
     if rule is None:
         return {}
     if max_masks is not None:
@@ -266,4 +281,19 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     listed = [targets] if isinstance(targets, str) else list(targets)
     if not listed:
         raise ValueError("`targets` must list at least one output.")
-    return [int(t) if isinstance(t, (int, np.integer)) else str(t) for t in listed]
+    for target in listed:
+        if not isinstance(target, (int, np.integer, str)):
+            raise TypeError(f"`targets` must list whole numbers and labels; got {target!r}.")
+    return [target if isinstance(target, str) else int(target) for target in listed]
+
+
+def _plain_about(about: Any) -> dict[str, Any] | str | None:
+    """A description in a form that JSON can hold."""
+    found = dict(about) if isinstance(about, Mapping) else about
+    if not isinstance(found, (dict, str, type(None))):
+        raise TypeError(f"`about` must be a string or a dictionary; got {about!r:.80}.")
+    try:
+        json.dumps(found, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"`about` must hold what JSON can store: {error}.") from error
+    return found

@@ -152,15 +152,17 @@ def _called(settings: LoopSettings, batch: Any, size: int) -> FloatArray:
     """The scores of a batch, (size, outputs)."""
     try:
         returned = Caller(model=settings.model, calls=settings.calls)(batch)
-        raw = np.asarray(as_scores(returned), dtype=np.float64)
+        raw = as_scores(returned)
     except Exception as error:
         raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
     scores = raw[:, None] if raw.ndim == 1 else raw
-    if scores.ndim != 2 or len(scores) != size or not np.isfinite(scores).all():
+    is_real = not np.iscomplexobj(scores)
+    if not (is_real and scores.ndim == 2 and len(scores) == size and np.isfinite(scores).all()):
         raise ModelError(
-            f"The model must return finite scores for a batch of {size}; got shape {raw.shape}."
+            f"The model must return finite real scores for a batch of {size}; got shape "
+            f"{raw.shape} of {raw.dtype}."
         )
-    return scores
+    return scores.astype(np.float64, copy=False)
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -50,7 +50,8 @@ class StoredInputs:
     def name(self, number: int) -> str:
         """The name of an input; its number if it has none."""
         names, _, row = self._find(number)
-        return str(number if names is None else names[row])
+        name = None if names is None else names[row]
+        return str(number) if name is None else name
 
     def get(self, number: int) -> Any:
         """An input."""

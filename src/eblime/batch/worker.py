@@ -28,6 +28,7 @@ from eblime.engine.cache import AnswerCache, as_cache
 from eblime.engine.loop import Talk, converse, explain, reply_from
 from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
+from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
@@ -74,6 +75,7 @@ class Worker:
             until=job.until,
             cache=None if cache is None else cache.for_model(explainer.model),
         )
+        check_targets(job.settings["targets"], explainer.labels)
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         if job.resumed:
             check_same_model(worker)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,10 @@ import typer
 
 from eblime._files import write_whole
 from eblime._text import csv_text
+from eblime.cli.files import save_figure
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["Items", "Jobs", "Json", "Out", "bench_app", "study_folder"]
+__all__ = ["Jobs", "Json", "Out", "bench_app", "run_study", "write_rows"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -54,7 +56,9 @@ def bench_coverage(
         list[str] | None, typer.Option(help="Methods: --method bayeslime eblime-paper eblime.")
     ] = None,
     truth: Annotated[list[str] | None, typer.Option(help="Truths: exact, lime or paper.")] = None,
-    prob: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
+    prob: Annotated[
+        float, typer.Option(help="Probability of the intervals, between 0 and 1.")
+    ] = 0.95,
     seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
@@ -62,8 +66,9 @@ def bench_coverage(
 ) -> None:
     """How often intervals contain the truth: Table 2 and Fig. 3 of the paper.
 
-    An interrupted run resumes where it stopped. There are two definitions of the truth: lime's
-    ridge with a free intercept, and the paper's equation (1) without one.
+    An interrupted run resumes where it stopped. The truth is lime's ridge with a free intercept on
+    all masks (exact) or on 10,000 masks (lime), or equation (1) of the paper, which has no
+    intercept, on 10,000 masks (paper).
 
     Example: eblime bench coverage --dataset german --n 100 200 400 --seeds 2 --items 20
     """
@@ -78,23 +83,45 @@ def bench_coverage(
         "prob": prob,
         "seed": seed,
     }
-    folder = out or study_folder("coverage", {"dataset": dataset, **settings})
-    with progress_bar(f"coverage, {dataset}", quiet=as_json) as progress:
-        table = coverage(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(coverage, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = summary(table)
     if as_json:
         say(found.to_json(orient="records"))
         return
     say(_coverage_table(dataset, found, prob))
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
-def study_folder(study: str, settings: dict[str, Any]) -> Path:
+def run_study(
+    study: Callable[..., Any],
+    dataset: str,
+    settings: dict[str, Any],
+    *,
+    name: str | None = None,
+    jobs: int,
+    out: Path | None,
+    quiet: bool,
+) -> tuple[Any, Path]:
+    """The rows of a study, and the folder of its results; its name is that of the function."""
+    title = name or study.__name__
+    folder = out or _study_folder(title, {"dataset": dataset, **settings})
+    with progress_bar(f"{title}, {dataset}", quiet=quiet) as progress:
+        table = study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    return table, folder
+
+
+def _study_folder(study: str, settings: dict[str, Any]) -> Path:
     """A folder for these settings alone, so that a study resumes only its own results."""
     content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
     name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
     return Path("eblime-bench") / name
+
+
+def write_rows(table: Any, folder: Path) -> None:
+    """Write all rows of a study next to its results, and say where."""
+    file = folder / "rows.csv"
+    write_whole(file.resolve(), csv_text(table).encode())
+    say(f"Every row is in {file}.")
 
 
 def _coverage_table(dataset: str, found: Any, prob: float) -> str:
@@ -146,9 +173,7 @@ def bench_localisation(
     from eblime.evaluation.localisation import counts, localisation, mcnemar
 
     settings: dict[str, Any] = {"n": n, "top": top, "items": items, "seed": seed}
-    folder = out or study_folder("localisation", {"dataset": dataset, **settings})
-    with progress_bar(f"localisation, {dataset}", quiet=as_json) as progress:
-        table = localisation(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(localisation, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = counts(table)
     if as_json:
         say(found.to_json(orient="records"))
@@ -163,8 +188,7 @@ def bench_localisation(
             f"{100 * test['difference']:+.1f} % "
             f"({100 * test['low']:+.1f} to {100 * test['high']:+.1f})"
         )
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
 def _shares_table(found: Any) -> str:
@@ -196,16 +220,16 @@ def bench_lambda(
     from eblime.evaluation.stability import lambda_study
 
     settings: dict[str, Any] = {"n": n, "items": items, "seed": seed}
-    folder = out or study_folder("lambda", {"dataset": dataset, **settings})
-    with progress_bar(f"lambda, {dataset}", quiet=as_json) as progress:
-        table = lambda_study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(
+        lambda_study, dataset, settings, name="lambda", jobs=jobs, out=out, quiet=as_json
+    )
     if as_json:
         say(table.to_json(orient="records"))
         return
     for name, title in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
         low, middle, high = table[name].quantile([0.05, 0.5, 0.95])
         say(f"{title}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
-    write_whole(folder / "rows.csv", csv_text(table).encode())
+    write_rows(table, folder)
 
 
 @bench_app.command("stability")
@@ -239,9 +263,7 @@ def bench_stability(
         os.environ["EBLIME_TABLES"] = str(tables.resolve())
     settings: dict[str, Any] = {"n": n or [100, 400], "runs": runs, "items": items, "seed": seed}
     settings |= {"top": top, "methods": method or ["lime", "bayeslime", "eblime-paper", "eblime"]}
-    folder = out or study_folder("stability", {"dataset": dataset, **settings})
-    with progress_bar(f"stability, {dataset}", quiet=as_json) as progress:
-        table = stability(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(stability, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     if as_json:
         say(table.to_json(orient="records"))
         return
@@ -252,7 +274,7 @@ def bench_stability(
         "spread: sd of the means over runs; claimed: sd in the posterior"
     )
     say(means.round(4).to_string())
-    write_whole(folder / "rows.csv", csv_text(table).encode())
+    write_rows(table, folder)
 
 
 @bench_app.command("figure-2")
@@ -274,5 +296,5 @@ def bench_figure_2(
                 model, n_masks=n, labels={photo.target: photo.label}, progress=progress
             )
             explanations.append(explainer.explain(read_square(photo.path), target=photo.target))
-    bulldogs_figure(explanations).savefig(out, dpi=90)
+    save_figure(bulldogs_figure(explanations), out, dpi=90)
     say(f"Wrote {out}.")

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from eblime.cli.files import make_folder, write_all
+from eblime._checks import check_choice
+from eblime._files import write_whole
+from eblime.cli.files import make_folder, save_figure, write_all
 from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.results.explanation import Explanation
 
@@ -30,20 +32,18 @@ def demo(
     the explanation shows where. "photo": EfficientNet-Lite0 from PyPI classifies scikit-image's
     photo of a coffee cup. Writes table, explanation, numbers, picture and page to the folder --out.
     """
-    from eblime._checks import check_choice
-
     check_choice("demo", which, ("scan", "photo"))
     folder = make_folder(out)
     explanation, name, title = _scan() if which == "scan" else _photo()
     provenance = explanation.provenance
     say(f"{provenance['model_calls']} images in {provenance['seconds']:.1f} s.")
     *_, png, html = write_all(explanation, folder, name, title=title, prob=0.95, top=5)
-    (folder / f"{name}.txt").write_text(f"{explanation}\n", encoding="utf8")
+    write_whole((folder / f"{name}.txt").resolve(), f"{explanation}\n".encode())
     if which == "scan":
         _picture(explanation, png)
     say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints the table again.")
-    if open_it:
-        open_page(html)
+    if open_it and not open_page(html):
+        say(f"No graphical browser here; the page is {html}.")
 
 
 def _scan() -> tuple[Explanation, str, str]:
@@ -101,4 +101,4 @@ def _picture(explanation: Explanation, path: Path) -> None:
     left.set_yticks([])
     explanation.plot("map", ax=middle)
     explanation.plot("intervals", top=10, ax=right)
-    figure.savefig(path, dpi=100)
+    save_figure(figure, path, dpi=100)

@@ -24,28 +24,15 @@ __all__ = ["Build", "command_of", "domain_group", "in_options", "make_command", 
 Build = Callable[[Domain, Command], Any]  # returns what `make_command` does
 _OWN = "own_"  # parameters of a domain's own options start with this, to clash with no other
 _RESERVED = ("imported_from", "inputs", "kind")  # entries of a manifest besides options
-_SETTINGS = {  # settings of all explainers -> options
+_SAME = (  # parameters whose option has the same name
+    *("cache", "concurrency", "design", "index", "kernel", "labels", "max_masks", "max_seconds"),
+    *("method", "model", "model_id", "prob", "retry", "target", "targets", "timeout", "until"),
+    *("cpus_per_worker", "engine", "gpus_per_worker", "part_size", "seed", "workers"),
+)
+_SETTINGS = {  # parameter -> option
     "n_masks": "--masks",
-    "max_masks": "--max-masks",
-    "max_seconds": "--max-seconds",
-    **{
-        name: f"--{name}"
-        for name in (
-            "design",
-            "index",
-            "kernel",
-            "labels",
-            "method",
-            "model",
-            "prob",
-            "target",
-            "targets",
-            "until",
-        )
-    },
-    **{name: f"--{name}" for name in ("cache", "concurrency", "retry", "timeout")},
-    "model_id": "--model-id",
     "methods": "--compare",
+    **{name: f"--{name.replace('_', '-')}" for name in _SAME},
 }
 
 

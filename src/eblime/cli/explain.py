@@ -76,27 +76,31 @@ def _compare(
     explainer: Any, items: list[Item], values: dict[str, Any], folder: Path, showing: Showing
 ) -> None:
     """Explain each input by several methods; the files of --method, and a table of all."""
-    if values["targets"] is not None or values["until"] is not None:
-        raise ValueError("--compare cannot be used together with --targets or --until.")
+    for option in ("targets", "until", "max_seconds"):
+        if values[option] is not None:
+            flag = f"--{option.replace('_', '-')}"
+            raise ValueError(f"--compare cannot be used together with {flag}.")
+    method, cached = values["method"], cache_of(values)
     others = [name.strip() for name in values["compare"].split(",")]
-    methods = [values["method"], *(name for name in others if name != values["method"])]
-    parse_methods(methods)
-    found: dict[int, Any] = {}
+    parse_methods([method, *(name for name in others if name != method)])
+    methods = {method: explainer.method, **{name: name for name in others if name != method}}
+    comparison: Any = None  # of the input at hand
 
     def explain(item: Item, progress: Any) -> list[Any]:
-        found[id(item)] = compare_with(
+        nonlocal comparison
+        comparison = compare_with(
             explainer,
             item.read(),
             methods,
             target=values["target"],
             rng=values["seed"],
-            cache=cache_of(values),
+            cache=cached,
             progress=progress,
         )
-        return [found[id(item)][methods[0]]]
+        return [comparison[method]]
 
     def also(item: Item, stem: str) -> None:
-        write_comparison(found[id(item)], folder / stem, showing)
+        write_comparison(comparison, folder / stem, showing)
 
     run_all(items, explain, folder, showing, command=("explain", explainer.domain), also=also)
 

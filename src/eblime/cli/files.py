@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from eblime._files import write_whole
 from eblime.results.explanation import Explanation
 
-__all__ = ["free_names", "json_line", "make_folder", "target_names", "unique", "write_all"]
+__all__ = [
+    "free_names",
+    "json_line",
+    "make_folder",
+    "save_figure",
+    "target_names",
+    "unique",
+    "write_all",
+]
 
 
 def make_folder(path: Path) -> Path:
@@ -38,11 +49,21 @@ def write_all(
     k = min(top, explanation.scene.n_features)
     explanation.save(paths[0])
     write_whole(paths[1].resolve(), f"{explanation.to_json(prob, k)}\n".encode())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a font without some character draws a box instead
-        poster(explanation, k).savefig(paths[2], dpi=100)
+    save_figure(poster(explanation, k), paths[2], dpi=100)
     explanation.to_html(paths[3], title=title)
     return paths
+
+
+def save_figure(figure: Any, path: Path, *, dpi: int) -> None:
+    """Write a picture, which appears whole or not at all; without a suffix it is a .png file."""
+    file = (path if path.suffix else path.with_suffix(".png")).resolve()
+    if not file.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(path.parent)!r} for {path.name!r}.")
+    content = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a font without some character draws a box instead
+        figure.savefig(content, format=file.suffix[1:], dpi=dpi)
+    write_whole(file, content.getvalue())
 
 
 def json_line(explanation: Explanation, prob: float, top: int) -> str:
@@ -67,16 +88,18 @@ def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
 
 def free_names(paths: Sequence[Path]) -> list[str]:
     """A name for the result files of each input file, no two the same."""
-    stems = [path.stem for path in paths]
-    return unique([path.name if stems.count(path.stem) > 1 else path.stem for path in paths])
+    count = Counter(path.stem.lower() for path in paths)
+    return unique([path.name if count[path.stem.lower()] > 1 else path.stem for path in paths])
 
 
 def unique(names: Sequence[str]) -> list[str]:
-    """The names, with -2, -3, ... added to those that are taken."""
+    """The names, with -2, -3, ... added to those that are taken; some disks ignore case."""
     found: list[str] = []
+    taken: set[str] = set()
     for wanted in names:
         name, k = wanted, 2
-        while name in found:
+        while name.lower() in taken:
             name, k = f"{wanted}-{k}", k + 1
         found.append(name)
+        taken.add(name.lower())
     return found

@@ -6,10 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from eblime._files import write_whole
-from eblime._text import csv_text
-from eblime.cli.bench import Jobs, Json, Out, study_folder
-from eblime.cli.terminal import progress_bar, say
+from eblime.cli.bench import Jobs, Json, Out, run_study, write_rows
+from eblime.cli.terminal import say
 
 __all__ = ["bench_faithfulness"]
 
@@ -47,17 +45,14 @@ def bench_faithfulness(
 
     settings: dict[str, Any] = {"n": n, "items": items, "methods": method or list(CONTESTANTS)}
     settings |= {"nearby": nearby, "top": top, "seed": seed}
-    folder = out or study_folder("faithfulness", {"dataset": dataset, **settings})
-    with progress_bar(f"faithfulness, {dataset}", quiet=as_json) as progress:
-        table = faithfulness(dataset, jobs=jobs, out=folder, progress=progress, **settings)
+    table, folder = run_study(faithfulness, dataset, settings, jobs=jobs, out=out, quiet=as_json)
     found = standings(table)
     if as_json:
         say(found.to_json(orient="records"))
         return
     say(f"{dataset}: means over {items} inputs; masks: how many different ones were asked")
     say(_standings_table(found))
-    write_whole(folder / "rows.csv", csv_text(table).encode())
-    say(f"Every row is in {folder / 'rows.csv'}.")
+    write_rows(table, folder)
 
 
 def _standings_table(found: Any) -> str:
@@ -71,10 +66,7 @@ def _standings_table(found: Any) -> str:
     rows = []
     for method, part in found.groupby("method", sort=False):
         by_name = part.set_index("measure")
-        cells = [f"{part['calls'].iloc[0]:.0f}"]
-        for name in measures:
-            known = name in by_name.index
-            row = by_name.loc[name] if known else None
-            cells.append(f"{row['mean']:.3f} ({row['se']:.3f})" if row is not None else "")
-        rows.append([str(method), *cells])
+        known = {name: f"{row['mean']:.3f} ({row['se']:.3f})" for name, row in by_name.iterrows()}
+        cells = [known.get(name, "") for name in measures]
+        rows.append([str(method), f"{part['calls'].iloc[0]:.0f}", *cells])
     return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))

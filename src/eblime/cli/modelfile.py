@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,16 +83,21 @@ def load_model(
 
 def load_labels(path: Path) -> list[str] | dict[int, str]:
     """Names of the model's outputs: one per line, or a JSON list, or a JSON object by column."""
-    text = path.read_text(encoding="utf-8-sig")
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a text in UTF-8: {error}.") from error
     if path.suffix.lower() != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
-    import json
-
     try:
         found = json.loads(text)
     except ValueError as error:
         raise ValueError(f"{path} must be JSON: {error}.") from error
     if isinstance(found, dict):
+        if not all(column.isascii() and column.isdigit() for column in found):
+            raise ValueError(
+                f"{path} must have column numbers as its keys; got {list(found)!r:.80}."
+            )
         return {int(column): str(name) for column, name in found.items()}
     if not isinstance(found, list):
         raise ValueError(f"{path} must hold a list of names, or an object from column to name.")
@@ -134,8 +141,7 @@ def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    scaled = _scaling(normalise)
-    return model if scaled is None else OnnxModel.load(model.session, preprocess=scaled, **settings)
+    return replace(model, preprocess=_scaling(normalise))
 
 
 def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:

@@ -39,7 +39,12 @@ def _seconds(value: float | None) -> float | None:
 
 
 Model = Annotated[
-    str, typer.Option("--model", "-m", help="An .onnx or .skops file, or module:name.")
+    str,
+    typer.Option(
+        "--model",
+        "-m",
+        help="An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name.",
+    ),
 ]
 Trust = Annotated[bool, typer.Option(help="Read pickle and joblib models, which can run any code.")]
 Labels = Annotated[
@@ -74,18 +79,19 @@ Until = Annotated[
         help="Ask in rounds until this is known with 95 % probability: top5 (which features are "
         "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
         "importances, within such an interval), width10% (of the largest one) or lars3 (the test "
-        "of S-LIME). Join with & or |; "
-        "top5@0.99 asks for 99 %. Replaces --masks.",
+        "of S-LIME). Join with & or |; top5@0.99 asks for 99 %. Replaces --masks.",
     ),
 ]
 MaxMasks = Annotated[
-    int | None, typer.Option(help="With --until: the most masks to ask about; 5000.", min=1)
+    int | None,
+    typer.Option(help="With --until: the most masks to ask about. Default: 5000.", min=1),
 ]
 MaxSeconds = Annotated[
-    float | None, typer.Option(help="Begin no further round of masks after this time.", min=0)
+    float | None,
+    typer.Option(help="Seconds after which no further round of masks begins.", min=0),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="The same seed gives the same result.")]
-Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
+Prob = Annotated[float, typer.Option(help="Probability of the intervals, between 0 and 1.")]
 Cache = Annotated[
     Path | None, typer.Option(help="File that stores the model's answers; none is asked twice.")
 ]
@@ -113,7 +119,9 @@ PartSize = Annotated[
     typer.Option(help="Inputs per part. Default: 8 images, 64 of other inputs.", min=1),
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too.")]
-Engine = Annotated[str, typer.Option(help="local or ray.")]
+Engine = Annotated[
+    str, typer.Option(help="Where to run: local (processes of this machine) or ray (a cluster).")
+]
 Workers = Annotated[
     str, typer.Option(help="Number of processes, or auto: as many as cores and memory allow.")
 ]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from eblime._files import write_whole
 from eblime._text import csv_text
 from eblime.cli.domain_commands import in_options
-from eblime.cli.files import json_line, target_names, unique, write_all
+from eblime.cli.files import json_line, save_figure, target_names, unique, write_all
 from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
 from eblime.domains.record import Item
 from eblime.results.comparison import Comparison
@@ -110,10 +108,7 @@ def write_comparison(comparison: Comparison, stem: Path, showing: Showing) -> No
     """Write STEM-methods.csv and STEM-methods.png, and print the table."""
     paths = [stem.with_name(f"{stem.name}-methods{ending}") for ending in (".csv", ".png")]
     write_whole(paths[0].resolve(), csv_text(comparison.to_frame(showing.prob)).encode())
-    figure: Any = comparison.plot(top=showing.top, prob=showing.prob).figure
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a font without some character draws a box instead
-        figure.savefig(paths[1], dpi=110)
+    save_figure(comparison.plot(top=showing.top, prob=showing.prob).figure, paths[1], dpi=110)
     if not showing.json:
         say(comparison.table(showing.top, showing.prob))
         for note in comparison.notes():

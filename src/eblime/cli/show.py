@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -11,7 +11,7 @@ import typer
 from eblime._checks import check_level
 from eblime._table import align, decimals, written
 from eblime._text import printable
-from eblime.cli.files import json_line
+from eblime.cli.files import json_line, save_figure
 from eblime.cli.options import complete_from, known_names
 from eblime.cli.terminal import open_page, print_explanation, say
 from eblime.results.explanation import Explanation
@@ -20,7 +20,7 @@ __all__ = ["compare", "show"]
 
 File = Annotated[Path, typer.Argument(help="An .eblime file.")]
 Both = Annotated[Path, typer.Argument(help="An .eblime file, or the folder of a run.")]
-Prob = Annotated[float, typer.Option(help="Level of the intervals.")]
+Prob = Annotated[float, typer.Option(help="Probability of the intervals, between 0 and 1.")]
 Top = Annotated[int, typer.Option(help="Features to print.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
@@ -56,8 +56,8 @@ def show(
     else:
         print_explanation(explanation, prob=prob, top=top)
     if png is not None:
-        figure: Any = explanation.plot(kind).figure if kind else poster(explanation)
-        figure.savefig(png, dpi=110)
+        figure = explanation.plot(kind).figure if kind else poster(explanation)
+        save_figure(figure, png, dpi=110)
     page = html if html is not None else file.with_suffix(".html") if open_it else None
     if page is not None:
         explanation.to_html(page)
@@ -101,8 +101,8 @@ def compare(
     if png is not None:
         from eblime.plot.bars import compare as draw
 
-        figure: Any = draw(one, other, names=(first.stem, second.stem), top=top).figure
-        figure.savefig(png, dpi=110)
+        figure = draw(one, other, names=(first.stem, second.stem), top=top).figure
+        save_figure(figure, png, dpi=110)
 
 
 def _compare_runs(

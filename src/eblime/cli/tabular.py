@@ -69,9 +69,9 @@ def _read_table(path: Path, time: int, size: int) -> Any:
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:
         raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
-    if suffix == ".parquet":
-        return pd.read_parquet(path)
     try:
+        if suffix == ".parquet":
+            return pd.read_parquet(path)
         return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error

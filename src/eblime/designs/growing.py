@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -98,11 +98,12 @@ def _found(design: Any) -> Any:
 
 
 def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
-    """Some of the masks that a design returned: of an array, or of a record of arrays."""
-    if isinstance(wanted, np.ndarray):
-        return wanted[rows]
+    """Some of the masks that a design returned: of an array or list, or of a record of arrays."""
+    if not is_dataclass(wanted):
+        return np.asarray(wanted)[rows]
+    record: Any = wanted
     return replace(
-        wanted, **{entry.name: getattr(wanted, entry.name)[rows] for entry in fields(wanted)}
+        record, **{entry.name: getattr(record, entry.name)[rows] for entry in fields(record)}
     )
 
 

@@ -153,9 +153,8 @@ class AnswerCache:
         try:
             digest = bytes.fromhex(digest_of((name, scope)))
         except UnknownContentError as error:
-            raise TypeError(
-                f"`cache` needs an input whose content can be compared: {error}."
-            ) from (error)
+            message = f"`cache` needs an input whose content can be compared: {error}."
+            raise TypeError(message) from error
         with closing(CacheBook(self, name, digest)) as book:
             yield book
 

@@ -16,7 +16,7 @@ from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.background import AsyncModel, in_thread
 from eblime.protocols import Model
 
-__all__ = ["CallSettings", "Caller", "Retry", "as_retry"]
+__all__ = ["CallSettings", "Caller", "Retry", "as_retry", "is_out_of_memory"]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
 
@@ -34,7 +34,8 @@ class Retry:
     factor
         Each further pause is longer by this factor.
     jitter
-        Part of a pause that is random, so that several clients do not come back at once.
+        The largest random fraction that is added to a pause, so that several clients do not come
+        back at once.
     longest
         No pause is longer than this many seconds.
     on
@@ -53,13 +54,13 @@ class Retry:
     factor: float = 2.0
     jitter: float = 0.1
     longest: float = 60.0
-    on: tuple[type[BaseException], ...] | type[BaseException] = Exception
+    on: tuple[type[Exception], ...] | type[Exception] = Exception
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         check_count("times", self.times)
         for name in ("wait", "jitter", "longest"):
-            check_number(name, getattr(self, name), minimum=-1e-300)
+            check_number(name, getattr(self, name), zero=True)
         check_number("factor", self.factor)
         kinds = self.on if isinstance(self.on, tuple) else (self.on,)
         if not all(isinstance(kind, type) and issubclass(kind, Exception) for kind in kinds):
@@ -67,13 +68,20 @@ class Retry:
 
     def pause(self, failures: int) -> float:
         """Seconds to wait after so many failures."""
-        seconds = min(self.longest, self.wait * self.factor ** (failures - 1))
-        return float(seconds * (1 + self.jitter * random.random()))
+        try:
+            seconds = self.wait * self.factor ** (failures - 1)
+        except OverflowError:
+            seconds = self.wait and self.longest
+        return float(min(self.longest, seconds * (1 + self.jitter * random.random())))
 
     def again(self, error: Exception, failures: int) -> bool:
         """Whether to try again after so many failures."""
-        memory = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
-        return failures <= self.times and isinstance(error, self.on) and not memory
+        return failures <= self.times and isinstance(error, self.on) and not is_out_of_memory(error)
+
+
+def is_out_of_memory(error: BaseException | None) -> bool:
+    """Whether memory ran out: an error of NumPy, Python or torch."""
+    return isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
 def as_retry(retry: int | Retry | None) -> Retry | None:
@@ -100,13 +108,14 @@ class CallSettings:
 
     @classmethod
     def of(cls, explainer: Any) -> CallSettings:
-        """Those of an explainer."""
+        """The settings of an explainer."""
         names = [entry.name for entry in fields(cls) if entry.name != "partial"]
         return cls(**{name: getattr(explainer, name) for name in names})
 
     def changed(self, **given: Any) -> CallSettings:
-        """With those that are not None in place of these; checked."""
-        found = replace(self, **{name: v for name, v in given.items() if v is not None})
+        """The settings with those that are given and not None replaced; checked."""
+        changes = {name: value for name, value in given.items() if value is not None}
+        found = replace(self, **changes)
         found.check()
         return found
 

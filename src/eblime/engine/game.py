@@ -59,9 +59,9 @@ class Game:
         """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
         masks = check_coalitions(coalitions, self.n_players)
         keys = [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
-        first = {key: k for k, key in enumerate(keys) if key not in self._known}
-        if first:
-            rows = sorted(first.values())
+        unknown = {key: k for k, key in enumerate(keys) if key not in self._known}
+        if unknown:
+            rows = sorted(unknown.values())
             scores = self._ask(masks[rows])
             self._known.update({keys[k]: float(s) for k, s in zip(rows, scores, strict=True)})
         return np.array([self._known[key] for key in keys])

@@ -47,12 +47,13 @@ def finish(
 ) -> dict[int, Explanation]:
     """Answer all questions of a loop about one input; returns the explanations by column."""
     question = next(talk)
+    known = 0 if question.before is None else len(question.before)
     with (
-        progress_of(progress, settings.budget) as report,
+        progress_of(progress, question.expected - known) as report,
         answering(settings, subject.scene, question.neighbourhood, report) as answer,
     ):
         while True:
-            report(0, question.expected)
+            report(0, question.expected - known)
             reply = answer(question)
             try:
                 question = talk.send(reply)
@@ -83,7 +84,7 @@ def reply_from(settings: LoopSettings, subject: Subject, question: Question) -> 
 def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> Talk:
     """The loop: yields questions, is sent the replies, and returns the explanations by column."""
     state = begin(settings, subject, targets, rng)
-    watch = Watch(settings=settings)
+    watch = Watch(settings=state.settings)
     return (yield from rounds(state, watch.design(state)))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from eblime._types import FloatArray, IntArray
 from eblime.engine.scorers import RowScorer
 
-__all__ = ["ModelError", "checked", "failed", "is_out_of_memory", "place"]
+__all__ = ["ModelError", "checked", "failed", "place"]
 
 
 class ModelError(RuntimeError):
@@ -25,13 +25,6 @@ class ModelError(RuntimeError):
     ...     print(type(error.__cause__).__name__)
     ZeroDivisionError
     """
-
-
-def is_out_of_memory(error: ModelError) -> bool:
-    """Whether a model failed for want of memory: NumPy's, Python's or torch's error."""
-    return isinstance(error.__cause__, MemoryError) or (
-        type(error.__cause__).__name__ == "OutOfMemoryError"
-    )
 
 
 def failed(rows: IntArray, error: BaseException) -> ModelError:

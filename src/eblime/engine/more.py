@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._progress import Progress
+from eblime._progress import Progress, check_progress
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.growing import rows_of
 from eblime.designs.rounds import OneShot, OwnLaw, as_design
+from eblime.engine.limits import check_most_masks
 from eblime.engine.settings import LoopSettings
-from eblime.engine.state import State, check_most_masks
+from eblime.engine.state import State
 from eblime.protocols import Composite, Design, Neighbourhood, Subject
 from eblime.results.explanation import Explanation
 
@@ -38,6 +39,7 @@ class Source:
         from eblime.engine.loop import finish, rounds  # which imports this module
 
         check_count("n", n)
+        check_progress(progress)
         if explanation.exhaustive:
             raise ValueError("All masks have been asked; there are no more.")
         state = _continued(self.state, explanation, n)
@@ -108,37 +110,43 @@ def _restored(settings: LoopSettings, subject: Subject, explanation: Explanation
 
 def _continued(state: State, explanation: Explanation, n: int) -> State:
     """The state before the next question about one target."""
-    answers, settings = explanation.answers, state.settings
-    neighbourhood = state.neighbourhood
-    if len(neighbourhood.masks) != answers.n_masks:  # some have no answer
-        if not neighbourhood.exact:
-            raise ValueError(
-                "An explanation of a table row that was interrupted, or that reached `max_calls`, "
-                "cannot be continued. Explain the row again, with a cache."
-            )
-        neighbourhood = state.subject.neighbourhood(state.rng).extend(state.rng, answers.masks)
-    opening = state.replies[:1]
-    return replace(
-        state,
+    answers, cost = explanation.answers, explanation.provenance
+    total = answers.n_masks + n
+    return State(
         settings=replace(
-            settings,
-            n_masks=answers.n_masks + n,
+            state.settings,
+            n_masks=total,
             method=explanation.method,
-            calls=replace(settings.calls, max_calls=None, partial=False),
+            calls=replace(state.settings.calls, max_calls=None, partial=False),
             until=None,
             max_seconds=None,
         ),
+        subject=state.subject,
         targets=[explanation.target],
+        seed=state.seed,
         rng=_generator(answers),
-        neighbourhood=neighbourhood,
+        start=time.perf_counter() - float(cost.get("seconds", 0.0)),
+        neighbourhood=_answered(state, answers),
         first=answers,
         answers=(answers,),
-        replies=tuple(replace(reply, columns=[explanation.target], calls=0) for reply in opening),
-        spent=int(explanation.provenance.get("model_calls", 0)),
-        stopped=None,
-        reached=None,
-        fit=None,
+        replies=tuple(
+            replace(reply, columns=[explanation.target], calls=0) for reply in state.replies[:1]
+        ),
+        expected=total,
+        spent=int(cost.get("model_calls", 0)),
     )
+
+
+def _answered(state: State, answers: Answers) -> Neighbourhood:
+    """The perturbed inputs that have an answer."""
+    if len(state.neighbourhood.masks) == answers.n_masks:
+        return state.neighbourhood
+    if not state.neighbourhood.exact:
+        raise ValueError(
+            "An explanation of a table row that was interrupted, or that reached `max_calls`, "
+            "cannot be continued. Explain the row again, with a cache."
+        )
+    return state.subject.neighbourhood(state.rng).extend(state.rng, answers.masks)
 
 
 def _generator(answers: Answers) -> np.random.Generator:
@@ -185,9 +193,10 @@ class _More:
             return left
         if isinstance(self.design, OneShot):
             drawn = self.design.masks(rng, left + 2, answers.n_features)
-            masks = drawn.masks if isinstance(drawn, Proposal) else drawn
-            begin = int(masks[0].all()) + int(masks[0].all() and not masks[1].any())
-            # without the input itself and its complement
+            masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
+            begin = 0  # without the input itself and its complement, which were asked
+            if masks[:1].all():
+                begin = 1 if masks[1:2].any() else 2
             some: FloatArray | Proposal = rows_of(drawn, slice(begin, begin + left))
             return some
         found = self.design.next(rng, answers)

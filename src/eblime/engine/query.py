@@ -14,13 +14,14 @@ import numpy as np
 from eblime._progress import Progress, progress_reporter
 from eblime._types import FloatArray, IntArray
 from eblime.engine.batch_size import BatchTuner
-from eblime.engine.model_errors import ModelError, checked, failed, is_out_of_memory
+from eblime.engine.calls import is_out_of_memory
+from eblime.engine.model_errors import ModelError, checked, failed
 from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, Sheet, plan_of
 from eblime.engine.scorers import RowScorer
 from eblime.models.scores import as_scores
 from eblime.protocols import INPUT_ITSELF
 
-__all__ = ["Asking", "ModelError", "Reply", "ask", "progress_of", "reply_to", "rows_to_ask"]
+__all__ = ["ModelError", "Reply", "ask", "progress_of"]
 
 INTERRUPTED = "interrupted by the user"
 
@@ -106,16 +107,6 @@ def ask(
             stopped = INTERRUPTED
     assert sheet is not None  # the input itself is known, or it is asked first
     return sheet.reply(0 if flights is None else flights.tuner.choice[0], calls, stopped)
-
-
-def rows_to_ask(question: Asking) -> IntArray:
-    """The perturbed inputs to ask about in one call, the input itself first in the first round."""
-    return plan_of(question).rows_to_ask
-
-
-def reply_to(question: Asking, scores: FloatArray) -> Reply:
-    """The reply made of the scores of `rows_to_ask`, (n, outputs)."""
-    return plan_of(question).reply(scores)
 
 
 def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:
@@ -212,7 +203,7 @@ class _Flights:
                 self._begin(positions, opens=True, way=0)
                 return
             except ModelError as error:
-                if not (is_out_of_memory(error) and self.tuner.halve()):
+                if not (is_out_of_memory(error.__cause__) and self.tuner.halve()):
                     raise
 
     def _launch(self) -> None:
@@ -221,7 +212,7 @@ class _Flights:
         try:
             self._begin(self.plan.todo[self.start : self.start + size], opens=False, way=way)
         except ModelError as error:
-            if not (is_out_of_memory(error) and self.tuner.give_up()):
+            if not (is_out_of_memory(error.__cause__) and self.tuner.give_up()):
                 raise
 
     def _begin(self, positions: IntArray, *, opens: bool, way: int) -> None:
@@ -254,17 +245,19 @@ class _Flights:
         return flight
 
     def _next(self) -> _Flight:
-        """The first batch of all, then whichever is done first; one that failed comes last.
+        """The first batch of all, then whichever is done first; those that failed come last.
 
         So the answers of all calls under way are kept when one fails.
         """
         flights = self.waiting
         if flights[0].opens or not isinstance(flights[0].launched, Future):
             return flights.pop(0)
-        left = [flight.launched for flight in flights if not _has_failed(flight.launched)]
-        done, _ = wait(left, return_when=FIRST_COMPLETED)
-        good = [k for k, flight in enumerate(flights) if flight.launched in done]
-        return flights.pop(good[0] if good else 0)
+        while running := [f.launched for f in flights if not _has_failed(f.launched)]:
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for k, flight in enumerate(flights):
+                if flight.launched in done and not _has_failed(flight.launched):
+                    return flights.pop(k)
+        return flights.pop(0)
 
 
 def _has_failed(launched: Any) -> bool:

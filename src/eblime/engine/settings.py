@@ -19,7 +19,7 @@ from eblime.protocols import Kernel, Method, Neighbourhood, Stop
 from eblime.stopping.parse import as_rule
 from eblime.stopping.rule import Rule
 
-__all__ = ["LoopSettings", "Question", "brief", "most_masks", "rule_name", "stop_settings"]
+__all__ = ["LoopSettings", "Question", "brief", "rule_name", "stop_settings"]
 
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
@@ -76,7 +76,7 @@ class Question:
     labels: Labels | None
     ranked: bool  # whether the outputs can be compared, as those of a classifier
     opening: Reply | None  # the reply of the first round; None in the first round
-    expected: int | None = None  # masks that it will take in all, as far as is known
+    expected: int = 0  # masks that it will take in all, as far as is known
     before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
     budget: int | None = None  # inputs that the model may be asked about; None is no limit
     least: int = 1  # different inputs that must have an answer if the user interrupts
@@ -98,8 +98,8 @@ def stop_settings(
     until
         A rule, its text such as "top5", a function of (posterior, answers), or None.
     max_masks
-        The most masks; None is 5,000. Fewer if the method takes fewer. Only with a rule: else
-        `n_masks` are asked.
+        The most masks; None is 5,000. Only with a rule: without one, `n_masks` are asked. The loop
+        asks about fewer if the method takes fewer.
     max_seconds
         The time after which no further round begins; None has no limit.
     """
@@ -118,15 +118,7 @@ def stop_settings(
             f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
             f"{settings.method!r}."
         )
-    wanted = max_masks or _MAX_MASKS
-    most = min(wanted, most_masks(settings.fitted_by) or wanted)
-    return replace(settings, until=rule, max_masks=most, max_seconds=max_seconds)
-
-
-def most_masks(method: Method) -> int | None:
-    """The largest number of masks that a method takes; None if there is no limit."""
-    found: int | None = getattr(method, "most_masks", None)
-    return found
+    return replace(settings, until=rule, max_masks=max_masks or _MAX_MASKS, max_seconds=max_seconds)
 
 
 def rule_name(until: Any) -> str:

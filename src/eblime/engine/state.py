@@ -10,37 +10,44 @@ from typing import Any
 import numpy as np
 import scipy
 
-from eblime._checks import check_masks, check_weights
+from eblime._checks import check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
-from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
-from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
+from eblime.engine.limits import (
+    check_most_calls,
+    check_most_masks,
+    least_answers,
+    limited,
+    may_ask_all,
+)
 from eblime.engine.plan import Reply
-from eblime.engine.settings import LoopSettings, Question, brief, most_masks, rule_name
+from eblime.engine.settings import LoopSettings, Question, brief, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
+from eblime.engine.wanted import checked_masks, weights_of, with_ends
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
 from eblime.models.adapt import has_ranked_outputs
 from eblime.posterior import Posterior
-from eblime.protocols import Kernel, Neighbourhood, Subject
+from eblime.protocols import Neighbourhood, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["State", "begin", "check_most_masks"]
+__all__ = ["State", "begin"]
 
 
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
     """The state before the first question."""
     check_targets(targets, settings.labels)
-    generator = np.random.default_rng(rng)
-    _check_budget(settings, subject.scene.n_features)
+    generator, p = np.random.default_rng(rng), subject.scene.n_features
+    check_most_calls(settings, p)
     neighbourhood = subject.neighbourhood(generator)
-    check_most_masks(settings, subject.scene.n_features, exact=neighbourhood.exact)
+    settings = limited(settings, p, exact=neighbourhood.exact)
+    check_most_masks(settings, p, exact=neighbourhood.exact)
     if hasattr(settings.fitted_by, "check_features"):
-        settings.fitted_by.check_features(subject.scene.n_features)
+        settings.fitted_by.check_features(p)
     if _method_ends(settings) == "required" and not neighbourhood.exact:
         raise ValueError(
             "`method` needs the score with everything hidden, which an input of the domain "
@@ -50,12 +57,20 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         settings=settings,
         subject=subject,
         targets=targets,
-        seed=int(rng) if isinstance(rng, (int, np.integer)) else rng and "a generator",
+        seed=_seed(rng),
         rng=generator,
         start=time.perf_counter(),
         neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features),
+        expected=settings.budget,
     )
+
+
+def _seed(rng: RNGLike) -> int | str | None:
+    """The seed as it is recorded."""
+    if isinstance(rng, (int, np.integer)):
+        return int(rng)
+    return None if rng is None else "a generator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,7 +88,7 @@ class State:
     settings: LoopSettings
     subject: Subject
     targets: Any
-    seed: Any  # for the record
+    seed: int | str | None  # for the record
     rng: np.random.Generator
     start: float
     neighbourhood: Neighbourhood
@@ -85,7 +100,7 @@ class State:
     stopped: str | None = None  # why the questions ended early
     reached: bool | None = None  # whether the stop rule was reached; None without one
     looked_at: int = 0  # masks when the stop rule was last asked
-    expected: int | None = None  # masks that it will take in all, as far as is known
+    expected: int = 0  # masks that it will take in all, as far as is known
     fit: Fit | None = None  # of the answers so far, if the stop rule needed it
     spent: int = 0  # model calls of the explanation that this one continues
 
@@ -93,15 +108,16 @@ class State:
         """With more perturbed inputs to ask about."""
         scene, known = self.subject.scene, len(self.neighbourhood.masks)
         if known == 0 and self.neighbourhood.exact and _method_ends(self.settings) != "unused":
-            wanted = _with_ends(wanted, scene.n_features)
+            wanted = with_ends(wanted, scene.n_features)
         masks = wanted.masks if isinstance(wanted, Proposal) else wanted
         if not isinstance(masks, (int, np.integer)):
-            masks = _checked_masks(masks, scene.n_features)
+            masks = checked_masks(masks, scene.n_features)
         grown = self.neighbourhood.extend(self.rng, masks)
         sampling = grown.sampling_weights[known:]
         if isinstance(wanted, Proposal):
             sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
-        weights = _weights(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
+        weights = weights_of(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
+        expected = self.expected
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
             if not self.may_ask_all:
                 raise ValueError(
@@ -110,9 +126,11 @@ class State:
                 )
             # each mask counts as often as a sample of n_masks would contain it
             weights = weights * max(1.0, self.settings.n_masks / len(weights))
+            expected = len(weights)
         return replace(
             self,
             neighbourhood=grown,
+            expected=expected,
             weights=weights,
             sampling=None if (sampling == 1).all() else sampling,
         )
@@ -127,19 +145,21 @@ class State:
             labels=self.settings.labels,
             ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
-            expected=self.expected and max(self.expected, len(self.neighbourhood.masks)),
+            expected=max(self.expected, len(self.neighbourhood.masks)),
             before=np.stack([known.scores for known in self.answers], axis=1)
             if self.answers
             else None,
             budget=self._budget(),
-            least=max(0, _least(self.settings.n_masks, self.first.n_features) - self.first.n_masks),
+            least=max(
+                0,
+                least_answers(self.settings.n_masks, self.first.n_features) - self.first.n_masks,
+            ),
         )
 
     @property
     def may_ask_all(self) -> bool:
         """Whether the model may be asked about all 2^p masks."""
-        most = self.settings.calls.max_calls
-        return most is None or 2**self.first.n_features <= most
+        return may_ask_all(self.settings, self.first.n_features)
 
     def _budget(self) -> int | None:
         """How many inputs the model may still be asked about."""
@@ -255,37 +275,6 @@ class State:
         return found
 
 
-def _least(n_masks: int, p: int) -> int:
-    """How many answers an explanation needs: more than features, unless fewer are wanted."""
-    return min(n_masks, p + 2)
-
-
-def _check_budget(settings: LoopSettings, p: int) -> None:
-    """Refuse a budget that has no room for the input itself and enough perturbed inputs."""
-    most, least = settings.calls.max_calls, min(2**p, _least(settings.n_masks, p) + 1)
-    if most is not None and most < least:
-        raise ValueError(
-            f"`max_calls` must be at least {least} for an input with {p} features; got {most}."
-        )
-
-
-def check_most_masks(settings: LoopSettings, p: int, *, exact: bool) -> None:
-    """Refuse more masks than the method takes, unless they are all masks.
-
-    With a stop rule the number of masks is limited already.
-    """
-    most, n = most_masks(settings.fitted_by), settings.budget
-    if most is None or min(n, 2**p) <= most:
-        return
-    calls = settings.calls.max_calls
-    if exact and 2**p <= n and (calls is None or 2**p <= calls):
-        return
-    raise ValueError(
-        f"`n_masks` must be at most {most:,} for {settings.fitted_by.name}, or at least 2^{p} to "
-        f"ask about all masks; got {n:,}. Use EBLIME() for more masks."
-    )
-
-
 def _with_hidden(answers: Answers, exact: bool) -> Answers:
     """The score with everything hidden, where a mask of zeros was asked."""
     if not exact or answers.hidden is not None:
@@ -297,46 +286,3 @@ def _with_hidden(answers: Answers, exact: bool) -> Answers:
 def _method_ends(settings: LoopSettings) -> str:
     """Whether the method uses the scores at both ends: "required", "useful" or "unused"."""
     return str(getattr(settings.fitted_by, "ends", "unused"))
-
-
-def _with_ends(wanted: Any, p: int) -> Any:
-    """The masks of the first round, and those of both ends that are missing, with weight zero."""
-    if isinstance(wanted, (int, np.integer)):
-        return wanted
-    masks = _checked_masks(wanted.masks if isinstance(wanted, Proposal) else wanted, p)
-    sampling = wanted.sampling_weights if isinstance(wanted, Proposal) else np.ones(len(masks))
-    ends = [np.full(p, end) for end in (1.0, 0.0) if not (masks == end).all(axis=1).any()]
-    if not ends:
-        return wanted
-    return Proposal(
-        masks=np.concatenate([masks, ends]),
-        sampling_weights=np.concatenate([sampling, np.zeros(len(ends))]),
-    )
-
-
-def _checked_masks(masks: Any, p: int) -> FloatArray:
-    """Masks of a design, which may be the user's: (n, p) zeros and ones, made read-only."""
-    checked = check_masks(masks).copy()
-    if checked.shape[1] != p or not np.isin(checked, (0, 1)).all():
-        raise ValueError(
-            f"`design` must return zeros and ones of shape (N, {p}); got shape {checked.shape} "
-            f"with values from {checked.min():g} to {checked.max():g}."
-        )
-    checked.flags.writeable = False
-    return checked
-
-
-def _weights(
-    kernel: str | Kernel | None, closeness: FloatArray, sampling: FloatArray, *, warn: bool
-) -> FloatArray:
-    """Weights of perturbed inputs: kernel times sampling weights; warns if too few carry weight."""
-    n, p = closeness.shape
-    weights = check_weights(as_kernel(kernel)(closeness), n) * sampling
-    counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
-    if warn and counting < p:
-        warn_user(
-            f"There are more features ({p}) than masks that count ({counting}): expect wide "
-            "intervals. Ask for more masks, cut the input into fewer features, or use a wider "
-            "kernel."
-        )
-    return weights

@@ -17,6 +17,7 @@ __all__ = [
     "check_targets",
     "columns_of",
     "output_label",
+    "target_of",
     "top_outputs",
 ]
 
@@ -46,11 +47,12 @@ def check_labels(labels: Any) -> None:
 
 def check_targets(targets: Any, labels: Labels | None) -> None:
     """Refuse targets that no model can have, before the model is called."""
-    if isinstance(targets, str) or not isinstance(targets, (int, np.integer, list, tuple)):
+    if isinstance(targets, (int, np.integer)):
+        check_count("targets", int(targets))
+    elif isinstance(targets, (list, tuple)):
+        _columns(targets, None, labels)
+    else:
         raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
-    if isinstance(targets, (list, tuple)):
-        for target in targets:
-            _column(target, 1 << 62, labels)
 
 
 def columns_of(
@@ -76,7 +78,6 @@ def columns_of(
             f"`labels` must name each of the model's {outputs} outputs; got {len(labels)} names."
         )
     if isinstance(targets, (int, np.integer)):
-        check_count("targets", int(targets))
         if not ranked and targets < outputs:
             raise ValueError(
                 f"`target` must be given for a regressor with several outputs; it has {outputs}: "
@@ -84,15 +85,22 @@ def columns_of(
             )
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
-    chosen = [_column(target, outputs, labels) for target in targets]
-    if not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
-    return chosen
+    return _columns(targets, outputs, labels)
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:
     """The name of an output."""
     return _by_column(labels).get(column, "output" if outputs == 1 else f"output {column}")
+
+
+def target_of(column: int, labels: Labels | None) -> int | str:
+    """A column as `explain` takes it: by its label if no other output has it, else by its number.
+
+    The number alone may be ambiguous, if it is the label of another output.
+    """
+    named = _by_column(labels)
+    label = named.get(column)
+    return column if label is None or list(named.values()).count(label) > 1 else label
 
 
 def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list[list[Any]]:
@@ -101,7 +109,15 @@ def top_outputs(original: FloatArray, labels: Labels | None, k: int = 5) -> list
     return [[output_label(j, len(original), labels), float(original[j])] for j in columns]
 
 
-def _column(target: Any, outputs: int, labels: Labels | None) -> int:
+def _columns(targets: Sequence[Any], outputs: int | None, labels: Labels | None) -> list[int]:
+    """The columns of listed targets; the number of outputs is None while it is not known."""
+    chosen = [_column(target, outputs, labels) for target in targets]
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"`targets` must list at least one output, each once; got {targets!r}.")
+    return chosen
+
+
+def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
     """One column, by number or by label."""
     if isinstance(target, str):
         column = _column_of_label(target, labels)
@@ -112,7 +128,7 @@ def _column(target: Any, outputs: int, labels: Labels | None) -> int:
         _check_unambiguous(column, labels)
     if column < 0:
         raise ValueError(f"`target` must be >= 0; got {column}.")
-    if column >= outputs:
+    if outputs is not None and column >= outputs:
         raise ValueError(
             f"`target` must be < {outputs}, the number of outputs of the model; got {column}."
         )

@@ -21,7 +21,7 @@ from eblime.stopping.rule import Rule, Verdict
 
 __all__ = ["Watch"]
 
-_SMALLEST = 50  # a last round, cut to the time that is left, has this part of the masks at least
+_SMALLEST = 50  # a last round, cut to the time left, has at least 1/50 of the masks so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Watch:
         if not isinstance(until, Rule):
             return self._asked(state)
         if not is_due(known, state.looked_at):
-            return replace(state, expected=max(known, state.expected or 0))
+            return replace(state, expected=max(known, state.expected))
         state = state.with_fit()
         verdict = _verdict(until, state)
         expected = int(min(self.settings.budget, np.ceil(known * verdict.factor)))
@@ -101,7 +101,8 @@ class Watch:
         if late and known < self.settings.budget:
             place = f"{self.settings.max_seconds:g} seconds, {place}"
         if until is None:
-            return replace(state, stopped=f"stopped after {place}") if late else state
+            early = late and known < self.settings.budget and not state.exhaustive
+            return replace(state, stopped=f"stopped after {place}") if early else state
         text = f"{rule_name(until)} not reached within {place}"
         if isinstance(until, Rule):
             state = state.with_fit()
@@ -117,7 +118,12 @@ class Watch:
         state = state.with_fit()
         pairs = _pairs(state)
         reasons = [self.settings.until(*pair) for pair in pairs]
-        if any(reason is None for reason in reasons):
+        for reason in reasons:
+            if not (reason is None or isinstance(reason, str)):
+                raise TypeError(
+                    f"`until` must return a reason to stop, a string, or None; got {reason!r}."
+                )
+        if None in reasons:
             return state
         return replace(state, stopped=reasons[0], reached=True)
 

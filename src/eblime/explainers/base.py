@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from eblime._progress import Progress, check_progress
+from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.calls import CacheLike, CallSettings, Retry
@@ -19,8 +20,9 @@ from eblime.models.labels import output_names
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["BaseExplainer", "loop_settings"]
+__all__ = ["BaseExplainer"]
 
+# settings of the loop that every explainer has
 _SHARED = ("model", "n_masks", "design", "kernel", "method", "batch_size", "labels")
 
 
@@ -38,6 +40,10 @@ class BaseExplainer(ABC):
     labels: Labels | None
     progress: Progress
 
+    def __repr__(self) -> str:
+        """The model and the settings that differ from the defaults."""
+        return settings_repr(self)
+
     @property
     @abstractmethod
     def domain(self) -> str:
@@ -54,7 +60,11 @@ class BaseExplainer(ABC):
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop."""
-        return loop_settings(self, self.about)
+        return LoopSettings(
+            **{name: getattr(self, name) for name in _SHARED},
+            about={name: brief(getattr(self, name)) for name in self.about},
+            calls=CallSettings.of(self),
+        )
 
     def check(self) -> None:
         """Refuse invalid settings, before any input is read."""
@@ -99,7 +109,7 @@ class BaseExplainer(ABC):
             the rule is reached, whatever `n_masks` is.
         max_masks
             The most masks to ask about with `until`; None is 5,000. Never more than the method
-            takes: 3,000 for `Quadrature`.
+            takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
             No round begins after this time, and the last one is cut to fit in; None has no limit.
         cache, retry, timeout, concurrency, max_calls
@@ -181,6 +191,7 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
+        check_progress(progress)
         shown = self.progress if progress is None else progress
         settings = stop_settings(self.loop, until, max_masks, max_seconds)
         calls = settings.calls.changed(
@@ -209,12 +220,3 @@ class BaseExplainer(ABC):
             self._normalise(labels=output_names(self.model))
         self.check()
         self._normalise(model=as_model(self.model))
-
-
-def loop_settings(explainer: Any, about: Sequence[str]) -> LoopSettings:
-    """The loop's settings among those of an explainer."""
-    return LoopSettings(
-        **{name: getattr(explainer, name) for name in _SHARED},
-        about={name: brief(getattr(explainer, name)) for name in about},
-        calls=CallSettings.of(explainer),
-    )

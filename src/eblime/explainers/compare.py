@@ -10,7 +10,7 @@ from eblime import registry
 from eblime._repr import short_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
-from eblime.engine.targets import Target
+from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.tabular import TabularExplainer
@@ -153,7 +153,7 @@ def compare_with(
         for entry in group:
             method = replace(asking.loop, method=entry.method).fitted_by
             found[entry.label] = first if method is first.method else first.refit(method)
-        target = first.target
+        target = target_of(first.target, explainer.labels)
     cached = explainer if cache is None else _changed(explainer, cache=cache)
     for other in systems:
         found[other.label] = other.system.explain_beside(cached, x, first, rng)

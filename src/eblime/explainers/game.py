@@ -11,6 +11,8 @@ from eblime.engine.calls import CacheLike
 from eblime.engine.game import Game
 from eblime.engine.targets import Target, check_targets
 from eblime.explainers.base import BaseExplainer
+from eblime.explainers.image import ImageExplainer
+from eblime.explainers.text import TextExplainer
 
 __all__ = ["game"]
 
@@ -87,7 +89,4 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> 
 
 def _class_for(x: Any) -> type[BaseExplainer]:
     """The explainer for an input: texts are strings, anything else is an image."""
-    from eblime.explainers.image import ImageExplainer
-    from eblime.explainers.text import TextExplainer
-
     return TextExplainer if isinstance(x, str) else ImageExplainer

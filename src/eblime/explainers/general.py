@@ -8,7 +8,6 @@ from typing import Any
 
 from eblime import registry
 from eblime._progress import Progress
-from eblime._repr import settings_repr
 from eblime.domains.record import Domain
 from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.neighbourhood import MaskedSubject
@@ -94,10 +93,6 @@ class Explainer(BaseExplainer):
             kernel=record.kernel if self.kernel is None else self.kernel,
         )
         self._check_and_wrap_model()
-
-    def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
 
     @property
     def domain(self) -> str:

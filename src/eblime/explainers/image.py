@@ -7,7 +7,6 @@ from typing import Any
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
-from eblime._repr import settings_repr
 from eblime.domains.image.hiding import HIDES, Hide
 from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
@@ -113,10 +112,6 @@ class ImageExplainer(BaseExplainer):
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
         self._check_and_wrap_model()
-
-    def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
 
     @property
     def domain(self) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
-from eblime._repr import settings_repr
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.custom import UserPerturb
 from eblime.domains.tabular.frames import as_frame
@@ -141,10 +140,6 @@ class TabularExplainer(BaseExplainer):
                 "`design` must be None with representation='continuous' or with a function as "
                 "`perturb`: their rows are random."
             )
-
-    def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
 
     @property
     def domain(self) -> str:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from eblime._checks import check_count
 from eblime._progress import Progress
-from eblime._repr import settings_repr
 from eblime.domains.text.scene import read_text
 from eblime.domains.text.tokens import Tokens
 from eblime.engine.calls import CacheLike, Retry
@@ -80,11 +80,9 @@ class TextExplainer(BaseExplainer):
             raise TypeError(
                 f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
             )
+        if self.most is not None:
+            check_count("most", self.most)
         self._check_and_wrap_model()
-
-    def __repr__(self) -> str:
-        """The model and the settings that differ from the defaults."""
-        return settings_repr(self)
 
     @property
     def domain(self) -> str:

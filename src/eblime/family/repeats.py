@@ -15,6 +15,7 @@ import numpy as np
 
 from eblime._checks import check_count, check_number
 from eblime._types import FloatArray, RNGLike
+from eblime.engine.targets import target_of
 from eblime.kernels import as_kernel
 
 __all__ = ["AveragedExplanation", "averaged"]
@@ -143,13 +144,13 @@ def averaged(
     for factor in widths:
         check_number("widths", factor)
     generator, kernel = np.random.default_rng(rng), as_kernel(explainer.kernel)
-    found, column, features = [], target, None
+    found, output, features = [], target, None
     for factor in widths:
         changed = replace(explainer, kernel=_Widened(kernel=kernel, factor=float(factor)))
         for one in (x, *similar):
             for _ in range(runs):
-                e = changed.explain(one, column, int(generator.integers(2**32)))
-                column = e.target
+                e = changed.explain(one, output, int(generator.integers(2**32)))
+                output = target_of(e.target, explainer.labels)
                 features = tuple(e.features) if features is None else features
                 _check_features(features, e.posterior.mean)
                 found.append(e.posterior.mean)

@@ -63,7 +63,8 @@ def _content(value: Any) -> Any:
 def _weights(network: Any) -> str:
     """A digest of a network's parameters and buffers.
 
-    It is computed again only if a quick check fails: versions, addresses and sums of all tensors.
+    It is computed again only if a quick check fails: versions, dtypes, shapes and sums of all
+    tensors.
     """
     tensors = dict(sorted(network.state_dict(keep_vars=True).items()))
     tensors = {name: tensor for name, tensor in tensors.items() if hasattr(tensor, "data_ptr")}

@@ -87,21 +87,24 @@ def stored_game(
     >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
     array([0.5, 0.5, 0. ])
     """
+    names: Sequence[str] | None = None
     if isinstance(source, (str, os.PathLike)):
         masks, values, names = _read(Path(source))
     elif isinstance(source, Mapping):
         masks, values = _from_coalitions(source, None if players is None else len(players))
-        names = None
     else:
         masks, values = _from_table(np.asarray(source, dtype=np.float64))
-        names = None
     p = masks.shape[1]
-    named = [f"player {j}" for j in range(p)] if players is names is None else players or names
-    if named is None or len(named) != p:
-        raise ValueError(f"`players` must name each of the {p} players; got {players!r:.60}.")
+    named = names if players is None else players
+    if named is None:
+        named = [f"player {j}" for j in range(p)]
+    if len(named) != p:
+        raise ValueError(f"`players` must name each of the {p} players; got {named!r:.60}.")
     if not np.isfinite(values).all():
         raise ValueError("`source` must have finite values; got NaN or infinity.")
     table = dict(zip(_keys(masks), values.tolist(), strict=True))
+    if len(table) < len(masks):
+        raise ValueError("`source` must have each coalition once; got one of them twice.")
     return StoredGame(players=tuple(map(str, named)), values=table)
 
 
@@ -116,12 +119,18 @@ def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
         with np.load(path, allow_pickle=False) as found:
             if not {"coalitions", "values"} <= set(found):
                 raise ValueError(f"{path} is not a game of shapiq: it has {sorted(found)}.")
-            masks = np.asarray(found["coalitions"], dtype=np.float64)
-            return masks, np.asarray(found["values"], dtype=np.float64), None
+            masks, values = (np.asarray(found[name], float) for name in ("coalitions", "values"))
+        if masks.ndim != 2 or values.shape != masks.shape[:1] or not np.isin(masks, (0, 1)).all():
+            raise ValueError(
+                f"{path} is not a game of shapiq: it has coalitions of shape {masks.shape} and "
+                f"values of shape {values.shape}."
+            )
+        return masks, values, None
     if path.suffix != ".json":
         raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
-    tree: Any = json.loads(path.read_text(encoding="utf8"))
+    text = path.read_text(encoding="utf8")
     try:
+        tree: Any = json.loads(text)
         about, data = tree["metadata"], tree["data"]
         p, names = int(about["n_players"]), about.get("player_names")
         coalitions = {_coalition(words): float(value) for words, value in data.items()}
@@ -139,6 +148,9 @@ def _from_coalitions(
     found: Mapping[tuple[int, ...], float], p: int | None
 ) -> tuple[FloatArray, FloatArray]:
     """Masks and values of a dictionary; without a number of players it is the largest plus one."""
+    for coalition in found:
+        if not isinstance(coalition, (tuple, frozenset)):
+            raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
     largest = max((max(coalition, default=-1) for coalition in found), default=-1)
     size = largest + 1 if p is None else p
     smallest = min((min(coalition, default=0) for coalition in found), default=0)
