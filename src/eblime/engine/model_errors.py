@@ -72,10 +72,10 @@ def checked(
         kept = launched[:, list(columns)] if columns and len(shape) == 2 else launched
         raw = scorer.fetch(kept)
         if np.iscomplexobj(raw):
-            raise TypeError("complex numbers")
+            raise TypeError("they are complex")
         scores = np.asarray(raw, dtype=np.float64).reshape(n, -1)
     except (TypeError, ValueError) as error:
-        message = f"The model must return real numbers; for {place(rows)} it did not."
+        message = f"The model must return real numbers; for {place(rows)} it did not: {error}."
         raise ModelError(message) from error
     except Exception as error:
         raise failed(rows, error) from error

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from eblime._checks import check_masks, check_weights
+from eblime._checks import as_generator, check_masks, check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
@@ -35,7 +35,7 @@ __all__ = ["State", "begin", "check_most_masks"]
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
     """The state before the first question."""
     check_targets(targets, settings.labels)
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     _check_budget(settings, subject.scene.n_features)
     neighbourhood = subject.neighbourhood(generator)
     check_most_masks(settings, subject.scene.n_features, exact=neighbourhood.exact)
