@@ -14,6 +14,7 @@ import pytest
 from test_architecture import ALLOWED, HOUSE
 
 import eblime
+from eblime import registry
 from eblime.results.export import JSON_SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -35,6 +36,8 @@ def name_of(page):
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch):
     """The Python blocks of a page run in order, in one namespace and an empty folder."""
     monkeypatch.chdir(tmp_path)
+    added = {kind: dict(names) for kind, names in registry._ADDED.items()}
+    monkeypatch.setattr(registry, "_ADDED", added)  # names of a page end with it
     scope = {}
     for code, shown in BLOCK.findall(page.read_text(encoding="utf8")):
         printed = io.StringIO()
