@@ -9,6 +9,7 @@ import json
 import re
 from pathlib import Path
 
+import conformance
 import numpy as np
 import pytest
 from test_architecture import ALLOWED, HOUSE
@@ -56,6 +57,52 @@ def assert_printed(printed, shown):
             assert float(ours.strip(",")) == near
         except ValueError:
             assert ours == theirs
+
+
+NEEDS = {  # what an example uses -> the extra that installs it
+    "efficientnet_lite0": "demo",
+    "from sklearn": "sklearn",
+    "import torch": "torch",
+    "import pandas": "frame",
+    "as_frame=True": "frame",
+    ".to_frame(": "frame",
+    "explain_many(": "batch",
+}
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNABLE if DOCS in page.parents], ids=name_of)
+def test_extras_are_named_before_the_example_that_needs_them(page):
+    """Who follows a page from its top has installed what the next example imports."""
+    text = page.read_text(encoding="utf8")
+    late = set()
+    for block in BLOCK.finditer(text):
+        lists = re.findall(r"pip install '(?:eblime|\.)\[([\w,]+)\]'", text[: block.start()])
+        known = {extra for found in lists for extra in found.split(",")}
+        late |= {extra for use, extra in NEEDS.items() if use in block[1] and extra not in known}
+    if "batch" in known:  # it installs pandas too
+        late -= {"frame"}
+
+    assert late == set()
+
+
+def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path, monkeypatch):
+    """A method, a design, a kernel, a domain and a plot, copied from the page."""
+    monkeypatch.setattr(registry, "_ADDED", {kind: {} for kind in registry._ADDED})
+    scope = {}
+    text = (DOCS / "how-to" / "extend.md").read_text(encoding="utf8")
+    with contextlib.redirect_stdout(io.StringIO()):
+        for code, _ in BLOCK.findall(text):
+            exec(compile(code, "extend.md", "exec"), scope)
+    registry.register("methods", "bootstrap", scope["Bootstrap"])
+    registry.register("designs", "rounds", scope["Rounds"])
+    registry.register("kernels", "fading", scope["fading"])
+    explainer = eblime.Explainer(lambda batch: batch[:, 22:27].mean(axis=1), "signal")
+
+    conformance.check_method("bootstrap", "wide")
+    conformance.check_design("rounds")
+    conformance.check_kernel("fading")
+    conformance.check_domain("signal", lambda: (explainer, scope["pulse"]), tmp_path / "e.eblime")
+    conformance.check_plot("sign probabilities", [explainer.explain(scope["pulse"])])
 
 
 def test_definitions_of_the_extension_page_can_be_copied_into_modules():
