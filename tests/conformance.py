@@ -80,9 +80,11 @@ def check_law(law):
     near = 2 / len(law.draws.beta) if isinstance(law, DrawsLaw) else 1e-6
     summary, p = law.summary(0.95), law.n_features
 
-    assert (np.diff(x, axis=0) >= 0).all()
-    assert (law.cdf(x) >= LEVELS[:, None] - near).all()
-    assert (law.cdf(np.nextafter(x, -np.inf)) <= LEVELS[:, None] + near).all()
+    below = law.cdf(np.nextafter(x, -np.inf))
+    assert np.isfinite(x).all(), f"quantiles must be finite; got {x}"
+    assert (np.diff(x, axis=0) >= 0).all(), "quantiles must not fall as the level rises"
+    assert (law.cdf(x) >= LEVELS[:, None] - near).all(), "cdf(quantile(q)) must reach q"
+    assert (below <= LEVELS[:, None] + near).all(), "quantile(q) must be the smallest with cdf >= q"
     assert_allclose(summary["sd"], law.sd, rtol=1e-6)
     assert_allclose(
         np.stack([summary["low"], summary["high"]]), law.quantile(np.array([0.025, 0.975]))

@@ -59,6 +59,20 @@ def assert_printed(printed, shown):
             assert ours == theirs
 
 
+LISTS = {"methods": "choose-a-method", "designs": "designs", "kernels": "images"}
+LISTS |= {"plots": "pictures", "run_plots": "many"}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_every_name_is_on_the_page_of_its_kind(kind):
+    """A name that no page has cannot be found."""
+    page = DOCS / "how-to" / f"{LISTS[kind]}.md"
+    text = page.read_text(encoding="utf8")
+    absent = [name for name in registry._BUILT_IN[kind] if f'"{name}"' not in text]
+
+    assert absent == [], f"{name_of(page)} must name each of eblime's {kind}"
+
+
 NEEDS = {  # what an example uses -> the extra that installs it
     "efficientnet_lite0": "demo",
     "from sklearn": "sklearn",
