@@ -12,6 +12,9 @@ def score(texts):
 
 def make():
     raise RuntimeError("no GPU")
+
+def interrupted(texts):
+    raise KeyboardInterrupt
 """
 
 
@@ -74,6 +77,15 @@ def test_a_file_name_instead_of_a_module_is_corrected(folder, capsys):
     found = explained(capsys, model="mood.py:score")
 
     assert found.endswith("write --model mood:score, without .py.")
+
+
+def test_an_interrupted_command_says_so(folder, capsys):
+    """Ctrl-C while the model runs."""
+    with pytest.raises(SystemExit) as ended:
+        main(["explain", "text", "a good film", "--model", "mood:interrupted"])
+
+    assert ended.value.code == 130
+    assert capsys.readouterr().err.endswith("Stopped.\n")
 
 
 def test_a_missing_file_is_named_without_an_error_number(folder, capsys):

@@ -24,6 +24,8 @@ __all__ = ["app", "main"]
 
 _SEVERAL = ("--n", "--method", "--truth")  # options that take several values, in `eblime bench`
 
+_INTERRUPTED = 130  # exit code
+
 app = typer.Typer(
     name="eblime",
     no_args_is_help=True,
@@ -77,13 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         sys.exit(_report(error, words))
+    if code == _INTERRUPTED:  # how newer parsers report Ctrl-C
+        code = _stopped()
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _stopped() -> int:
     """Say that the user stopped the command; returns the exit code."""
     say("Stopped.", error=True)
-    return 130
+    return _INTERRUPTED
 
 
 def _report(error: Exception, words: Sequence[str]) -> int:

@@ -8,6 +8,7 @@ manifest also names a domain, which is looked up among the installed ones.
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
         )
     except KeyboardInterrupt:
         say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
-        raise typer.Exit(130) from None
+        sys.exit(130)  # with a message of its own
     _summarise(run, folder, recipe)
 
 
