@@ -90,6 +90,12 @@ def test_a_lazy_frame_must_be_collected():
         table(polars.DataFrame({"a": [1, 2]}).lazy())
 
 
+def test_a_model_of_one_input_is_told_about_batches():
+    """A function of one text gets a list of texts."""
+    with pytest.raises(eblime.ModelError, match=r"'lower'\. A model is called with a batch of inp"):
+        eblime.TextExplainer(lambda text: float("good" in text.lower())).explain(TEXT)
+
+
 def test_complex_and_text_scores_are_described():
     """The message says what the model returned."""
     with pytest.raises(eblime.ModelError, match="it did not: they are complex"):

@@ -36,7 +36,10 @@ def is_out_of_memory(error: ModelError) -> bool:
 
 def failed(rows: IntArray, error: BaseException) -> ModelError:
     """The error that says where the model failed."""
-    return ModelError(f"The model failed on {place(rows)}: {type(error).__name__}: {error}")
+    message = f"The model failed on {place(rows)}: {type(error).__name__}: {error}"
+    if isinstance(error, AttributeError):  # such as `text.lower()` of a list of texts
+        message = f"{message.rstrip('.')}. A model is called with a batch of inputs, not with one."
+    return ModelError(message)
 
 
 def place(rows: IntArray) -> str:
