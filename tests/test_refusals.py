@@ -66,6 +66,10 @@ REFUSED = {
         lambda: table(names=["a", "b"]),
         "`names` must give each of the 3 columns a different name; got 2 names.",
     ),
+    "a page of something else": (
+        lambda: eblime.report(5),
+        "`explanations` must be an Explanation or a list with at least one; got int.",
+    ),
     "the path of a table": (
         lambda: table("train.csv"),
         "got str. Read the file first, for example with pandas.read_csv.",
@@ -88,6 +92,14 @@ def test_a_lazy_frame_must_be_collected():
 
     with pytest.raises(TypeError, match=r"got LazyFrame\. Call its collect\(\) first\.$"):
         table(polars.DataFrame({"a": [1, 2]}).lazy())
+
+
+def test_a_model_is_not_an_explainer(tmp_path):
+    """A function that needs arguments cannot create an explainer."""
+    pytest.importorskip("pyarrow")
+
+    with pytest.raises(TypeError, match="creates one; got function that needs arguments"):
+        eblime.explain_many(never, ROWS, tmp_path / "run")
 
 
 def test_a_model_of_one_input_is_told_about_batches():
