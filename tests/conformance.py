@@ -80,9 +80,11 @@ def check_law(law):
     near = 2 / len(law.draws.beta) if isinstance(law, DrawsLaw) else 1e-6
     summary, p = law.summary(0.95), law.n_features
 
-    assert (np.diff(x, axis=0) >= 0).all()
-    assert (law.cdf(x) >= LEVELS[:, None] - near).all()
-    assert (law.cdf(np.nextafter(x, -np.inf)) <= LEVELS[:, None] + near).all()
+    below = law.cdf(np.nextafter(x, -np.inf))
+    assert np.isfinite(x).all(), f"quantiles must be finite; got {x}"
+    assert (np.diff(x, axis=0) >= 0).all(), "quantiles must not fall as the level rises"
+    assert (law.cdf(x) >= LEVELS[:, None] - near).all(), "cdf(quantile(q)) must reach q"
+    assert (below <= LEVELS[:, None] + near).all(), "quantile(q) must be the smallest with cdf >= q"
     assert_allclose(summary["sd"], law.sd, rtol=1e-6)
     assert_allclose(
         np.stack([summary["low"], summary["high"]]), law.quantile(np.array([0.025, 0.975]))
@@ -130,11 +132,13 @@ def check_design(name, n_masks=33, p=5):
 
     assert masks.dtype == np.float64
     assert masks.shape[1] == p
-    assert 1 <= len(masks) <= max(n_masks, 2**p)
-    assert np.isin(masks, (0, 1)).all()
-    assert (masks == 1).all(axis=1).any()
-    assert (masks == 0).any(axis=0).all()
-    assert_array_equal(masks, asked_by(name, n_masks, p))
+    most = max(n_masks, 2**p)
+    assert 1 <= len(masks) <= most, f"{name} must ask 1 to {most} masks; it asks {len(masks)}"
+    assert np.isin(masks, (0, 1)).all(), f"{name} must ask masks of zeros and ones"
+    assert (masks == 1).all(axis=1).any(), f"{name} must ask about the input itself, all ones"
+    assert (masks == 0).any(axis=0).all(), f"{name} must hide each feature at least once"
+    again = asked_by(name, n_masks, p)
+    assert_array_equal(masks, again, f"{name} must ask the same masks for the same rng")
 
 
 def asked_by(name, n_masks, p):
@@ -160,11 +164,12 @@ def check_kernel(name):
     masks = np.tril(np.ones((6, 5)), -1)[::-1]  # from all shown to all hidden
     weights = as_kernel(name)(masks)
 
-    assert weights.shape == (6,)
-    assert weights[0] == 1
-    assert ((weights >= 0) & (weights <= 1)).all()
+    assert weights.shape == (6,), f"{name} must return one weight per mask"
+    assert weights[0] == 1, f"{name} must give the input itself the weight 1; it gives {weights[0]}"
+    assert ((weights >= 0) & (weights <= 1)).all(), f"{name} must return weights from 0 to 1"
     even = np.allclose(weights, weights[::-1])
-    assert (np.diff(weights[: 3 if even else 6]) <= 0).all()
+    falls = (np.diff(weights[: 3 if even else 6]) <= 0).all()
+    assert falls, f"{name} must not weigh a mask more because it hides more"
 
 
 # ---------------------------------------------------------------- domains

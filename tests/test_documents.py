@@ -12,11 +12,13 @@ import os
 import re
 from pathlib import Path
 
+import conformance
 import numpy as np
 import pytest
 from test_architecture import ALLOWED, HOUSE
 
 import eblime
+from eblime import registry
 from eblime.results.export import JSON_SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -39,6 +41,8 @@ def name_of(page):
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch):
     """The Python blocks of a page run in order, in one namespace and an empty folder."""
     monkeypatch.chdir(tmp_path)
+    added = {kind: dict(names) for kind, names in registry._ADDED.items()}
+    monkeypatch.setattr(registry, "_ADDED", added)  # names of a page end with it
     scope = {}
     for code, shown in BLOCK.findall(page.read_text(encoding="utf8")):
         printed = io.StringIO()
@@ -57,6 +61,66 @@ def assert_printed(printed, shown):
             assert float(ours.strip(",")) == near
         except ValueError:
             assert ours == theirs
+
+
+LISTS = {"methods": "choose-a-method", "designs": "designs", "kernels": "images"}
+LISTS |= {"plots": "pictures", "run_plots": "many"}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_every_name_is_on_the_page_of_its_kind(kind):
+    """A name that no page has cannot be found."""
+    page = DOCS / "how-to" / f"{LISTS[kind]}.md"
+    text = page.read_text(encoding="utf8")
+    absent = [name for name in registry._BUILT_IN[kind] if f'"{name}"' not in text]
+
+    assert absent == [], f"{name_of(page)} must name each of eblime's {kind}"
+
+
+NEEDS = {  # what an example uses -> the extra that installs it
+    "efficientnet_lite0": "demo",
+    "from sklearn": "sklearn",
+    "import torch": "torch",
+    "import pandas": "frame",
+    "as_frame=True": "frame",
+    ".to_frame(": "frame",
+    "explain_many(": "batch",
+}
+
+
+@pytest.mark.parametrize("page", [page for page in RUNNABLE if DOCS in page.parents], ids=name_of)
+def test_extras_are_named_before_the_example_that_needs_them(page):
+    """Who follows a page from its top has installed what the next example imports."""
+    text = page.read_text(encoding="utf8")
+    late = set()
+    for block in BLOCK.finditer(text):
+        lists = re.findall(r"pip install '(?:eblime|\.)\[([\w,]+)\]'", text[: block.start()])
+        known = {extra for found in lists for extra in found.split(",")}
+        late |= {extra for use, extra in NEEDS.items() if use in block[1] and extra not in known}
+    if "batch" in known:  # it installs pandas too
+        late -= {"frame"}
+
+    assert late == set()
+
+
+def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path, monkeypatch):
+    """A method, a design, a kernel, a domain and a plot, copied from the page."""
+    monkeypatch.setattr(registry, "_ADDED", {kind: {} for kind in registry._ADDED})
+    scope = {}
+    text = (DOCS / "how-to" / "extend.md").read_text(encoding="utf8")
+    with contextlib.redirect_stdout(io.StringIO()):
+        for code, _ in BLOCK.findall(text):
+            exec(compile(code, "extend.md", "exec"), scope)
+    registry.register("methods", "bootstrap", scope["Bootstrap"])
+    registry.register("designs", "rounds", scope["Rounds"])
+    registry.register("kernels", "fading", scope["fading"])
+    explainer = eblime.Explainer(lambda batch: batch[:, 22:27].mean(axis=1), "signal")
+
+    conformance.check_method("bootstrap", "wide")
+    conformance.check_design("rounds")
+    conformance.check_kernel("fading")
+    conformance.check_domain("signal", lambda: (explainer, scope["pulse"]), tmp_path / "e.eblime")
+    conformance.check_plot("sign probabilities", [explainer.explain(scope["pulse"])])
 
 
 def test_definitions_of_the_extension_page_can_be_copied_into_modules():

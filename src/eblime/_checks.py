@@ -10,10 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eblime._types import FloatArray
+from eblime._types import FloatArray, RNGLike
 
 __all__ = [
     "as_floats",
+    "as_generator",
     "check_choice",
     "check_coalitions",
     "check_count",
@@ -40,6 +41,16 @@ def as_floats(name: str, values: ArrayLike) -> FloatArray:
         kind = type(values).__name__
         raise TypeError(
             f"`{name}` must be an array of real numbers; got a {kind} that is not."
+        ) from error
+
+
+def as_generator(rng: RNGLike) -> np.random.Generator:
+    """Return the random numbers of a seed: a generator itself, or one for a number or None."""
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"`rng` must be a whole number >= 0, a numpy.random.Generator or None; got {rng!r}."
         ) from error
 
 

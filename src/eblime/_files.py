@@ -14,8 +14,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A crash may leave a file `.NAME.*.tmp` behind.
     """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
+    handle, temporary = _beside(path)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
@@ -26,6 +25,17 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _beside(path: Path) -> tuple[int, Path]:
+    """Open a temporary file in the folder of a path; an error names the folder or the path."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    except FileNotFoundError as error:
+        raise OSError(error.errno, "There is no such folder", str(path.parent)) from error
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    return handle, Path(name)
 
 
 def _umask() -> int:

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eblime._checks import as_floats, check_choice, check_count, check_level, check_prob
+from eblime._checks import (
+    as_floats,
+    as_generator,
+    check_choice,
+    check_count,
+    check_level,
+    check_prob,
+)
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
@@ -271,7 +278,7 @@ class Posterior:
         With local scales the importances are drawn independently of lambda and sigma^2.
         """
         check_count("n", n)
-        return self.law.draw(np.random.default_rng(rng), n)
+        return self.law.draw(as_generator(rng), n)
 
     def top_k_probability(
         self, k: int, by: str = "abs", *, n_draws: int = 10_000, rng: RNGLike = 0
@@ -381,7 +388,7 @@ class Posterior:
     def _ranks(self, by: str, n_draws: int, rng: RNGLike) -> IntArray:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
 
 

@@ -168,9 +168,11 @@ def test_an_interrupted_command_prints_how_to_resume(run, monkeypatch, capsys):
     monkeypatch.setattr("eblime.batch.run.explain_many", interrupted)
     line = "batch text lines.jsonl --model mood_of_mine:score --workers 1 --out"
 
-    assert command(f"{line} run2") == 130
+    assert command(f"{line} run") == 130
     output = capsys.readouterr().out
-    assert "eblime batch --resume run2 --model mood_of_mine:score" in output
+    assert "eblime batch --resume run --model mood_of_mine:score" in output
+    assert command(f"{line} run2") == 130  # no manifest yet: nothing to resume
+    assert capsys.readouterr().out == "Interrupted before the run began. Repeat the command.\n"
 
 
 def test_the_exit_code_is_3_if_inputs_failed(run, capsys):

@@ -162,7 +162,7 @@ def test_compare_prints_both_explanations(folder, capsys):
         (("explain", "image", "photos/a.png", "--model", "shades:broken"), "the weights are gone"),
         (
             ("explain", "image", "photos/a.png", "--model", "shades:green", "--prob", "95"),
-            "`--prob` must be > 0 and < 1",
+            "--prob must be > 0 and < 1",
         ),
         (
             ("explain", "image", "photos/a.png", "--model", "shades:green", "--out", "names.txt"),

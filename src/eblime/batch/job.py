@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +20,24 @@ __all__ = ["Job", "Rules", "check_explainer", "make_explainer", "on_gpu", "part_
 
 def check_explainer(given: Any) -> None:
     """Refuse objects that are neither an explainer nor a function that may create one."""
-    if not (isinstance(given, BaseExplainer) or callable(given)):
-        raise TypeError(
-            "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-            f"function that creates one; got {type(given).__name__}."
-        )
+    if isinstance(given, BaseExplainer) or (callable(given) and not _needs_arguments(given)):
+        return
+    came = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+    raise TypeError(
+        "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+        f"function without arguments that creates one; got {came}."
+    )
+
+
+def _needs_arguments(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called without arguments, as a model cannot."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return True
+    except ValueError:  # a function of a compiled module does not tell
+        return False
+    return False
 
 
 def make_explainer(given: Any) -> BaseExplainer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,8 @@ from eblime.cli.terminal import say
 __all__ = ["app", "main"]
 
 _SEVERAL = ("--n", "--method", "--truth")  # options that take several values, in `eblime bench`
+
+_INTERRUPTED = 130  # exit code
 
 app = typer.Typer(
     name="eblime",
@@ -77,13 +79,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if debug:
             raise
         sys.exit(_report(error, words))
+    if code == _INTERRUPTED:  # how newer parsers report Ctrl-C
+        code = _stopped()
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _stopped() -> int:
     """Say that the user stopped the command; returns the exit code."""
     say("Stopped.", error=True)
-    return 130
+    return _INTERRUPTED
 
 
 def _report(error: Exception, words: Sequence[str]) -> int:
@@ -96,11 +100,30 @@ def _report(error: Exception, words: Sequence[str]) -> int:
         return 0
     usage = getattr(error, "format_message", None)  # the parser's message about a wrong option
     if callable(usage):
-        message = f"{printable(' '.join(usage().split()))} See eblime --help."
+        message = printable(_usage(error, " ".join(usage().split()), words))
     else:
         message = printable(first_line(error, words))
     say(f"Error: {message}", error=True)
     return getattr(error, "exit_code", 2) or 2
+
+
+def _usage(error: Any, message: str, words: Sequence[str]) -> str:
+    """The parser's message as sentences, with the value that came and whose help to read."""
+    path = getattr(getattr(error, "ctx", None), "command_path", "eblime")
+    value = _given(getattr(getattr(error, "param", None), "opts", ()), words)
+    came = f"; got {value!r}" if value is not None and value not in message else ""
+    return f"{message.rstrip('.')}{came}. See {path} --help."
+
+
+def _given(options: Sequence[str], words: Sequence[str]) -> str | None:
+    """The value of an option on the command line; None if it is not there."""
+    for k, word in enumerate(words):
+        name, joined, value = word.partition("=")
+        if name in options and joined:
+            return value
+        if word in options and k + 1 < len(words):
+            return words[k + 1]
+    return None
 
 
 def _spread(words: list[str]) -> list[str]:

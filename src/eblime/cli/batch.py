@@ -64,7 +64,7 @@ def _start(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     from eblime.cli.recipe import Recipe, batch_options, begin
     from eblime.cli.resume import run_recipe
 
-    check_level("--prob", values["prob"])
+    check_level("prob", values["prob"])
     options = option_values(batch_options(command), values)
     shared = {name: values[name] for name in _RESULTS}
     settings = begin(domain, values["argument"], shared, options)

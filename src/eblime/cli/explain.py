@@ -41,7 +41,7 @@ def _build(domain: Domain, command: Command) -> Any:
 
 def _explain(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     """Explain each input and write its files; bad settings are refused before any model call."""
-    check_level("--prob", values["prob"])
+    check_level("prob", values["prob"])
     targets, stored = parse_targets(values["target"], values["targets"]), cache_of(values)
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
     options = option_values(command.options, values)

@@ -114,16 +114,31 @@ def _imported(spec: str) -> Any:
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
+        stem = module_name.removesuffix(".py")
+        advice = (
+            "is it in the current folder, or installed?"
+            if stem == module_name
+            else f"write --model {stem}:{name}, without .py."
+        )
         raise ModuleNotFoundError(
-            f"There is no Python module {error.name!r} to import for --model {spec!r}; is it in "
-            "the current folder, or installed?"
+            f"There is no Python module {error.name!r} to import for --model {spec!r}; {advice}"
         ) from error
     found: Any = module
     for part in name.removesuffix("()").split("."):
         if not hasattr(found, part):
             raise AttributeError(f"The module {module_name!r} has no {part!r} for --model.")
         found = getattr(found, part)
-    return found() if call else found
+    return _created(spec, found) if call else found
+
+
+def _created(spec: str, create: Callable[[], Any]) -> Any:
+    """The model that a function of the user returns; an error says where it came from."""
+    try:
+        return create()
+    except ImportError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"--model {spec} raised {type(error).__name__}: {error}") from error
 
 
 def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ manifest also names a domain, which is looked up among the installed ones.
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +102,16 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
             **execution,
         )
     except KeyboardInterrupt:
-        say(f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}")
-        raise typer.Exit(130) from None
+        say(_interrupted(folder, recipe))
+        sys.exit(130)  # with a message of its own
     _summarise(run, folder, recipe)
+
+
+def _interrupted(folder: str, recipe: Recipe) -> str:
+    """How to continue after Ctrl-C."""
+    if (Location.of(folder) / "manifest.json").kind() != "file":
+        return "Interrupted before the run began. Repeat the command."
+    return f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}"
 
 
 def _summarise(run: Any, folder: str, recipe: Recipe) -> None:

@@ -82,8 +82,15 @@ def run_all(
 
 def first_line(error: BaseException, command: Sequence[str] = ()) -> str:
     """An error's message on one line, with options in place of Python's parameters."""
-    message = str(error).strip() or type(error).__name__
+    message = _without_number(error).strip() or type(error).__name__
     return in_options(" ".join(message.split()), command)
+
+
+def _without_number(error: BaseException) -> str:
+    """An error's message; that of the operating system without "[Errno 2]"."""
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        return f"{error.strerror}: {str(error.filename)!r}."
+    return str(error)
 
 
 def _write(

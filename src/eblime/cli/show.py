@@ -47,7 +47,7 @@ def show(
     from eblime.plot.poster import poster
     from eblime.results.storage import load
 
-    check_level("--prob", prob)
+    check_level("prob", prob)
     if kind and png is None:
         raise ValueError("--kind also needs --png, the file of the picture.")
     explanation = load(file)
@@ -84,7 +84,7 @@ def compare(
     """
     from eblime.results.storage import load
 
-    check_level("--prob", prob)
+    check_level("prob", prob)
     if first.is_dir() or second.is_dir():
         _compare_runs(first, second, prob, top, as_json=as_json, png=png)
         return

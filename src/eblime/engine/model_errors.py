@@ -29,7 +29,10 @@ class ModelError(RuntimeError):
 
 def failed(rows: IntArray, error: BaseException) -> ModelError:
     """The error that says where the model failed."""
-    return ModelError(f"The model failed on {place(rows)}: {type(error).__name__}: {error}")
+    message = f"The model failed on {place(rows)}: {type(error).__name__}: {error}"
+    if isinstance(error, AttributeError):  # such as `text.lower()` of a list of texts
+        message = f"{message.rstrip('.')}. A model is called with a batch of inputs, not with one."
+    return ModelError(message)
 
 
 def place(rows: IntArray) -> str:
@@ -65,10 +68,10 @@ def checked(
         kept = launched[:, list(columns)] if columns and len(shape) == 2 else launched
         raw = scorer.fetch(kept)
         if np.iscomplexobj(raw):
-            raise TypeError("complex numbers")
+            raise TypeError("they are complex")
         scores = np.asarray(raw, dtype=np.float64).reshape(n, -1)
     except (TypeError, ValueError) as error:
-        message = f"The model must return real numbers; for {place(rows)} it did not."
+        message = f"The model must return real numbers; for {place(rows)} it did not: {error}."
         raise ModelError(message) from error
     except Exception as error:
         raise failed(rows, error) from error

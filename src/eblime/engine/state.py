@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from eblime._checks import check_weights
+from eblime._checks import as_generator, check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
@@ -41,7 +41,7 @@ __all__ = ["State", "begin"]
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
     """The state before the first question."""
     check_targets(targets, settings.labels)
-    generator, p = np.random.default_rng(rng), subject.scene.n_features
+    generator, p = as_generator(rng), subject.scene.n_features
     check_most_calls(settings, p)
     neighbourhood = subject.neighbourhood(generator)
     settings = limited(settings, p, exact=neighbourhood.exact)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime import registry
-from eblime._checks import check_masks, check_scores, check_weights
+from eblime._checks import as_generator, check_masks, check_scores, check_weights
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
@@ -162,7 +162,7 @@ def fit(
     near = check_weights(weights, len(checked))
     answers = Answers(masks=checked, scores=one, weights=near)
     chosen = _taking(as_method(method), answers, given=weights is not None)
-    return chosen.fit(np.random.default_rng(rng), answers)
+    return chosen.fit(as_generator(rng), answers)
 
 
 def fit_targets(
@@ -192,7 +192,7 @@ def fit_targets(
     near = check_weights(weights, len(checked))
     answers = [Answers(masks=checked, scores=column, weights=near) for column in many.T]
     chosen = _taking(as_method(method), answers[0], given=weights is not None)
-    return fit_each(chosen, np.random.default_rng(rng), answers)
+    return fit_each(chosen, as_generator(rng), answers)
 
 
 def _taking(method: Method, answers: Answers, *, given: bool) -> Method:

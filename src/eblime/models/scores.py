@@ -55,4 +55,5 @@ def _described(returned: Any) -> str:
     if not isinstance(returned, (list, tuple, np.ndarray)) or len(returned) == 0:
         return f"it returned a {kind}"
     first = returned.flat[0] if isinstance(returned, np.ndarray) else returned[0]
+    first = first.item() if isinstance(first, np.generic) else first
     return f"it returned a {kind} of {type(first).__name__}, such as {first!r:.80}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def report(
     ...     Path(folder, "days.html").read_text(encoding="utf8")[:15]
     '<!DOCTYPE html>'
     """
-    listed = [explanations] if isinstance(explanations, Explanation) else list(explanations)
+    listed: list[Any] = list(explanations) if isinstance(explanations, Iterable) else [explanations]
     if not listed or not all(isinstance(entry, Explanation) for entry in listed):
         kinds = sorted({type(entry).__name__ for entry in listed})
         raise TypeError(

@@ -120,7 +120,7 @@ SERIES = Domain(
     picture="series",
     command=Command(
         argument="A text file with one number per line, or a folder of such files.",
-        example="eblime explain series pulse.txt --model model.py:score --window 12",
+        example="eblime explain series pulse.txt --model model:score --window 12",
         items=_items,
         options=[Option(name="window", help="Steps in a window.", type=int, minimum=1)],
     ),

@@ -124,6 +124,11 @@ def read_image(
     if axis == 0 and isinstance(hide, np.ndarray) and hide.shape == pixels.shape:
         hide = np.moveaxis(hide, 0, -1)
     stacked = pixels[..., None] if axis is None else np.moveaxis(pixels, axis, -1)
+    if stacked.shape[:2] == (1, 1):
+        raise ValueError(
+            "`image` must have at least two pixels, so that it can be cut into superpixels; "
+            f"got shape {pixels.shape}."
+        )
     labels = segment(stacked, segmentation)
     hidden = hidden_version(stacked, labels, hide)
     if np.array_equal(hidden, stacked):
@@ -140,9 +145,20 @@ def read_image(
     )
 
 
+def _as_array(image: Any) -> NDArray[Any]:
+    """An array of any dtype; rows of different lengths are refused."""
+    try:
+        return np.asarray(image)
+    except ValueError as error:
+        raise ValueError(
+            "`image` must be an array whose rows all have the same length; "
+            f"got a {type(image).__name__} with rows of different lengths."
+        ) from error
+
+
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
-    pixels = np.asarray(open_photo(image) if is_photo(image) else image)
+    pixels = _as_array(open_photo(image) if is_photo(image) else image)
     if pixels.dtype == object or pixels.dtype.kind not in "buif":
         raise TypeError(
             "`image` must be an array of whole numbers or floats, a PIL image or a path; got "

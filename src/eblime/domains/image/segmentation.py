@@ -6,7 +6,7 @@ Large images are segmented on a smaller copy, so a photo of 12 megapixels takes 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,10 +123,19 @@ def _named(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[st
         signature = inspect.signature(getattr(algorithms, name))
         known = [p for p in signature.parameters if p not in ours]
     for key, value in params.items():
-        check_choice(f"segmentation parameter of {name!r}", key, known)
+        _check_parameter(name, key, known)
         if name == "grid":
             check_count(key, value)
     return name, params
+
+
+def _check_parameter(name: str, key: str, known: Sequence[str]) -> None:
+    """Refuse a parameter that the segmentation does not have."""
+    if key not in known:
+        listed = ", ".join(repr(word) for word in known)
+        raise ValueError(
+            f"The parameters in `segmentation` must be those of {name!r}, {listed}; got {key!r}."
+        )
 
 
 def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:

@@ -82,10 +82,11 @@ def array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
     if names is None:
         return [f"column {c}" for c in range(n_columns)]
     listed = [str(name) for name in names]
-    if len(listed) != n_columns or len(set(listed)) < len(listed):
+    twice = [name for name in listed if listed.count(name) > 1]
+    if len(listed) != n_columns or twice:
+        came = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
         raise ValueError(
-            f"`names` must give each of the {n_columns} columns a different name; "
-            f"got {len(listed)} names, {len(set(listed))} of them different."
+            f"`names` must give each of the {n_columns} columns a different name; got {came}."
         )
     return listed
 

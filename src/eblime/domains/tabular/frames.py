@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -48,8 +49,15 @@ def _narwhals_frame(table: Any) -> Any:
     except TypeError as error:
         raise TypeError(
             "`background` must be a pandas or polars frame, an array or a sparse matrix; "
-            f"got {type(table).__name__}."
+            f"got {type(table).__name__}.{_advice(table)}"
         ) from error
+
+
+def _advice(table: Any) -> str:
+    """What to do with a table that is not in memory yet."""
+    if isinstance(table, (str, os.PathLike)):
+        return " Read the file first, for example with pandas.read_csv."
+    return " Call its collect() first." if hasattr(table, "collect") else ""
 
 
 def _checked_names(

@@ -1,0 +1,139 @@
+"""Wrong inputs are refused before the model is asked, by messages that name what came."""
+
+import os
+import re
+
+import numpy as np
+import pytest
+
+import eblime
+
+TEXT = "one two three"
+ROWS = np.arange(12.0).reshape(4, 3)
+
+
+class Asked(Exception):
+    """The model was asked."""
+
+
+def never(batch):
+    """A model that must not be asked."""
+    raise Asked
+
+
+def image(**settings):
+    """An explainer of images."""
+    return eblime.ImageExplainer(never, **settings)
+
+
+def table(background=ROWS, **settings):
+    """An explainer of rows."""
+    return eblime.TabularExplainer(never, background, **settings)
+
+
+REFUSED = {
+    "a seed that is a word": (
+        lambda: eblime.TextExplainer(never).explain(TEXT, rng="a"),
+        "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",
+    ),
+    "a seed below zero": (
+        lambda: eblime.fit(np.eye(3), np.arange(3.0)).sample(2, rng=-1),
+        "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got -1.",
+    ),
+    "one pixel": (
+        lambda: image(segmentation="grid", hide=0).explain(np.ones((1, 1, 3))),
+        "`image` must have at least two pixels, so that it can be cut into superpixels; "
+        "got shape (1, 1, 3).",
+    ),
+    "rows of pixels with different lengths": (
+        lambda: image().explain([[1, 2], [3]]),
+        "`image` must be an array whose rows all have the same length; "
+        "got a list with rows of different lengths.",
+    ),
+    "a parameter that the segmentation lacks": (
+        lambda: image(segmentation=("grid", {"row": 3})),
+        "The parameters in `segmentation` must be those of 'grid', 'rows', 'columns'; got 'row'.",
+    ),
+    "several rows": (
+        lambda: table().explain(ROWS[:2]),
+        "`row` must be one row; got an array of shape (2, 3).",
+    ),
+    "a name twice": (
+        lambda: table(names=["a", "b", "a"]),
+        "`names` must give each of the 3 columns a different name; got 'a' more than once.",
+    ),
+    "too few names": (
+        lambda: table(names=["a", "b"]),
+        "`names` must give each of the 3 columns a different name; got 2 names.",
+    ),
+    "a page of something else": (
+        lambda: eblime.report(5),
+        "`explanations` must be an Explanation or a list with at least one; got int.",
+    ),
+    "the path of a table": (
+        lambda: table("train.csv"),
+        "got str. Read the file first, for example with pandas.read_csv.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_wrong_inputs_are_refused(case):
+    """What must hold, what came, and what to do."""
+    call, message = REFUSED[case]
+
+    with pytest.raises((ValueError, TypeError), match=re.escape(message) + "$"):
+        call()
+
+
+def test_a_lazy_frame_must_be_collected():
+    """A lazy frame has no rows yet."""
+    polars = pytest.importorskip("polars")
+
+    with pytest.raises(TypeError, match=r"got LazyFrame\. Call its collect\(\) first\.$"):
+        table(polars.DataFrame({"a": [1, 2]}).lazy())
+
+
+def test_a_model_is_not_an_explainer(tmp_path):
+    """A function that needs arguments cannot create an explainer."""
+    pytest.importorskip("pyarrow")
+
+    with pytest.raises(TypeError, match="creates one; got function that needs arguments"):
+        eblime.explain_many(never, ROWS, tmp_path / "run")
+
+
+def test_a_model_of_one_input_is_told_about_batches():
+    """A function of one text gets a list of texts."""
+    with pytest.raises(eblime.ModelError, match=r"'lower'\. A model is called with a batch of inp"):
+        eblime.TextExplainer(lambda text: float("good" in text.lower())).explain(TEXT)
+
+
+def test_complex_and_text_scores_are_described():
+    """The message says what the model returned."""
+    with pytest.raises(eblime.ModelError, match="it did not: they are complex"):
+        eblime.TextExplainer(lambda texts: np.full(len(texts), 1j)).explain(TEXT)
+    with pytest.raises(eblime.ModelError, match="a ndarray of str, such as 'yes'"):
+        eblime.TextExplainer(lambda texts: np.full(len(texts), "yes")).explain(TEXT)
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    """Not the temporary file that would have been written there."""
+    e = eblime.TextExplainer(lambda texts: [len(text) for text in texts]).explain(TEXT)
+    missing = tmp_path / "missing"
+
+    with pytest.raises(FileNotFoundError, match="There is no such folder") as caught:
+        e.save(missing / "e.eblime")
+    assert caught.value.filename == str(missing)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere"
+)
+def test_a_folder_that_cannot_be_written_to_names_the_file(tmp_path):
+    """Not the temporary file beside it."""
+    e = eblime.TextExplainer(lambda texts: [len(text) for text in texts]).explain(TEXT)
+    tmp_path.chmod(0o500)
+
+    with pytest.raises(PermissionError) as caught:
+        e.save(tmp_path / "e.eblime")
+    assert caught.value.filename == str(tmp_path / "e.eblime")
