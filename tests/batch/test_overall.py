@@ -58,6 +58,7 @@ def truth(tmp_path_factory):
     return rows.groupby("feature")["estimate"].agg(lambda values: values.abs().mean())
 
 
+@pytest.mark.slow
 def test_summaries_cover_the_truth(tmp_path, truth):
     """95 % of the intervals do, less three standard errors of 8 seeds and 6 columns."""
     held = []

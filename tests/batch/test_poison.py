@@ -47,7 +47,17 @@ def drive(out, maker):
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
-@pytest.mark.parametrize("together", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_a_crash_is_recorded(tmp_path, wanted, poison):
+    """A new worker explains the other inputs."""
+    poison(input_2="segfault")
+    run = eblime.explain_many(make_poisoned, ROWS[:4], tmp_path / "r", timeout=60)
+    errors = check_others(run, wanted[wanted["input"] < 4], [2])
+
+    assert "crashed (signal SIGSEGV) on this input" in errors[2]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("together", [True, False])
 def test_crashes_are_recorded(tmp_path, wanted, poison, together):
     """Two inputs of one part, the last input, and an exit without a signal."""
     poison(input_5="segfault", input_6="segfault", input_13="os._exit", input_23="segfault")

@@ -16,7 +16,8 @@ from eblime._field_checks import MOST_FEATURES
 from eblime.results.storage import unpacked
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
-SHARES = 4  # tests among which the mutations are divided, so that they run in parallel
+SHARES = 8  # tests among which the mutations are divided; all but the first are slow
+SLOW_SHARES = [pytest.param(share, marks=pytest.mark.slow) for share in range(1, SHARES)]
 
 
 def loaded(content):
@@ -46,7 +47,7 @@ def use(explanation):
         explanation.to_frame()
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", [0, *SLOW_SHARES])
 def test_a_mutated_file_is_refused_or_usable(share):
     """No mutation leads to a file that loads and then fails where it is shown."""
     accepted = 0
