@@ -127,7 +127,7 @@ def test_item_that_always_crashes_ends_the_study_with_its_number(tmp_path):
     assert [row["item"] for row in rows] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_error_of_a_task_is_raised_unchanged(jobs):
     """In this process and in a worker process."""
     with pytest.raises(KeyError, match="no item"):
