@@ -16,7 +16,7 @@ from eblime._field_checks import MOST_FEATURES
 from eblime.results.storage import unpacked
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
-SHARES = 8  # tests among which the mutations are divided; all but the first are slow
+SHARES = 20  # tests among which the mutations are divided; all but the first are slow
 SLOW_SHARES = [pytest.param(share, marks=pytest.mark.slow) for share in range(1, SHARES)]
 
 
@@ -69,7 +69,7 @@ def test_a_mutated_file_can_be_drawn():
     """The default picture, and those of its kind of input."""
     kinds = {"ImageScene": ["map", "uncertainty"], "TextScene": ["text"], "TableScene": ["values"]}
     drawn = 0
-    for k in range(MUTATIONS, MUTATIONS + max(60, MUTATIONS // 20)):
+    for k in range(MUTATIONS, MUTATIONS + max(40, MUTATIONS // 50)):
         explanation = loaded(mutated(np.random.default_rng([k, 2024])))
         if explanation is None:
             continue
