@@ -9,7 +9,7 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
 
-# `test` leaves out the tests marked slow: kills, Ray, calibration over many data sets.
+# `test` leaves out the tests marked slow: kills, waits, Ray, a browser, many repetitions.
 test: $(VENV)/.test
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m 'not slow'
 

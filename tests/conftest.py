@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("eblime", deadline=None, derandomize=True, max_examples=60)
+settings.register_profile("eblime", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("eblime")
 
 

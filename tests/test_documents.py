@@ -37,7 +37,11 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("page", RUNNABLE, ids=name_of)
+SLOW = [ROOT / "README.md"]  # asks a network 400 times; docs/index.md asks it 100 times
+CASES = [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in RUNNABLE]
+
+
+@pytest.mark.parametrize("page", CASES, ids=name_of)
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch):
     """The Python blocks of a page run in order, in one namespace and an empty folder."""
     monkeypatch.chdir(tmp_path)

@@ -24,6 +24,7 @@ def drawn(notebook):
     return sum("image/png" in out.get("data", {}) for out in outputs)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the kernel's packages
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs_and_prints_what_it_shows(path):

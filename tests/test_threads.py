@@ -7,7 +7,7 @@ import sys
 import pytest
 
 FORK = """
-import os, signal, threading, time
+import os, signal, threading
 import scipy.linalg
 from threadpoolctl import threadpool_info
 from eblime import _threads
@@ -54,11 +54,12 @@ LOCKED = """
 def other():
     with _threads._LOCK:
         entered.set()
-        time.sleep(0.3)
+        leave.wait()
 
 thread = threading.Thread(target=other)
 thread.start()
 entered.wait()
+os.register_at_fork(before=leave.set)  # runs first: the lock is held until the fork begins
 print(child(False))
 thread.join()
 print(blas() == usual)

@@ -14,10 +14,15 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 @pytest.fixture(scope="session")
-def wanted(tmp_path_factory):
-    """The frame of an undisturbed run."""
-    run = eblime.explain_many(make, ROWS, tmp_path_factory.mktemp("run") / "r", part_size=4)
-    return run.frame()
+def undisturbed(tmp_path_factory):
+    """An undisturbed run of six parts."""
+    return eblime.explain_many(make, ROWS, tmp_path_factory.mktemp("run") / "r", part_size=4)
+
+
+@pytest.fixture(scope="session")
+def wanted(undisturbed):
+    """Its frame."""
+    return undisturbed.frame()
 
 
 @pytest.fixture

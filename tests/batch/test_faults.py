@@ -21,6 +21,7 @@ HERE = Path(__file__).parent
 linux = pytest.mark.skipif(
     not Path("/proc/self/stat").exists(), reason="processes are found in /proc"
 )
+PARTS = len(ROWS) // 4
 TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
 
 
@@ -81,7 +82,7 @@ def test_a_killed_driver_is_resumed(tmp_path, wanted, workers):
     chance = random.Random(workers)
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
-        killed_driver(out, workers, "local", chance.randint(0, 14))
+        killed_driver(out, workers, "local", chance.randint(0, PARTS - 1))
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
 
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -95,13 +96,14 @@ def test_workers_killed_at_any_time_are_replaced(tmp_path, wanted):
     chance, hit = random.Random(3), 0
     for attempt in range(TRIES):
         out = tmp_path / f"r{attempt}"
-        hit += killed_worker(out, "local", chance.randint(1, 10), "spawn_main", child=True)
+        hit += killed_worker(out, "local", chance.randint(1, PARTS - 2), "spawn_main", child=True)
 
         run = eblime.open_run(out)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
     assert hit > 0
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
     """Ctrl-C ends the workers with the driver, and the run can be resumed."""
     driver = begun(tmp_path / "r", 2)
@@ -121,11 +123,13 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, cluster):
     chance, hit = random.Random(0), 0
     for attempt in range(max(1, TRIES // 2)):
         out = tmp_path / f"w{attempt}"
-        hit += killed_worker(out, "ray", chance.randint(1, 8), "ray::MapWorker", child=False)
+        hit += killed_worker(
+            out, "ray", chance.randint(1, PARTS - 2), "ray::MapWorker", child=False
+        )
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
 
         out = tmp_path / f"d{attempt}"
-        killed_driver(out, 2, "ray", chance.randint(0, 14))
+        killed_driver(out, 2, "ray", chance.randint(0, PARTS - 1))
         again = {"engine": "ray", "workers": "auto"} if attempt == 0 else {}
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False, **again)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -151,10 +155,11 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, cluster):
         eblime.explain_many(make_nothing, ROWS, tmp_path / "n", engine="ray", workers=2)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_replaced(tmp_path, monkeypatch):
     """Another worker does its parts again."""
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
-    run = eblime.explain_many(make_deadly, ROWS, tmp_path / "r", part_size=10, workers=2)
+    run = eblime.explain_many(make_deadly, ROWS, tmp_path / "r", part_size=6, workers=2)
 
     assert (tmp_path / "flag").exists()
     assert run.frame()["input"].nunique() == len(ROWS)
@@ -193,10 +198,10 @@ def test_a_full_disk_is_reported_and_the_run_can_be_resumed(tmp_path, wanted, mo
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 80 kB, where this user may mount one."""
+    """A file system of 40 kB, where this user may mount one."""
     disk = tmp_path / "small"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=80k", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=40k", "tmpfs", str(disk)]
     try:
         done = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     except OSError:
@@ -207,7 +212,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(disk)], capture_output=True, check=False)
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_full_file_system(small_disk, wanted, workers):
     """The error is reported with one worker and with two; later the run is resumed."""
     out = small_disk / "r"
@@ -216,7 +221,7 @@ def test_a_full_file_system(small_disk, wanted, workers):
         eblime.explain_many(make, ROWS, out, workers=workers, **settings)
     assert not list(out.glob(".*.tmp"))
     done = len(list(out.glob("part-*.parquet")))
-    assert 0 < done < 15
+    assert 0 < done < PARTS
     grow = ["mount", "-o", "remount,size=10m", str(small_disk)]
     subprocess.run(grow, capture_output=True, check=True)
     run = eblime.explain_many(make, ROWS, out, **settings)
@@ -234,7 +239,7 @@ def test_a_folder_without_write_permission_is_refused(tmp_path, monkeypatch):
         eblime.explain_many(make, ROWS, tmp_path / "r")
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_changed_model_is_detected(tmp_path, monkeypatch, workers):
     """By its predictions for finished inputs; the name of a function is not enough."""
     given = make_shifted, ROWS[:8], tmp_path / "r"
@@ -271,7 +276,7 @@ def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypa
         ("MASKS", "created with n_masks=60; this call has n_masks=61"),
         ("ROWS", "created with background="),
     ):
-        monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:50]}[name])
+        monkeypatch.setattr(many, name, {"MASKS": 61, "ROWS": ROWS[:20]}[name])
         with pytest.raises(ValueError, match=message):
             eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
         monkeypatch.undo()
@@ -294,6 +299,7 @@ def test_retry_repeats_failed_inputs(tmp_path, monkeypatch):
     assert run.frame()["input"].nunique() == 8
 
 
+@pytest.mark.slow
 @linux
 def test_an_error_in_the_driver_ends_the_workers(tmp_path):
     """No worker of a run whose call has ended is left, so none can write to its folder."""
@@ -310,6 +316,7 @@ def test_an_error_in_the_driver_ends_the_workers(tmp_path):
     assert set(processes("spawn_main", os.getpid())) <= set(before)
 
 
+@pytest.mark.slow
 def test_functions_that_workers_cannot_import_are_reported(tmp_path):
     """Such as those of a notebook; this is not reported as a crash."""
     code = (

@@ -52,12 +52,19 @@ def run(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """The same rows with a model that ignores b."""
+    return explain(tmp_path_factory.mktemp("other") / "r", without_b)
+
+
+@pytest.fixture(scope="module")
 def truth(tmp_path_factory):
     """Mean |importance| with 20,000 masks, where least squares leaves errors of .001."""
     rows = explain(tmp_path_factory.mktemp("many") / "r", n_masks=20_000).frame()
     return rows.groupby("feature")["estimate"].agg(lambda values: values.abs().mean())
 
 
+@pytest.mark.slow
 def test_summaries_cover_the_truth(tmp_path, truth):
     """95 % of the intervals do, less three standard errors of 8 seeds and 6 columns."""
     held = []
@@ -137,9 +144,8 @@ def test_cohorts_are_compared(run):
         assert found.loc[name, "high"] > -0.01
 
 
-def test_runs_are_compared(run, tmp_path):
+def test_runs_are_compared(run, other):
     """Two models differ in the column that one of them ignores."""
-    other = explain(tmp_path / "r", without_b)
     found = run.compare(other)
 
     assert found["feature"][0] == "b"
@@ -326,14 +332,13 @@ def test_the_page_shows_intervals_from_zero(run):
     assert f"{100 * b['negative_low']:.0f} to {100 * b['negative_high']:.0f} %" in page
 
 
-def test_the_command_line_compares_runs(run, tmp_path, capsys):
+def test_the_command_line_compares_runs(run, other, capsys):
     """A table with a star at clear differences, or JSON."""
     from eblime.cli.app import main
 
-    explain(tmp_path / "other", without_b)
     for extra in ([], ["--json"]):
         with pytest.raises(SystemExit) as ended:
-            main(["compare", str(run.folder), str(tmp_path / "other"), "--top", "2", *extra])
+            main(["compare", str(run.folder), str(other.folder), "--top", "2", *extra])
         assert ended.value.code == 0
     lines = capsys.readouterr().out.splitlines()
 
@@ -342,14 +347,14 @@ def test_the_command_line_compares_runs(run, tmp_path, capsys):
     assert json.loads(lines[-1])[0]["feature"] == "b"
 
 
-@pytest.mark.parametrize("other", ["one.eblime", "nothing"])
-def test_the_command_line_compares_like_with_like(run, tmp_path, capsys, other):
+@pytest.mark.parametrize("name", ["one.eblime", "nothing"])
+def test_the_command_line_compares_like_with_like(run, tmp_path, capsys, name):
     """A run is compared with a run only; the message names the path that is none."""
     from eblime.cli.app import main
 
     (tmp_path / "one.eblime").write_bytes(b"")
     with pytest.raises(SystemExit) as ended:
-        main(["compare", str(run.folder), str(tmp_path / other)])
+        main(["compare", str(run.folder), str(tmp_path / name)])
 
     assert ended.value.code != 0
-    assert f"{other} is not an eblime run folder" in capsys.readouterr().err
+    assert f"{name} is not an eblime run folder" in capsys.readouterr().err

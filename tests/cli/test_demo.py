@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 BARE = """
 import sys
 
@@ -22,6 +24,7 @@ main(["demo", "--out", sys.argv[1]])
 """
 
 
+@pytest.mark.slow
 def test_the_demo_needs_no_optional_package(tmp_path):
     """It locates the defect and writes the table, the explanation, the picture and the page."""
     run = subprocess.run(

@@ -118,6 +118,7 @@ def test_without_correction_the_estimand_changes(name):
     assert (z_scores(first) > 6).any()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paired", "stratified", "leverage", "focused", "information"])
 def test_the_estimand_of_photos(name):
     """The same with answers of a network to all masks of two photos."""

@@ -164,6 +164,7 @@ def run(path, limit=10**9, n_masks=500, seed=0):
     )
 
 
+@pytest.mark.slow
 def test_a_killed_process_loses_at_most_one_batch(tmp_path):
     """The next one asks only for the rest."""
     path = tmp_path / "answers.db"
@@ -178,6 +179,7 @@ def test_a_killed_process_loses_at_most_one_batch(tmp_path):
     assert len(eblime.AnswerCache(path)) == stored + asked
 
 
+@pytest.mark.slow
 def test_processes_share_a_file(tmp_path):
     """Two at once, with different masks: no error, and all answers are there."""
     path = tmp_path / "answers.db"

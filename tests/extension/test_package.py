@@ -5,6 +5,7 @@ only; no file of the library mentions it.
 """
 
 import dataclasses
+import functools
 import json
 import os
 import subprocess
@@ -45,11 +46,17 @@ class Pulses:
         return self.values * masks.repeat(6, axis=1)
 
 
+@functools.cache
+def explained(name):
+    """An explanation by one of the explainers; explanations are frozen, so tests can share it."""
+    explainer = EXPLAINERS[name]()
+    return explainer.explain(cases.PULSE if explainer.domain == "series" else cases.TEXT)
+
+
 @pytest.fixture(params=EXPLAINERS)
 def explanation(request):
     """An explanation that needs the package."""
-    explainer = EXPLAINERS[request.param]()
-    return explainer.explain(cases.PULSE if explainer.domain == "series" else cases.TEXT)
+    return explained(request.param)
 
 
 def outside(code, *arguments):
@@ -161,6 +168,11 @@ def test_export_to_shap(explanation):
     assert list(found.feature_names) == list(explanation.features)
 
 
+@pytest.mark.parametrize(
+    "explanation",
+    ["all of them", *(pytest.param(name, marks=pytest.mark.slow) for name in [*EXPLAINERS][:-1])],
+    indirect=True,
+)
 def test_all_plot_kinds_draw_or_refuse(explanation):
     """A kind that does not fit says why; all the others draw."""
     refused = {}
@@ -201,8 +213,7 @@ def test_the_poster_has_the_picture_of_the_domain():
 @pytest.mark.parametrize("name", EXPLAINERS)
 def test_save_and_load(name, tmp_path):
     """A loaded explanation has the same numbers, method and scene."""
-    explainer = EXPLAINERS[name]()
-    e = explainer.explain(cases.PULSE if explainer.domain == "series" else cases.TEXT)
+    e = explained(name)
     loaded = eblime.load(e.save(tmp_path / "e.eblime"))
 
     assert_allclose(loaded.posterior.interval(), e.posterior.interval(), rtol=1e-9, atol=1e-12)
@@ -224,7 +235,7 @@ print(json.dumps({"method": e.posterior.method, "interval": e.posterior.interval
 """
 
 
-@pytest.mark.parametrize("method", ["normal", "bootstrap"])
+@pytest.mark.parametrize("method", [pytest.param("normal", marks=pytest.mark.slow), "bootstrap"])
 def test_a_reader_without_the_method_gets_its_draws(method, tmp_path):
     """Stored draws replace the law; the bootstrap's draws are the law itself."""
     e = cases.text_explainer(method=method).explain(cases.TEXT)
@@ -257,7 +268,7 @@ def test_a_scene_from_a_damaged_file_is_checked(tmp_path):
         eblime.load(bad.save(tmp_path / "e.eblime"))
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_explain_many(workers, tmp_path):
     """A run has the numbers of explaining each series alone."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")

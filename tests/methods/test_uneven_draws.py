@@ -16,7 +16,7 @@ def uneven(rng, n=80, p=4):
     return Answers(masks=masks, scores=scores, weights=sampling, sampling=sampling)
 
 
-@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("local", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_intervals_allow_for_uneven_draws(local):
     """95 % intervals hold the truth, where weights taken as precisions would miss it."""
     method, inside, naive = eblime.EBLIME(local=local), [], []

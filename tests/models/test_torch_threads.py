@@ -78,7 +78,7 @@ def assert_same_state(net, before):
 def test_threads_get_the_scores_of_a_single_thread(training, shared):
     """16 threads, one network: the same scores as one thread, and an unchanged network."""
     net = network().train(training)
-    photos = images(3 * N_THREADS)
+    photos = images(N_THREADS)
     one = explainer(net)
     alone = [one.explain(photo, target=1).scores for photo in photos]
     before = state_of(net)
@@ -98,7 +98,7 @@ def test_networks_with_a_common_backbone_exclude_each_other():
     """Every submodule is locked, not only the outermost one."""
     backbone = network()
     heads = [torch.nn.Sequential(backbone, torch.nn.Linear(5, 3)) for _ in range(2)]
-    photos = images(2 * N_THREADS)
+    photos = images(N_THREADS)
     explainers = [explainer(head.train()) for head in heads]
     alone = [explainers[k % 2].explain(photo, target=1).scores for k, photo in enumerate(photos)]
     before = state_of(backbone)

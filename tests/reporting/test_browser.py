@@ -20,6 +20,7 @@ playwright = pytest.importorskip("playwright.sync_api", reason="playwright is no
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
 
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(BROWSER is None, reason="no chromium is installed"),
 ]
 

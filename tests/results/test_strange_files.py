@@ -16,7 +16,8 @@ from eblime._field_checks import MOST_FEATURES
 from eblime.results.storage import unpacked
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
-SHARES = 4  # tests among which the mutations are divided, so that they run in parallel
+SHARES = 20  # tests among which the mutations are divided; all but the first are slow
+SLOW_SHARES = [pytest.param(share, marks=pytest.mark.slow) for share in range(1, SHARES)]
 
 
 def loaded(content):
@@ -46,7 +47,7 @@ def use(explanation):
         explanation.to_frame()
 
 
-@pytest.mark.parametrize("share", range(SHARES))
+@pytest.mark.parametrize("share", [0, *SLOW_SHARES])
 def test_a_mutated_file_is_refused_or_usable(share):
     """No mutation leads to a file that loads and then fails where it is shown."""
     accepted = 0
@@ -68,7 +69,7 @@ def test_a_mutated_file_can_be_drawn():
     """The default picture, and those of its kind of input."""
     kinds = {"ImageScene": ["map", "uncertainty"], "TextScene": ["text"], "TableScene": ["values"]}
     drawn = 0
-    for k in range(MUTATIONS, MUTATIONS + max(60, MUTATIONS // 20)):
+    for k in range(MUTATIONS, MUTATIONS + max(40, MUTATIONS // 50)):
         explanation = loaded(mutated(np.random.default_rng([k, 2024])))
         if explanation is None:
             continue

@@ -31,7 +31,10 @@ def crossing(times, limits):
     return total
 
 
-@pytest.mark.parametrize("alpha", [0.2, 0.1, 0.05, 0.025, 0.01, 0.001])
+SLOW = [pytest.param(alpha, marks=pytest.mark.slow) for alpha in (0.2, 0.1, 0.025, 0.001)]
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, *SLOW])
 def test_all_looks_together_keep_the_level(alpha):
     """Up to a million masks, the chance to be wrong at any look is at most the level."""
     times = totals(2**20)

@@ -34,17 +34,17 @@ def is_wrong(rule, post, truth):
     return (np.abs(post.mean - truth)[order[: rule.top]] > rule.width * unit / 2).any()
 
 
+FAST = [eblime.TopK(1, prob=0.9), eblime.Sign(prob=0.9, top=5)]
+SLOW = [
+    eblime.TopK(3, prob=0.9),
+    eblime.Ranking(3, prob=0.9),
+    eblime.Width(0.6, prob=0.9),
+    eblime.Width(0.3, relative=True, prob=0.9),
+]
+
+
 @pytest.mark.parametrize(
-    "rule",
-    [
-        eblime.TopK(1, prob=0.9),
-        eblime.TopK(3, prob=0.9),
-        eblime.Ranking(3, prob=0.9),
-        eblime.Sign(prob=0.9, top=5),
-        eblime.Width(0.6, prob=0.9),
-        eblime.Width(0.3, relative=True, prob=0.9),
-    ],
-    ids=repr,
+    "rule", [*FAST, *(pytest.param(rule, marks=pytest.mark.slow) for rule in SLOW)], ids=repr
 )
 def test_certificates_are_wrong_at_most_as_often_as_stated(rule):
     """Over games with nearly equal features, looking after every round."""

@@ -106,6 +106,7 @@ def test_number_of_jobs_does_not_change_the_rows():
     assert reported == list(range(8))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_item_whose_worker_is_killed_once_is_run_again(tmp_path):
     """The rows are complete."""
@@ -115,6 +116,7 @@ def test_item_whose_worker_is_killed_once_is_run_again(tmp_path):
     assert [row["item"] for row in rows] == [0, 1, 2, 3]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_item_that_always_crashes_ends_the_study_with_its_number(tmp_path):
     """Finished items stay in the folder, and the next call needs only the others."""
@@ -126,7 +128,7 @@ def test_item_that_always_crashes_ends_the_study_with_its_number(tmp_path):
     assert [row["item"] for row in rows] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_error_of_a_task_is_raised_unchanged(jobs):
     """In this process and in a worker process."""
     with pytest.raises(KeyError, match="no item"):

@@ -171,7 +171,10 @@ def test_inputs_whose_batches_cannot_be_joined_are_asked_alone():
         same(explain(explainer.loop, subject, [0], generator_of(0, k)), shared[k])
 
 
-@pytest.mark.parametrize("settings", [{"together": False}, {"workers": 2}, {"part_size": 2}])
+@pytest.mark.parametrize(
+    "settings",
+    [{"together": False}, pytest.param({"workers": 2}, marks=pytest.mark.slow), {"part_size": 2}],
+)
 def test_a_run_of_rounds_does_not_depend_on_how_it_is_done(tmp_path, settings):
     """Shared calls, workers and parts change no number."""
     wanted = eblime.explain_many(make_series, INPUTS, tmp_path / "a", targets=2).frame()

@@ -69,16 +69,18 @@ def test_scripts_leave_no_figure_open():
     assert pyplot.get_fignums() == before
 
 
+CELLS = [
+    ("ax = e.plot('map')", 1),
+    ("for kind in ('map', 'density'): e.plot(kind)", 2),
+    ("eblime.plot.poster.poster(e)", 1),
+    ("eblime.plot.maps.posterior_maps(e)", 1),
+    ("import matplotlib.pyplot as plt; fig, ax = plt.subplots(); e.plot(ax=ax);", 1),
+]
+
+
 @pytest.mark.parametrize(
     ("cell", "pictures"),
-    [
-        ("e.plot()", 1),
-        ("ax = e.plot('map')", 1),
-        ("for kind in ('map', 'density'): e.plot(kind)", 2),
-        ("eblime.plot.poster.poster(e)", 1),
-        ("eblime.plot.maps.posterior_maps(e)", 1),
-        ("import matplotlib.pyplot as plt; fig, ax = plt.subplots(); e.plot(ax=ax);", 1),
-    ],
+    [("e.plot()", 1), *(pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS)],
 )
 def test_cell_shows_each_plot_once(cell, pictures):
     """In a real kernel, as the first plot of the session."""

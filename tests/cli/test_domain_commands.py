@@ -175,7 +175,7 @@ def test_errors_name_the_options_of_the_domain(folder, capsys, words, message):
     assert err.count("\n") == 1
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_batch_works_for_a_domain_of_a_package(folder, capsys, workers):
     """`items` also serves `eblime batch`, in worker processes too; the run can be resumed."""
     pytest.importorskip("pyarrow")

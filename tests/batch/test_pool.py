@@ -47,20 +47,30 @@ def drive(out, maker):
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
+def test_a_crash_is_recorded(tmp_path, wanted, poison):
+    """A new worker explains the other inputs."""
+    poison(input_2="segfault")
+    run = eblime.explain_many(make_poisoned, ROWS[:4], tmp_path / "r", timeout=60)
+    errors = check_others(run, wanted[wanted["input"] < 4], [2])
+
+    assert "crashed (signal SIGSEGV) on this input" in errors[2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 def test_crashes_are_recorded(tmp_path, wanted, poison, together):
     """Two inputs of one part, the last input, and an exit without a signal."""
-    poison(input_5="segfault", input_6="segfault", input_30="os._exit", input_59="segfault")
+    poison(input_5="segfault", input_6="segfault", input_13="os._exit", input_23="segfault")
     run = eblime.explain_many(
         make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2, together=together
     )
-    errors = check_others(run, wanted, [5, 6, 30, 59])
+    errors = check_others(run, wanted, [5, 6, 13, 23])
 
     assert "crashed (signal SIGSEGV) on this input" in errors[5]
-    assert "crashed (exit code 3) on this input" in errors[30]
+    assert "crashed (exit code 3) on this input" in errors[13]
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_model_that_exits_is_recorded(tmp_path, wanted, poison, workers):
     """`sys.exit` in a model ends neither the driver nor a worker."""
     poison(input_5="sys.exit", input_11="raise")
@@ -101,6 +111,7 @@ def test_an_exit_by_a_signal_handler_ends_the_call(tmp_path):
     assert not list((tmp_path / "r").glob("part-*"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("maker", "crashes"), [("make_poisoned", 1), ("make_unpicklable", 2)])
 def test_the_next_call_isolates_a_crash_of_the_driver(tmp_path, wanted, poison, maker, crashes):
     """A worker does the part; if there can be none, the driver goes input by input."""
@@ -113,7 +124,8 @@ def test_the_next_call_isolates_a_crash_of_the_driver(tmp_path, wanted, poison, 
     assert "crashed" in errors[5]
 
 
-@pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 58])])
+@pytest.mark.slow
+@pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 22])])
 def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed):
     """With and without shared calls; other inputs of the part keep their numbers."""
     poison(**{f"input_{number}": "hang" for number in failed})
@@ -133,11 +145,11 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed)
 
 def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
     """The timeout is not a setting of the run, and a part may take longer."""
-    run = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20, timeout=30)
-    again = eblime.explain_many(make, ROWS[:20], tmp_path / "r", part_size=20)
+    run = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8, timeout=30)
+    again = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8)
 
     assert "timeout" not in again.settings
-    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 20], check_exact=True)
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 8], check_exact=True)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])
@@ -155,8 +167,9 @@ def test_a_timeout_needs_a_picklable_explainer(tmp_path):
         eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
 
 
-def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
-    """A wrong value is reported with the option, and an input that hangs is listed."""
+@pytest.fixture
+def mood(tmp_path, monkeypatch):
+    """A folder with a model that hangs on one of three texts, and the command that asks it."""
     (tmp_path / "mood.py").write_text(
         "import time\n"
         "def score(texts):\n"
@@ -167,33 +180,45 @@ def test_the_command_line_has_a_timeout(tmp_path, monkeypatch, capsys):
     (tmp_path / "lines.jsonl").write_text('"a good day"\n"a stuck day"\n"another day"\n')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    arguments = "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
+    return "batch text lines.jsonl --model mood:score --out run --workers 1 --timeout {}"
+
+
+def test_the_command_line_checks_its_timeout(mood, capsys):
+    """A wrong value is reported with the option."""
     with pytest.raises(SystemExit) as ended:
-        main(arguments.format(0).split())
+        main(mood.format(0).split())
+
     assert ended.value.code != 0
     assert "--timeout must be a number of seconds > 0" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_command_line_has_a_timeout(tmp_path, mood):
+    """An input that hangs is listed, and the others are explained."""
     with pytest.raises(SystemExit):
-        main(arguments.format(6).split())
+        main(mood.format(6).split())
 
     run = eblime.open_run(tmp_path / "run")
     assert run.failures()["input"].tolist() == [1]
     assert run.frame()["input"].unique().tolist() == [0, 2]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read in /proc")
-@pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 5)])
+@pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 3)])
 def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, processes):
     """Every part leaks 32 MB: with a limit of 8 MB a worker does two parts."""
     monkeypatch.setattr(pool, "GROWTH", limit)
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path))
     run = eblime.explain_many(
-        make_growing, ROWS[:40], tmp_path / "r", part_size=4, timeout=60, together=False
+        make_growing, ROWS, tmp_path / "r", part_size=4, timeout=60, together=False
     )
 
-    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 40], check_exact=True)
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
     assert len([entry for entry in tmp_path.iterdir() if entry.is_file()]) == processes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_signals_leave_no_temporary_files(tmp_path, wanted, number):
     """The temporary folder is empty, and the run can be resumed."""
@@ -213,6 +238,7 @@ def test_signals_leave_no_temporary_files(tmp_path, wanted, number):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
+@pytest.mark.slow
 def test_temporary_files_of_killed_workers_are_deleted(tmp_path, wanted, monkeypatch):
     """A worker that is killed while writing leaves a file, which the run deletes at its end."""
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
@@ -225,6 +251,7 @@ def test_temporary_files_of_killed_workers_are_deleted(tmp_path, wanted, monkeyp
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
+@pytest.mark.slow
 def test_a_worker_that_cannot_start_is_reported(tmp_path):
     """A script without the usual guard gets an error, and no endless restarts."""
     script = tmp_path / "script.py"
@@ -249,15 +276,15 @@ def test_a_worker_that_cannot_start_is_reported(tmp_path):
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, request):
     """Like the local engine; temporary files of killed workers are deleted at the end."""
-    poison(input_5="segfault", input_6="sys.exit", input_40="hang")
+    poison(input_5="segfault", input_6="sys.exit", input_18="hang")
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
     request.getfixturevalue("cluster")  # its workers see the environment of its start
     ray = {"part_size": 4, "engine": "ray", "workers": 2}
     run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", timeout=15, **ray)
-    errors = check_others(run, wanted, [5, 6, 40])
+    errors = check_others(run, wanted, [5, 6, 18])
     assert "crashed (signal SIGSEGV) on this input" in errors[5]
     assert "sys.exit(3)" in errors[6]
-    assert "timeout of 15 s" in errors[40]
+    assert "timeout of 15 s" in errors[18]
 
     run = eblime.explain_many(make_killed_while_writing, ROWS, tmp_path / "k", **ray)
     assert (tmp_path / "flag").exists()

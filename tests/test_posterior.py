@@ -10,7 +10,7 @@ METHODS = [
     "eblime",
     "eblime-paper",
     "bayeslime",
-    eblime.EBLIME.paper(draws=None),
+    eblime.EBLIME.paper(draws=None, n_lambdas=1000),
     eblime.EBLIME(local=True),
     eblime.EBLIME(local=False),
     eblime.EBLIME(noise="unequal", local=False),

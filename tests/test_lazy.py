@@ -5,16 +5,16 @@ import sys
 
 import pytest
 
+OTHERS = (
+    "plot.maps.posterior_maps",
+    "plot.poster.poster",
+    "datasets.ultrasonic.scan",
+    "evaluation.scores.interval_score",
+)
+
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "plot.bars.compare",
-        "plot.maps.posterior_maps",
-        "plot.poster.poster",
-        "datasets.ultrasonic.scan",
-        "evaluation.scores.interval_score",
-    ],
+    "name", ["plot.bars.compare", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
 )
 def test_documented_names_need_no_further_import(name):
     """In a new process, because other tests import these modules."""
