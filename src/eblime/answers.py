@@ -36,6 +36,7 @@ class Answers:
     hidden: float | None = None  # the score with every feature hidden, where known
     features: Sequence[str] | None = None  # names of the features
     sampling: FloatArray | None = None  # (N,) the factor of `weights` that corrects uneven draws
+    noisy: bool = False  # whether chance fills in what a mask hides: then no answer is exact
 
     @property
     def n_masks(self) -> int:
@@ -92,12 +93,16 @@ class Answers:
         return _below(known, np.ones(n) if sampling is None else sampling)
 
     @staticmethod
-    def none(features: Sequence[str]) -> Answers:
+    def none(features: Sequence[str], *, noisy: bool = False) -> Answers:
         """No answers yet, for an input with these features."""
         p = len(features)
         nothing = np.empty(0)
         return Answers(
-            masks=np.empty((0, p)), scores=nothing, weights=nothing, features=tuple(features)
+            masks=np.empty((0, p)),
+            scores=nothing,
+            weights=nothing,
+            features=tuple(features),
+            noisy=noisy,
         )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import eblime
+from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Parameters, Prior
@@ -153,6 +156,36 @@ def test_a_model_with_chance_in_it_is_covered() -> None:
         low, high = eblime.fit(masks, scores, method=Quadrature(index="banzhaf")).interval().T
         inside.append(np.mean((low <= truth) & (truth <= high)))
     assert np.mean(inside) > 0.85
+
+
+def test_noisy_answers_are_not_taken_for_exact_ones() -> None:
+    """Each of all 64 masks once: without noise the values are known, with noise they are not."""
+    truth = np.array([1.0, -0.5, 0.0, 0.0, 0.3, 0.0])
+    masks, inside = all_masks(6), []
+    for seed in range(40):
+        scores = masks @ truth + 0.3 * RNG(seed).normal(size=64)
+        known = Answers(masks=masks, scores=scores, weights=np.ones(64))
+        assert Quadrature(index="banzhaf").fit(RNG(0), known).sd.max() == 0
+        post = Quadrature(index="banzhaf").fit(RNG(0), replace(known, noisy=True))
+        low, high = post.interval().T
+        inside.append(np.mean((low <= truth) & (truth <= high)))
+    assert np.mean(inside) > 0.85
+
+
+@pytest.mark.parametrize("domain", ["table", "text"])
+def test_explainers_say_whether_chance_fills_in_what_is_hidden(domain, tmp_path) -> None:
+    """It does for a table; files remember it."""
+    if domain == "table":
+        rows = RNG(0).normal(size=(50, 4))
+        explainer, x = eblime.TabularExplainer(lambda some: some[:, 0], rows), rows[0]
+    else:
+        explainer, x = eblime.TextExplainer(lambda some: [len(t) for t in some]), "one two three"
+    e = replace(explainer, method="quadrature", design="paired", n_masks=20).explain(x)
+    e.save(tmp_path / "e.eblime")
+    again = eblime.load(tmp_path / "e.eblime")
+
+    assert e.answers.noisy is again.answers.noisy is (domain == "table")
+    np.testing.assert_array_equal(again.posterior.mean, e.posterior.mean)
 
 
 def test_answers_that_are_a_line_are_met_exactly() -> None:

@@ -48,6 +48,7 @@ class Table:
     unit: float  # what one unit of the parts' scores is worth; 0 for constant scores
     n_masks: int  # distinct masks
     chance: float = 0.0  # variance of one answer in these units, where masks were repeated
+    noisy: bool = False  # whether chance is part of an answer
 
     @property
     def split(self) -> bool:
@@ -62,7 +63,7 @@ class Table:
     def prior(self) -> Prior:
         """The prior of the parameters; answers that were repeated say how noisy the model is."""
         chance = self.chance / len(self.parts) if self.chance else None
-        return Prior.of(self.n_features, split=self.split, chance=chance)
+        return Prior.of(self.n_features, split=self.split, chance=chance, noisy=self.noisy)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,10 +173,11 @@ def solve_part(part: Part, parameters: Parameters, number: int) -> Solved:
     return solve(part, covariance, parameters.nugget(number))
 
 
-def read_table(masks: FloatArray, scores: FloatArray) -> Table:
+def read_table(masks: FloatArray, scores: FloatArray, *, noisy: bool = False) -> Table:
     """Group answers by mask, and split them into odd and even part if all come in pairs.
 
-    A mask that was asked several times counts once, with the mean of its scores.
+    A mask that was asked several times counts once, with the mean of its scores. Answers are noisy
+    where chance fills in what a mask hides, and where the same mask got different answers.
     """
     keys = mask_keys(masks)
     known, first, place, count = np.unique(
@@ -188,12 +190,19 @@ def read_table(masks: FloatArray, scores: FloatArray) -> Table:
     unit = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
     y, scale = (mean - mean.mean()) / (unit or 1.0), unit**2 or 1.0
     signs, noise = 2.0 * distinct - 1.0, 1 / count
-    noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
+    if not noisy:
+        noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
     partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
     whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)
     paired = known[partner] == mask_keys(1 - distinct)
     parts = _split(whole, partner) if paired.all() else None
-    return Table(parts=parts or (whole,), unit=unit, n_masks=len(known), chance=chance / scale)
+    return Table(
+        parts=parts or (whole,),
+        unit=unit,
+        n_masks=len(known),
+        chance=chance / scale,
+        noisy=noisy or chance > 0,
+    )
 
 
 def _split(whole: Part, partner: IntArray) -> tuple[Part, Part] | None:

@@ -65,7 +65,8 @@ class Prior:
     """A normal prior of the parameter vector.
 
     The logits of `rho / 0.95` vary around a common mean, which is normal(-2, 1); `spread` is their
-    standard deviation. `log linear` is normal(0, 1.5) and a `log nugget` normal(-7, 2).
+    standard deviation. `log linear` is normal(0, 1.5) and a `log nugget` normal(-7, 2), or
+    normal(-1.5, 1.5) for noisy answers.
     """
 
     mean: FloatArray  # (p + 3,)
@@ -73,11 +74,18 @@ class Prior:
 
     @classmethod
     def of(
-        cls, p: int, *, split: bool, spread: float | None = None, chance: float | None = None
+        cls,
+        p: int,
+        *,
+        split: bool,
+        spread: float | None = None,
+        chance: float | None = None,
+        noisy: bool = False,
     ) -> Prior:
         """The prior for p features; a wider `spread` of relevance where there are more of them.
 
-        `chance` is the noise of an answer, where it is known: the nugget is then near it.
+        `chance` is the noise of an answer, where it is known: the nugget is then near it. `noisy`
+        says that there is noise, of unknown size.
         """
         if spread is None:
             spread = 0.65 * float(np.clip(np.sqrt(p / 16), 1.0, 1.5))
@@ -85,10 +93,10 @@ class Prior:
         cov = np.zeros((p + _LEAD, p + _LEAD))
         cov[range(_LEAD), range(_LEAD)] = 1.5**2, 2.0**2, 2.0**2 if split else 1.0
         cov[_LEAD:, _LEAD:] = 1.0 + spread**2 * np.eye(p)
-        if chance:
+        if chance or noisy:
             nuggets = [1, 2] if split else [1]
-            mean[nuggets] = np.log(chance)
-            cov[nuggets, nuggets] = 1.0
+            mean[nuggets] = np.log(chance) if chance else -1.5
+            cov[nuggets, nuggets] = 1.0 if chance else 1.5**2
         return cls(mean=mean, cov=cov)
 
 

@@ -99,7 +99,8 @@ class Adaptive:
             return None
         else:
             pool, index = _pool(rng, answers.masks), index_of(self.method, p)
-            chosen = choose(read_table(answers.masks, answers.scores), index, pool, wanted)
+            table = read_table(answers.masks, answers.scores, noisy=answers.noisy)
+            chosen = choose(table, index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 
 

@@ -61,7 +61,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         rng=generator,
         start=time.perf_counter(),
         neighbourhood=neighbourhood,
-        first=Answers.none(subject.scene.features),
+        first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
         expected=settings.budget,
     )
 

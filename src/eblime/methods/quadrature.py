@@ -59,7 +59,8 @@ class Quadrature:
     time grows with the cube of the number of masks: 0.1 s for 400, 2 s for 1,000.
 
     Where chance fills in the hidden features, as for tables, the posterior is of the mean score of
-    a mask, and the nugget of the process stands for the rest. A regression is better there.
+    a mask, and the nugget of the process, with a prior for noisy answers, stands for the rest. A
+    regression is as good there.
 
     Examples
     --------
@@ -162,12 +163,12 @@ def fit_indices(
 ) -> tuple[Posterior, ...]:
     """Posteriors of several indices from the same answers, with what they are in words."""
     masks, scores = _with_input(_checked(answers.masks), answers)
-    p, table = masks.shape[1], read_table(masks, scores)
+    p, table = masks.shape[1], read_table(masks, scores, noisy=answers.noisy)
     held_out: _LeaveOneOut | float | None = None
     if not table.unit:
         laws = [_point(np.zeros(len(index.subsets(p)))) for index in indices]
         held_out = float("nan")
-    elif p <= MOST_EXACT and table.n_masks == 2**p and not table.chance:
+    elif p <= MOST_EXACT and table.n_masks == 2**p and not table.noisy:
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
         with few_threads(0):  # of many small products, threads cost more than they save

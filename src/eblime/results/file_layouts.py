@@ -60,6 +60,7 @@ _ANSWERS = Layout(
         "hidden": optional(number()),
         "features": optional(NAMES),
         "sampling": optional(floats("n", low=0.0)),
+        "noisy": flag(),
     }
 )
 
