@@ -47,8 +47,13 @@ def test_every_supported_version_is_tested():
 
 
 def test_the_version_is_the_same_everywhere():
-    """In the package and in the citation."""
-    assert re.search(r"^version: (\S+)$", text_of("CITATION.cff"), re.M)[1] == eblime.__version__
+    """In the package, in the citation and in the newest section of the changelog, with its date."""
+    citation = dict(re.findall(r"^(version|date-released): (\S+)$", text_of("CITATION.cff"), re.M))
+    first, second, *_ = re.findall(r"^## (.*)$", text_of("CHANGELOG.md"), re.M)
+
+    assert first == "Unreleased"
+    assert second == f"{eblime.__version__} - {citation['date-released']}"
+    assert citation["version"] == eblime.__version__
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
