@@ -392,6 +392,24 @@ def test_only_photo_formats_are_opened(tmp_path, monkeypatch):
     assert started == []
 
 
+def test_a_photo_that_unpacks_to_too_much_is_refused(tmp_path):
+    """By the size in its header, before a pixel is unpacked."""
+    header = struct.pack(">IIBBBBB", 40_000, 40_000, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")]
+    content = b"\x89PNG\r\n\x1a\n"
+    for kind, body in chunks:
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        content += struct.pack(">I", len(body)) + kind + body + checksum
+    path = tmp_path / "bomb.png"
+    path.write_bytes(content)
+
+    for read in (open_photo, read_photo, as_pixels):
+        with pytest.raises(
+            ValueError, match=r"bomb.png' cannot be read: Image size \(16000000"
+        ):
+            read(path)
+
+
 @pytest.mark.parametrize("ending", PHOTO_ENDINGS)
 def test_every_photo_ending_can_be_read(tmp_path, ending):
     """The formats that are opened are those of the endings."""
