@@ -404,9 +404,7 @@ def test_a_photo_that_unpacks_to_too_much_is_refused(tmp_path):
     path.write_bytes(content)
 
     for read in (open_photo, read_photo, as_pixels):
-        with pytest.raises(
-            ValueError, match=r"bomb.png' cannot be read: Image size \(16000000"
-        ):
+        with pytest.raises(ValueError, match=r"bomb.png' cannot be read: Image size \(16000000"):
             read(path)
 
 
