@@ -67,10 +67,8 @@ def command(*arguments: str, folder: Path) -> str:
     program = shutil.which("eblime", path=sysconfig.get_path("scripts"))
     if program is None:
         raise SystemExit("The command `eblime` is not installed.")
-    ended = subprocess.run(
-        [program, *arguments], cwd=folder, check=True, stdout=subprocess.PIPE, encoding="utf8"
-    )
-    return ended.stdout
+    ended = subprocess.run([program, *arguments], cwd=folder, check=True, stdout=subprocess.PIPE)
+    return ended.stdout.decode("utf8", errors="replace")  # Windows may use another encoding
 
 
 def main() -> None:
