@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
+from PIL.TiffImagePlugin import AppendingTiffWriter
 from skimage import data
 
 import eblime
@@ -323,8 +324,10 @@ def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
     """TIFF files and photos of phones contain previews."""
     path = tmp_path / "preview.tif"
     preview = Image.fromarray(photo()[::2, ::2])
-    preview.encoderinfo = {"tiffinfo": {254: 1}}
-    Image.fromarray(photo()).save(path, save_all=True, append_images=[preview])
+    with AppendingTiffWriter(str(path), new=True) as file:
+        Image.fromarray(photo()).save(file, "TIFF")
+        file.newFrame()
+        preview.save(file, "TIFF", tiffinfo={254: 1})
     both = io.BytesIO()
     Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
 
