@@ -18,7 +18,7 @@ test-slow: $(VENV)/.test
 
 # Measures which lines the tests run, and fails below the floor in pyproject.toml.
 coverage: $(VENV)/.test
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest-cov>=5'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pytest-cov>=7'
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m 'not slow' --cov=eblime --cov-report=term
 
 # Runs the tests with the lowest version of each dependency that pyproject.toml allows. These

@@ -1,13 +1,16 @@
 """Explain an image, a table row and a text, and run the demo, in an environment with eblime alone.
 
+python -m pip install dist/*.whl
 python .ci/bare.py
 """
 
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
@@ -38,23 +41,45 @@ def text() -> eblime.Explanation:
     return explainer.explain("A witty film, never dull.")
 
 
-def main() -> None:
-    """Explain, draw, save, load and write a page for each kind of input."""
+def check_environment() -> None:
+    """Stop if eblime is not the installed one, or an optional package could hide a failure."""
+    where = Path(eblime.__file__).parent
     present = [name for name in EXTRAS if importlib.util.find_spec(name)]
-    print(f"eblime {eblime.__version__}, Python {sys.version.split()[0]}, extras: {present}")
+    print(f"eblime {eblime.__version__} in {where}, Python {sys.version.split()[0]}")
+    if "site-packages" not in where.parts:
+        raise SystemExit(f"Install the wheel first: eblime is imported from {where}.")
+    if present:
+        raise SystemExit(f"Use an environment without optional packages; it has {present}.")
+
+
+def use(explanation: eblime.Explanation, folder: Path) -> None:
+    """Print, draw, save and load an explanation, and write its page."""
+    print(explanation)
+    explanation.plot().figure.savefig(folder / "picture.png")
+    explanation.to_html(folder / "page.html")
+    explanation.save(folder / "saved.eblime")
+    loaded = eblime.load(folder / "saved.eblime")
+    np.testing.assert_allclose(loaded.posterior.mean, explanation.posterior.mean, atol=1e-12)
+
+
+def command(*arguments: str, folder: Path) -> str:
+    """Run the installed command `eblime` in a folder; returns what it prints."""
+    program = shutil.which("eblime", path=sysconfig.get_path("scripts"))
+    if program is None:
+        raise SystemExit("The command `eblime` is not installed.")
+    ended = subprocess.run([program, *arguments], cwd=folder, check=True, stdout=subprocess.PIPE)
+    return ended.stdout.decode("utf8", errors="replace")  # Windows may use another encoding
+
+
+def main() -> None:
+    """Explain each kind of input, and run the command."""
+    check_environment()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for explain in (image, row, text):
-            explanation = explain()
-            print(explanation)
-            explanation.plot().figure.savefig(folder / "picture.png")
-            explanation.to_html(folder / "page.html")
-            explanation.save(folder / "saved.eblime")
-            loaded = eblime.load(folder / "saved.eblime")
-            means = loaded.posterior.mean, explanation.posterior.mean
-            np.testing.assert_allclose(*means, atol=1e-12)
-        command = [sys.executable, "-m", "eblime", "demo", "--out", str(folder / "demo")]
-        subprocess.run(command, check=True)
+            use(explain(), folder)
+        assert command("--version", folder=folder).split()[-1] == eblime.__version__
+        print(command("demo", folder=folder))
         assert (folder / "demo" / "scan.html").stat().st_size > 0
 
 

@@ -1,14 +1,15 @@
 """Sphinx settings."""
 
 import sys
-from importlib.metadata import version as installed
 from pathlib import Path
+
+from eblime import __version__
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "eblime"
 copyright = "2026, the eblime developers"
-release = version = installed("eblime")
+release = version = __version__
 extensions = [
     "fields",
     "mathml",

@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+SEEDS = int(os.environ.get("EBLIME_TEST_SEEDS", "1"))
+
+# Property tests try the same examples in every run; with several seeds, new ones each time.
 settings.register_profile("eblime", deadline=None, derandomize=True, max_examples=25)
-settings.load_profile("eblime")
+settings.register_profile("eblime-seeds", deadline=None, max_examples=200, print_blob=True)
+settings.load_profile("eblime" if SEEDS == 1 else "eblime-seeds")
 
 
-@pytest.fixture(params=range(int(os.environ.get("EBLIME_TEST_SEEDS", "1"))))
+@pytest.fixture(params=range(SEEDS))
 def rng(request):
     """A generator seeded 0; `EBLIME_TEST_SEEDS=10` runs ten seeds."""
     return np.random.default_rng(request.param)

@@ -25,30 +25,48 @@ def supported():
     return re.findall(r'"Programming Language :: Python :: (3\.\d+)"', text_of("pyproject.toml"))
 
 
-def test_every_promise_names_a_test_that_exists():
+def promises():
+    """The rows of the tables in SECURITY.md: what is promised, and the test."""
+    if not (ROOT / "SECURITY.md").is_file():
+        return []
+    rows = re.findall(r"^\| (.*) \| (.*) \|$", text_of("SECURITY.md"), re.M)
+    return [(promise, test) for promise, test in rows if promise != "promise"]
+
+
+def test_the_promises_are_found():
+    """The pattern for rows matches those of SECURITY.md, each in a section of its own."""
+    sections = re.findall(r"^\*\*.*\*\*.*\n\n\| promise \| test \|$", text_of("SECURITY.md"), re.M)
+
+    assert len(promises()) > 20
+    assert len(sections) == text_of("SECURITY.md").count("| promise | test |")
+
+
+@pytest.mark.parametrize(("promise", "test"), promises())
+def test_every_promise_names_a_test_that_exists(promise, test):
     """Each row of the tables in SECURITY.md ends with the test that holds it."""
-    text = text_of("SECURITY.md")
-    rows = [row for row in re.findall(r"^\| .* \|$", text, re.M) if not row.startswith("| promise")]
-
-    assert len(rows) > 10
-    for row in rows:
-        (file, name), *_ = PROMISE.findall(row) or [("", "")]
-        assert file, row
-        assert f"def {name}(" in text_of(file), row
+    assert PROMISE.fullmatch(test), promise
+    file, name = PROMISE.fullmatch(test).groups()
+    assert f"\ndef {name}(" in text_of(file), promise
 
 
-def test_every_supported_version_is_tested():
+@pytest.mark.parametrize("job", ["newest", "bare"])
+def test_every_supported_version_is_tested(job):
     """The classifiers, the lower bound and the workflow agree."""
     bound = re.search(r'requires-python = ">=(3\.\d+)"', text_of("pyproject.toml"))[1]
-    job = text_of(".github/workflows/test.yml").split("\n  newest:")[1].split("\n  lowest:")[0]
+    after = re.split(rf"^  {job}:", text_of(".github/workflows/test.yml"), flags=re.M)[1]
 
     assert supported()[0] == bound
-    assert re.findall(r'"(3\.\d+)"', job) == supported()
+    assert re.findall(r'"(3\.\d+)"', after.split("runs-on:")[0]) == supported()
 
 
 def test_the_version_is_the_same_everywhere():
-    """In the package and in the citation."""
-    assert re.search(r"^version: (\S+)$", text_of("CITATION.cff"), re.M)[1] == eblime.__version__
+    """In the package, in the citation and in the newest section of the changelog, with its date."""
+    citation = dict(re.findall(r"^(version|date-released): (\S+)$", text_of("CITATION.cff"), re.M))
+    first, second, *_ = re.findall(r"^## (.*)$", text_of("CHANGELOG.md"), re.M)
+
+    assert first == "Unreleased"
+    assert second == f"{eblime.__version__} - {citation['date-released']}"
+    assert citation["version"] == eblime.__version__
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / ".github").rglob("*.yml")), ids=lambda p: p.name)
@@ -60,6 +78,37 @@ def test_workflows_and_forms_can_be_read(path):
     called = set(re.findall(r"make ([a-z][\w-]*)", path.read_text(encoding="utf8")))
 
     assert called <= targets
+
+
+def build_settings():
+    """The tables of hatch in pyproject.toml."""
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")
+    return tomllib.loads(text_of("pyproject.toml"))["tool"]["hatch"]
+
+
+def test_links_of_the_page_on_pypi_are_absolute():
+    """The README has relative pictures and links; the build makes them absolute."""
+    page = text_of("README.md")
+    for change in build_settings()["metadata"]["hooks"]["fancy-pypi-readme"]["substitutions"]:
+        page = re.sub(change["pattern"], change["replacement"], page)
+    links = re.findall(
+        r"(!?)\[[^\]]*\]\(([^)]*)\)", re.sub(r"^```.*?^```", "", page, flags=re.M | re.S)
+    )
+
+    assert len(links) > 10
+    for picture, link in links:
+        host = "raw.githubusercontent.com/eblime/eblime/v$HFPR_VERSION/" if picture else ""
+        assert link.startswith(f"https://{host}"), link
+
+
+def test_the_source_archive_has_what_the_tests_read():
+    """Each file and folder of the repository that a test or the Makefile names."""
+    included = build_settings()["build"]["targets"]["sdist"]["include"]
+    needed = ["src", "tests", "docs", "benchmarks", ".ci", ".github", "Makefile", "CITATION.cff"]
+
+    assert {f"/{name}" for name in needed} <= set(included)
+    assert "/*.md" in included
+    assert [name for name in included if not list(ROOT.glob(name.removeprefix("/")))] == []
 
 
 def test_the_checks_run_the_slow_tests():

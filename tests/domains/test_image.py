@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
+from PIL.TiffImagePlugin import AppendingTiffWriter
 from skimage import data
 
 import eblime
@@ -323,8 +324,10 @@ def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
     """TIFF files and photos of phones contain previews."""
     path = tmp_path / "preview.tif"
     preview = Image.fromarray(photo()[::2, ::2])
-    preview.encoderinfo = {"tiffinfo": {254: 1}}
-    Image.fromarray(photo()).save(path, save_all=True, append_images=[preview])
+    with AppendingTiffWriter(str(path), new=True) as file:
+        Image.fromarray(photo()).save(file, "TIFF")
+        file.newFrame()
+        preview.save(file, "TIFF", tiffinfo={254: 1})
     both = io.BytesIO()
     Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
 
@@ -390,6 +393,22 @@ def test_only_photo_formats_are_opened(tmp_path, monkeypatch):
     with path.open("rb") as file, pytest.raises(ValueError, match="supported format: BMP, GIF, J"):
         open_photo(file)
     assert started == []
+
+
+def test_a_photo_that_unpacks_to_too_much_is_refused(tmp_path):
+    """By the size in its header, before a pixel is unpacked."""
+    header = struct.pack(">IIBBBBB", 40_000, 40_000, 8, 2, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(bytes(1000))), (b"IEND", b"")]
+    content = b"\x89PNG\r\n\x1a\n"
+    for kind, body in chunks:
+        checksum = struct.pack(">I", zlib.crc32(kind + body))
+        content += struct.pack(">I", len(body)) + kind + body + checksum
+    path = tmp_path / "bomb.png"
+    path.write_bytes(content)
+
+    for read in (open_photo, read_photo, as_pixels):
+        with pytest.raises(ValueError, match=r"bomb.png' cannot be read: Image size \(16000000"):
+            read(path)
 
 
 @pytest.mark.parametrize("ending", PHOTO_ENDINGS)

@@ -4,8 +4,10 @@ import copy
 import io
 import json
 import os
+import pickle
 import warnings
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -189,6 +191,31 @@ def test_parts_that_share_their_bytes_are_refused():
 
     with pytest.raises(ValueError, match="must not overlap"):
         unpacked(bytes(content), "file")
+
+
+class Marks:
+    """Creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("kind", ["object array", "bare pickle"])
+def test_a_pickle_in_a_file_is_not_read(tmp_path, kind):
+    """Neither inside an array nor in place of one."""
+    marker, array = tmp_path / "ran", io.BytesIO()
+    np.save(array, np.array([Marks(marker)], dtype=object), allow_pickle=True)
+    content = array.getvalue() if kind == "object array" else pickle.dumps(Marks(marker))
+    for tree, arrays in samples():
+        for name in arrays:
+            assert loaded(zipped(tree, {**arrays, name: content})) is None
+
+    assert not marker.exists()
+    pickle.loads(pickle.dumps(Marks(marker)))
+    assert marker.exists()
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes here")
