@@ -228,6 +228,7 @@ class Posterior:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import eblime
         >>> masks = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
         >>> eblime.fit(masks, masks @ [1.0, -2.0]).order()

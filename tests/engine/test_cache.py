@@ -126,7 +126,8 @@ def test_calls_under_way_are_kept_when_one_fails(cache):
         if "three" not in texts[0]:
             late.set()
             raise ConnectionError("down")
-        late.wait(10)
+        if texts[0] != TEXT:  # the input itself is asked first, alone
+            late.wait(10)
         kept.extend(texts)
         return [[("two" in t) + 0.01 * len(t), len(t)] for t in texts]
 

@@ -12,6 +12,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no chromium is installed")
 
 
+@pytest.mark.slow
 def test_pointing_at_a_window_shows_its_numbers(tmp_path):
     """The page colours the windows, shows details of one, and reports no error."""
     e = cases.all_new_parts().explain(cases.PULSE)

@@ -176,7 +176,7 @@ def test_several_explanations_share_one_page(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given_", "words"), [([], "an empty list"), (["x"], "got str"), (3, "not iterable")]
+    ("given_", "words"), [([], "an empty list"), (["x"], "got str"), (3, "got int")]
 )
 def test_report_refuses_other_objects(given_, words):
     """And an empty list."""

@@ -86,7 +86,7 @@ def title(ax: Any, explanation: Explanation) -> None:
     post = explanation.posterior
     ax.set_title(
         f"{caption(explanation.label, 30)}: {explanation.prediction:.3g}\n"
-        f"{post.fit_label(2, 'R²')}, {post.n_masks} masks, {caption(post.method, 16)}",
+        f"{post.fit_label(2, 'R²')}, {caption(post.n_masks, 16)} masks, {caption(post.method, 16)}",
         fontsize="medium",
         loc="left",
     )
