@@ -1,6 +1,6 @@
 """Public names and parameters of the last release still exist.
 
-`python tests/test_public_names.py` stores those of the present code; run it when you make a release.
+`python tests/test_public_names.py` stores those of the present code, for each release.
 """
 
 import inspect
