@@ -1,8 +1,8 @@
-"""Coverage by rank: how often the intervals of the most important features hold the truth.
+"""Coverage by rank: how often the intervals of the most important features contain the truth.
 
 An average over features hides the few that people read. For every case and number of masks this
-prints how often 95 % intervals hold the truth for all features, for the most important one (by its
-true absolute importance) and for the next two, with the mean interval score and the root mean
+prints how often 95 % intervals contain the truth for all features, for the most important one (by
+its true absolute importance) and for the next two, with the mean interval score and the root mean
 square error, both divided by those of the common ridge parameter, `EBLIME(local=False)`.
 
 The truth is the weighted linear fit, intercept free, to a whole population of answers: all masks
@@ -130,20 +130,24 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed(means: pd.DataFrame) -> str:
-    """The table as Markdown: N along each cell, a line for each case and method."""
+    """Markdown: a table for each case, a line for each method, N along each cell."""
     digits = {"all": 3, "top 1": 2, "top 2-3": 2, "score": 2, "error": 2}
-    rows = []
-    for (case, method), part in means.groupby(level=["case", "method"], sort=False):
-        cells = [
-            " / ".join(f"{value:.{n}f}".lstrip("0") for value in part[name])
-            for name, n in digits.items()
-        ]
-        rows.append([case, f"`{method}`", *cells])
-    return table(["case", "method", *digits], rows, right=None)
+    parts = []
+    for case, methods in means.groupby(level="case", sort=False):
+        rows = []
+        for method, part in methods.groupby(level="method", sort=False):
+            cells = [
+                " / ".join(f"{value:.{n}f}".lstrip("0") for value in part[name])
+                for name, n in digits.items()
+            ]
+            rows.append([f"`{method}`", *cells])
+        title = f"**{case[0].upper()}{case[1:]}**"
+        parts += [title, table(["method", *digits], rows, right=None)]
+    return "\n\n".join(parts)
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))

@@ -169,7 +169,7 @@ def count_part(found: pd.DataFrame) -> str:
             worse = int((part["low"] > 0).sum())
             cells.append(f"{better} / {worse} / {len(part) - better - worse}")
         rows.append([ours, *cells])
-    return table(["better / worse / not decided", *PEERS], rows)
+    return table(["better / worse / no significant difference", *PEERS], rows)
 
 
 def missing_part(found: pd.DataFrame) -> str:

@@ -3,10 +3,10 @@
 Two cases: `x1 + rare exp(2 x4)` of normal columns, where `rare` is 1 in 3 % of the rows; and COMPAS
 with two counts of juvenile offences that are zero for nearly everybody, and a random forest. The
 truth is the weighted linear fit, intercept free, to a large number of rows drawn without forcing.
-For every number of masks this prints how often 95 % intervals hold the truth, and their mean
+For every number of masks this prints how often 95 % intervals contain the truth, and their mean
 interval score, for the rare features and for the others:
 
-- before: every feature drawn as often as the background has it, noise taken as equal;
+- neither: every feature drawn as often as the background has it, noise taken as equal;
 - forced: each state of a feature in at least 10 % of the masks (the default);
 - forced, unequal: the same, fitted by `EBLIME(noise="unequal")`;
 - unequal: not forced, fitted by `EBLIME(noise="unequal")`.
@@ -37,7 +37,7 @@ SIZES = (200, 1000)
 COUNTS = ("juv_fel_count", "juv_misd_count")
 METHODS = {"": eblime.EBLIME(local=False), "unequal": eblime.EBLIME(local=False, noise="unequal")}
 NAMES = {
-    (False, ""): "before",
+    (False, ""): "neither",
     (True, ""): "forced",
     (True, "unequal"): "forced, unequal",
     (False, "unequal"): "unequal",

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -26,6 +25,9 @@ NAMES = {
     "eblime-ridge": "EBLIME, one ridge parameter",
     "eblime": "EBLIME",
 }
+PRINTED = ("bayeslime", "eblime-paper")  # the methods of the paper's Table 2
+MATCHED = ("bayeslime", "eblime-paper", "eblime-ridge", "eblime")
+COUNTED = (100, 200, 400)  # numbers of masks
 PAIRS = (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime"))
 PARTS = {
     "ultrasonic": "simulated ultrasonic scans",
@@ -45,50 +47,39 @@ def percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-def coverage_table(found: pd.DataFrame) -> str:
-    """Our coverage under both truths and the paper's, N = 100, 200, 400."""
-    counted = (100, 200, 400)
-    head = ["", "photos, digits or rows"]
-    for method, truth in (
-        ("BayesLIME", "printed"),
-        ("BayesLIME", "paper's truth"),
-        ("EBLIME as printed", "printed"),
-        ("EBLIME as printed", "paper's truth"),
-        ("EBLIME as printed", "matched truth"),
-        ("BayesLIME", "matched truth"),
-        ("EBLIME, one ridge parameter", "matched truth"),
-        ("**EBLIME**", "**matched truth**"),
-    ):
-        head.append(f"{method}, {truth}")
-    rows = []
+def coverage_tables(found: pd.DataFrame) -> dict[str, str]:
+    """Table 2: under the paper's truth beside the printed numbers, and under the matched truth."""
+    paper, matched = [], []
     for name, case in CASES.items():
         part = found[found["dataset"] == name]
         if part.empty:
             continue
-        printed = TABLE_2.get(name, {})
+        head = [case.title, str(int(part["items"].max()))]
+        cells = [
+            cell
+            for method in PRINTED
+            for cell in (in_the_paper(name, method), measured(part, method, "paper"))
+        ]
+        paper.append([*head, *cells])
+        matched.append([*head, *(measured(part, method, "exact") for method in MATCHED)])
+    head = ["", "photos, digits or rows"]
+    printed = [f"{NAMES[m]}, {who}" for m in PRINTED for who in ("in the paper", "here")]
+    return {
+        "coverage-paper": table([*head, *printed], paper),
+        "coverage-matched": table([*head, *(NAMES[method] for method in MATCHED)], matched),
+    }
 
-        def ours(method: str, truth: str, part: pd.DataFrame = part) -> str:
-            chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
-            return " / ".join(percent(chosen.loc[n, "coverage"]) for n in counted)
 
-        def theirs(method: str, printed: dict[str, Any] = printed) -> str:
-            return " / ".join(percent(printed[method][n]) for n in counted) if printed else ""
+def measured(part: pd.DataFrame, method: str, truth: str) -> str:
+    """Coverage at each number of masks, in per cent."""
+    chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
+    return " / ".join(percent(chosen.loc[n, "coverage"]) for n in COUNTED)
 
-        rows.append(
-            [
-                case.title,
-                str(int(part["items"].max())),
-                theirs("bayeslime"),
-                ours("bayeslime", "paper"),
-                theirs("eblime-paper"),
-                ours("eblime-paper", "paper"),
-                ours("eblime-paper", "exact"),
-                ours("bayeslime", "exact"),
-                ours("eblime-ridge", "exact"),
-                f"**{ours('eblime', 'exact')}**",
-            ]
-        )
-    return table(head, rows)
+
+def in_the_paper(name: str, method: str) -> str:
+    """The same as printed in the paper, empty for data sets that it does not have."""
+    printed = TABLE_2.get(name)
+    return " / ".join(percent(printed[method][n]) for n in COUNTED) if printed else ""
 
 
 def claims(found: pd.DataFrame) -> dict[str, str]:
@@ -122,18 +113,17 @@ def score_table(found: pd.DataFrame) -> str:
     part = found[(found["truth"] == "exact") & (found["n"] >= 100)]
     scores = part.pivot_table(index="dataset", columns="method", values="score", sort=False)
     widths = part.pivot_table(index="dataset", columns="method", values="width", sort=False)
-    methods = ["bayeslime", "eblime-paper", "eblime-ridge", "eblime"]
     rows = [
         [
             CASES[name].title,
-            *(f"{scores.loc[name, m]:.4f} ({widths.loc[name, m]:.3f})" for m in methods),
+            *(f"{scores.loc[name, m]:.4f} ({widths.loc[name, m]:.3f})" for m in MATCHED),
         ]
         for name in scores.index
     ]
     rows.append(
-        ["**mean**", *(f"**{scores[m].mean():.4f} ({widths[m].mean():.3f})**" for m in methods)]
+        ["**mean**", *(f"**{scores[m].mean():.4f} ({widths[m].mean():.3f})**" for m in MATCHED)]
     )
-    return table(["interval score (width)", *(NAMES[m] for m in methods)], rows)
+    return table(["interval score (width)", *(NAMES[m] for m in MATCHED)], rows)
 
 
 def localisation_part(found: pd.DataFrame) -> str:
@@ -205,7 +195,7 @@ def main() -> None:
         {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
     ).savefig(IMAGES / "lambda.png", dpi=80)
     filled = {
-        "coverage": coverage_table(covered),
+        **coverage_tables(covered),
         "scores": score_table(covered),
         "localisation": localisation_part(located),
         "stability": stability_part(again),

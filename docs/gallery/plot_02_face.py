@@ -3,8 +3,8 @@ What makes this a face?
 =======================
 
 A classifier learned to tell 100 small photos of faces from 100 other photos. We cut a face into
-squares of five pixels, hide squares, and ask the classifier again. Green squares speak for a
-face, orange squares against.
+squares of five pixels, hide some of them, and call the classifier again. Green squares support
+"face", orange squares count against it.
 """
 
 from skimage.data import lfw_subset
@@ -20,7 +20,7 @@ classifier.fit(photos.reshape(200, -1), [1] * 100 + [0] * 100)
 
 
 def face_score(batch):
-    """How far on the side of the faces."""
+    """Score of the classifier, positive for faces."""
     return classifier.decision_function(batch.reshape(len(batch), -1))
 
 

@@ -2,8 +2,8 @@
 Find a defect in an ultrasonic scan
 ===================================
 
-A network says that a printed block has a defect. Where does it see the defect? The white circle,
-which the network never saw, encloses the true one.
+A network predicts that a printed block has a defect. Which superpixels support this? The white
+circle encloses the true defect, whose position the network was not given.
 """
 
 import numpy as np

@@ -1,10 +1,10 @@
 """
-The words that decide
-=====================
+The most important words of a text
+==================================
 
 scikit-learn describes each of its data sets in English. A classifier learned to tell from which
-description a sentence comes. The shading shows the words that decide; underlined words have a
-certain sign.
+description a sentence comes. The shading shows the importance of each word; the sign of underlined
+words is certain.
 """
 
 from sklearn import datasets

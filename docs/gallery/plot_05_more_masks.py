@@ -2,8 +2,8 @@
 More masks, narrower intervals
 ==============================
 
-An interval shows what the masks so far can tell. With four times as many masks, it is half as
-wide.
+The width of an interval depends on the number of masks. With four times as many masks, it is about
+half as wide.
 """
 
 from sklearn.datasets import load_wine

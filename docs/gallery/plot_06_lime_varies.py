@@ -2,9 +2,9 @@
 LIME changes from run to run; the interval says by how much
 ===========================================================
 
-We explain one biopsy twenty times with LIME, each time with other random masks. The dots are the
-twenty results. The bars are the 95 % intervals of a *single* run of eblime: they show the spread
-without repeating anything.
+We explain one biopsy twenty times with LIME, each time with different random masks. The dots are
+the twenty results. The bars are the 95 % intervals of a *single* run of eblime: they show how
+large this spread is without repeated runs.
 """
 
 import matplotlib.pyplot as plt

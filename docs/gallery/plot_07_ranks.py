@@ -2,8 +2,8 @@
 How certain is the order?
 =========================
 
-A list of "the most important features" hides that neighbours may be in the wrong order. Each row
-shows the probability of every rank of one feature.
+A list of "the most important features" does not show that neighbours in the list may be in the
+wrong order. Each row shows the probability of every rank of one feature.
 """
 
 from sklearn.datasets import load_wine

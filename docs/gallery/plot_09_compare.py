@@ -2,8 +2,8 @@
 Two methods, the same model calls
 =================================
 
-`refit` fits another method to the scores that are already there. Here, the default is beside
-BayesLIME, which fixes the ridge parameter at 1.
+`refit` fits another method to the same scores, without model calls. Here, the default is compared
+with BayesLIME, which fixes the ridge parameter at 1.
 """
 
 from sklearn.datasets import load_breast_cancer

@@ -2,8 +2,8 @@
 Stop when the question is answered
 ==================================
 
-To know the five most important squares, some photos need few model calls and some need many.
-`until=TopK(5)` asks until the answer is clear, for each photo.
+Some photos need few model calls until the five most important squares are known, and some need
+many. `until=TopK(5)` stops for each photo as soon as they are known with 95 % probability.
 """
 
 import matplotlib.pyplot as plt

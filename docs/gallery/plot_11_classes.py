@@ -2,8 +2,8 @@
 Three classes from the same calls
 =================================
 
-`explain_targets` explains several outputs of the model with one set of model calls. What speaks
-for one wine speaks against another.
+`explain_targets` explains several outputs of the model with one set of model calls. What supports
+one wine counts against another.
 """
 
 import matplotlib.pyplot as plt

@@ -1,9 +1,9 @@
 """
-Read R² first, and the held-out one
-===================================
+Read the held-out R² first
+==========================
 
-With few masks and many features, a linear fit follows its own data well and predicts new masks
-badly. eblime prints the held-out R², which shows it.
+With few masks and many features, a linear fit follows its own data well and predicts new scores
+badly. The in-sample R² hides this. eblime prints the held-out R², which shows it.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 Many rows at once
 =================
 
-`explain_many` explains a whole table in a folder that can be resumed. Each dot is one patient;
-the colour is the value of the measurement.
+`explain_many` explains many rows and stores the results in a folder, from which an interrupted run
+resumes. Each dot is one patient; the colour is the value of the measurement.
 """
 
 import tempfile

@@ -2,8 +2,8 @@
 What a hidden superpixel shows
 ==============================
 
-To hide a part of a photo, something must replace it. These are the choices, on the cat of scikit-
-image, each with the same superpixels hidden.
+To hide a superpixel, something must replace it. Four choices of `hide`: the mean colour, a blurred
+copy, black and white. The same superpixels of scikit-image's cat are hidden in each.
 """
 
 import matplotlib.pyplot as plt

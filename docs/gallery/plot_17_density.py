@@ -2,7 +2,7 @@
 The whole posterior
 ===================
 
-An interval is a summary. The posterior of each importance is a smooth law, computed without
+An interval is a summary. The posterior of each importance is a smooth density, computed without
 sampling.
 """
 

@@ -4,7 +4,7 @@ A smaller error from the same calls
 
 A face is cut into nine squares, so that all 512 masks can be asked and the true importances are
 known. With fewer masks, the method "quadrature" is closer to the truth than a regression, because
-it knows that the model is not noisy.
+it does not treat the model's deviations from a linear fit as noise.
 """
 
 import matplotlib.pyplot as plt
