@@ -126,3 +126,20 @@ def test_objects_that_contain_themselves():
     ring.append(ring)
 
     assert digest_of(ring) == digest_of(ring)
+
+
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages", "project"])
+def test_packages_of_another_folder_are_known_by_their_version(folder, monkeypatch):
+    """A package that is not in Python's own folder, as with `pip install --target` or conda."""
+    package = types.ModuleType("far_away")
+    package.__file__, package.__version__ = f"/opt/{folder}/far_away/__init__.py", "1.0"
+    exec("def score(x, stream): return x", vars(package))
+    package.score.__module__ = "far_away"
+    package.score.__defaults__ = ((k for k in "ab"),)  # cannot be compared by content
+    monkeypatch.setitem(sys.modules, "far_away", package)
+
+    if folder == "project":
+        with pytest.raises(UnknownContentError):
+            digest_of(package.score)
+    else:
+        assert digest_of(package.score) == digest_of(package.score)

@@ -35,6 +35,7 @@ _STATELESS = ("threading", "_thread", "logging", "asyncio")  # modules of locks,
 _INSTALLED = tuple(
     {sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
+_PACKAGES = {"site-packages", "dist-packages"}
 
 
 class UnknownContentError(TypeError):
@@ -210,7 +211,10 @@ def _installed(module: str | None) -> bool:
     if top in sys.builtin_module_names or top in ("builtins", "eblime"):
         return True
     file = getattr(sys.modules.get(top), "__file__", None) or ""
-    return top != "__main__" and file.startswith(_INSTALLED)
+    other = not _PACKAGES.isdisjoint(
+        PurePath(file).parts
+    )  # a folder of packages besides Python's own
+    return top != "__main__" and (other or file.startswith(_INSTALLED))
 
 
 def _version(module: str) -> str:
