@@ -66,12 +66,13 @@ def importance_map(
     drawing, mean = canvas(explanation), explanation.posterior.mean
     order = explanation.posterior.order()
     most = float(np.abs(mean).max()) or 1.0
-    shown = 0.35 * drawing.grey[..., None].repeat(3, axis=-1) + 0.65  # faded
+    grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
+    shown = 0.35 * grey + 0.65  # faded
     for j in order[:top]:
         inside = drawing.labels == j
         strength = _STRONGEST * abs(mean[j]) / most
         tint = np.array(rgb(FAVOUR if mean[j] > 0 else AGAINST))
-        shown[inside] = (1 - strength) * drawing.photo[inside] + strength * tint
+        shown[inside] = (1 - strength) * grey[inside] + strength * tint
     drawn = axes(ax, (5.2, 4.6))
     drawing.show(drawn, np.clip(shown, 0, 1))
     for j in order[:top]:
