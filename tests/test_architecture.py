@@ -89,7 +89,7 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_types", "_version", "answers", "engine", "explainers"),
+        *("_checks", "_lazy", "_types", "_version", "answers", "domains", "engine", "explainers"),
         *("kernels", "laws", "models", "posterior", "protocols", "results", "stopping"),
         *("numpy", "pandas", "scipy"),
     },
