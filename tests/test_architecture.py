@@ -58,9 +58,9 @@ ALLOWED = {
         *("onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_table"),
-        *("_text", "_types", "_warn", "answers", "core", "kernels", "methods", "posterior"),
-        *("protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
+        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
+        *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
+        *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
         *("_checks", "_digest", "_lazy", "_progress", "_repr", "_threads", "_types"),

@@ -149,6 +149,19 @@ def test_different_estimands_are_noted():
     assert same.notes() == []
 
 
+def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input():
+    """Not for a row of a table, whose hidden values are drawn, nor with another kernel."""
+    narrow = eblime.Quadrature(kernel=eblime.ExponentialKernel(width=0.3))
+    methods = ["eblime", "quadrature", "quadrature+adaptive"]
+    same = eblime.compare(mood, TEXT, methods, n_masks=60)
+    kernels = eblime.compare(mood, TEXT, {"own": "quadrature", "narrow": narrow}, n_masks=60)
+    row = eblime.compare(slopes, PEOPLE[0], methods[:2], background=PEOPLE, n_masks=60, target=0)
+
+    assert same.notes() == []
+    assert "narrow: weighted linear fit to all masks, free intercept, Exp" in kernels.notes()[0]
+    assert "quadrature: weighted linear fit to all masks" in row.notes()[0]
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
