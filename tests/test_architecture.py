@@ -96,9 +96,9 @@ ALLOWED = {
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_lazy", "_progress", "_table", "_text", "_threads", "_types"),
-        *("_version", "core", "domains", "engine", "explainers", "models", "protocols"),
-        *("registry", "reporting", "results", "stopping", "fsspec", "narwhals", "numpy"),
-        *("pandas", "pyarrow", "ray", "scipy"),
+        *("_version", "core", "domains", "engine", "explainers", "methods", "models"),
+        *("protocols", "registry", "reporting", "results", "stopping", "fsspec", "narwhals"),
+        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),

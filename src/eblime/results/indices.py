@@ -13,6 +13,7 @@ from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
+from eblime.methods.common import LINEAR_FIT
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
 from eblime.methods.regression import WeightedMethod
 from eblime.posterior import Posterior
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
-_REGRESSION = "weighted linear fit, free intercept"  # the estimand of most regressions
 _PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
 
 
@@ -81,7 +81,7 @@ def quantity(explanation: Explanation) -> str:
     kernel, stored = as_kernel(method.kernel), explanation.provenance.get("kernel")
     if stable_repr(kernel) != stored:
         return f"{words}, {short_repr(kernel)}"
-    return words if explanation.answers.noisy else _REGRESSION
+    return words if explanation.answers.noisy else f"{LINEAR_FIT}free intercept"
 
 
 def every_index(explanation: Explanation) -> dict[str, Posterior]:
