@@ -112,9 +112,10 @@ ALLOWED = {
         *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
-        *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
-        *("engine", "evaluation", "explainers", "models", "plot", "registry", "reporting"),
-        *("results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
+        *("_checks", "_files", "_table", "_text", "_types", "_version", "batch", "datasets"),
+        *("domains", "engine", "evaluation", "explainers", "models", "plot", "registry"),
+        *("reporting", "results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops"),
+        *("typer",),
     },
     "_warn": set(),
 }
