@@ -58,9 +58,9 @@ ALLOWED = {
         *("onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_table"),
-        *("_text", "_types", "_warn", "answers", "core", "kernels", "methods", "posterior"),
-        *("protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
+        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
+        *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
+        *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
         *("_checks", "_digest", "_lazy", "_progress", "_repr", "_threads", "_types"),
@@ -89,16 +89,16 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_types", "_version", "answers", "engine", "explainers"),
+        *("_checks", "_lazy", "_types", "_version", "answers", "domains", "engine", "explainers"),
         *("kernels", "laws", "models", "posterior", "protocols", "results", "stopping"),
         *("numpy", "pandas", "scipy"),
     },
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_lazy", "_progress", "_table", "_text", "_threads", "_types"),
-        *("_version", "core", "domains", "engine", "explainers", "models", "protocols"),
-        *("registry", "reporting", "results", "stopping", "fsspec", "narwhals", "numpy"),
-        *("pandas", "pyarrow", "ray", "scipy"),
+        *("_version", "core", "domains", "engine", "explainers", "methods", "models"),
+        *("protocols", "registry", "reporting", "results", "stopping", "fsspec", "narwhals"),
+        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),
@@ -112,9 +112,10 @@ ALLOWED = {
         *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
-        *("_checks", "_files", "_table", "_text", "_version", "batch", "datasets", "domains"),
-        *("engine", "evaluation", "explainers", "models", "plot", "registry", "reporting"),
-        *("results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops", "typer"),
+        *("_checks", "_files", "_table", "_text", "_types", "_version", "batch", "datasets"),
+        *("domains", "engine", "evaluation", "explainers", "models", "plot", "registry"),
+        *("reporting", "results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops"),
+        *("typer",),
     },
     "_warn": set(),
 }

@@ -88,6 +88,7 @@ def test_table_lists_the_most_important_first(rng):
     assert lines[0].startswith("EBLIME: 60 masks, held-out R2 0.")
     assert lines[2].split()[0] == names[np.argmax(np.abs(post.mean))]
     assert lines[-1] == "... and 4 more features"
+    assert post.table(names, top=5).splitlines()[-1] == "... and 1 more feature"
     assert "feature 0" in str(post)
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from eblime._text import printable, width
+from eblime._text import counted, printable, width
 from eblime._types import FloatArray
 
 __all__ = ["align", "decimals", "importance_table", "written"]
@@ -67,7 +67,7 @@ def importance_table(
         *align(head, cells),
     ]
     if len(mean) > top:
-        lines.append(f"... and {len(mean) - top} more {noun}s")
+        lines.append(f"... and {counted(len(mean) - top, f'more {noun}')}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import csv
 import unicodedata
 from typing import Any
 
-__all__ = ["csv_text", "printable", "width"]
+__all__ = ["counted", "csv_text", "printable", "width"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
@@ -23,6 +23,17 @@ def printable(text: object) -> str:
     True
     """
     return "".join(map(_shown, str(text)))
+
+
+def counted(n: int, noun: str) -> str:
+    """A number and its noun, which has an s unless the number is one.
+
+    Examples
+    --------
+    >>> counted(1, "feature"), counted(2, "feature")
+    ('1 feature', '2 features')
+    """
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
 def csv_text(table: Any) -> str:

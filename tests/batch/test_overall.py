@@ -39,6 +39,19 @@ def without_b(rows):
     return model(rows.assign(b=0.0))
 
 
+def mood(texts):
+    """Depends on one word alone."""
+    return [0.1 + 0.5 * ("good" in text) for text in texts]
+
+
+def together(texts):
+    """Starts at 2, and two words act together."""
+    return [
+        2 + 0.5 * ("good" in t) - 0.2 * ("bad" in t) + 0.6 * ("good" in t and "end" in t)
+        for t in texts
+    ]
+
+
 def explain(folder, score=model, n_masks=150, **settings):
     """A run over the table."""
     explainer = eblime.TabularExplainer(score, table(), n_masks=n_masks)
@@ -154,6 +167,41 @@ def test_runs_are_compared(run, other):
     same = run.compare(run).set_index("feature")
     assert (same["low"] <= 0).all()
     assert (same["high"] >= 0).all()
+
+
+def test_rounding_is_no_importance_and_no_difference(tmp_path):
+    """All masks are asked, so that there is no sampling error; unused words differ by rounding."""
+    texts = ["a good film, really", "a bad film with a good end"]
+    runs = []
+    for method in ("eblime", "lime"):
+        explainer = eblime.TextExplainer(mood, method=method)
+        runs.append(eblime.explain_many(explainer, texts, tmp_path / method, progress=False))
+    summary = runs[0].summary().set_index("feature")
+    differences = runs[0].compare(runs[1])
+
+    assert runs[0].frame()["estimate"].abs().between(1e-300, 1e-12).any()  # rounding is there
+    assert summary.index[summary["low"] > 0].tolist() == ["word 'good'"]
+    assert (differences["low"] <= 0).all()
+    assert (differences["high"] >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["bayesshap", eblime.Quadrature(), eblime.Quadrature(index="shapley")],
+    ids=["bayesshap", "quadrature", "shapley"],
+)
+def test_summaries_are_about_what_the_method_estimates(tmp_path, method):
+    """Shapley values are not averaged as coefficients of a line through their answers."""
+    texts = ["a good film with a bad end and a nice song", "the bad end of a good old song for us"]
+    explainer = eblime.TextExplainer(together, n_masks=120, method=method)
+    run = eblime.explain_many(explainer, texts, tmp_path / "r", progress=False)
+    summary = run.summary().set_index("feature")
+    means = run.frame().groupby("feature")["mean"].mean()
+
+    for word in ("good", "bad"):
+        feature = f"word {word!r}"
+        assert summary.loc[feature, "mean"] == pytest.approx(means[feature])
+        assert summary.loc[feature, "mean_abs"] == pytest.approx(abs(means[feature]), abs=0.03)
 
 
 def test_failed_inputs_are_left_out_of_both_runs(tmp_path):

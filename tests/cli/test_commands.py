@@ -418,6 +418,17 @@ def test_a_single_mask_still_gives_files(folder, capsys):
     assert (folder / "eblime-out" / "a.html").exists()
 
 
+def test_compare_accepts_a_constant_model(folder, capsys):
+    """Means that are all zero have no correlation."""
+    constant = eblime.TextExplainer(lambda texts: [0.5] * len(texts), n_masks=20)
+    constant.explain("one two three four five six").save("a.eblime")
+    code, out, err = run(capsys, "compare", "a.eblime", "a.eblime")
+
+    assert code == 0
+    assert err == ""
+    assert out.splitlines()[-1] == "0 of 6 intervals do not meet."
+
+
 def test_compare_accepts_methods_without_intervals(folder, capsys):
     """LIME has means only."""
     explained().save("a.eblime")

@@ -224,3 +224,15 @@ def test_faithfulness_on_the_command_line(league, tmp_path, monkeypatch, capsys)
     assert "insertion up" in out
     assert "infidelity down" in out
     assert len((tmp_path / "o" / "rows.csv").read_text().splitlines()) == 5
+
+
+def test_a_single_input_has_no_standard_error(league, tmp_path, monkeypatch, capsys):
+    """The table has no brackets then, and one input is not "inputs"."""
+    monkeypatch.chdir(tmp_path)
+    words = ["bench", "faithfulness", "--dataset", "made-up", "--masks", "30", "--items", "1"]
+    with pytest.raises(SystemExit):
+        main([*words, "--nearby", "0", "--jobs", "1", "--out", "o", "--method", "random"])
+    out = capsys.readouterr().out
+
+    assert "means over 1 input;" in out
+    assert "nan" not in out

@@ -149,6 +149,19 @@ def test_different_estimands_are_noted():
     assert same.notes() == []
 
 
+def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input():
+    """Not for a row of a table, whose hidden values are drawn, nor with another kernel."""
+    narrow = eblime.Quadrature(kernel=eblime.ExponentialKernel(width=0.3))
+    methods = ["eblime", "quadrature", "quadrature+adaptive"]
+    same = eblime.compare(mood, TEXT, methods, n_masks=60)
+    kernels = eblime.compare(mood, TEXT, {"own": "quadrature", "narrow": narrow}, n_masks=60)
+    row = eblime.compare(slopes, PEOPLE[0], methods[:2], background=PEOPLE, n_masks=60, target=0)
+
+    assert same.notes() == []
+    assert "narrow: weighted linear fit to all masks, free intercept, Exp" in kernels.notes()[0]
+    assert "quadrature: weighted linear fit to all masks" in row.notes()[0]
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
@@ -258,6 +271,39 @@ def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
     assert [text.get_text() for text in ax.get_legend().get_texts()] == methods
     with pytest.raises(ValueError, match="UnRAVEL cannot fit answers again"):
         found["unravel"].refit(found["unravel"].method)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_systems_take_frames_of_numbers(package):
+    """The model gets frames with its own columns, and the numbers are those of an array."""
+    library = pytest.importorskip(package)
+    names = list("abcde")
+    table = library.DataFrame({name: PEOPLE[:, j] for j, name in enumerate(names)})
+    row = dict(zip(names, PEOPLE[0].tolist(), strict=True))
+
+    def model(frame):
+        return slopes(np.column_stack([frame[name].to_numpy() for name in names]))
+
+    methods = ["lime", "dlime", "dmm-men", "unravel"]
+    of_frame = eblime.compare(model, row, methods, background=table, n_masks=60, target=0)
+    of_array = eblime.compare(
+        slopes, PEOPLE[0], methods, background=PEOPLE, names=names, n_masks=60, target=0
+    )
+
+    for name in methods:
+        assert list(of_frame[name].features) == list(of_array[name].features)
+        assert_allclose(of_frame[name].posterior.mean, of_array[name].posterior.mean)
+
+
+def test_system_of_numbers_refuses_categories_before_any_call():
+    """The message names the column."""
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"a": [0.0, 1.0, 2.0, 3.0], "kind": list("xyxy")})
+    model = Counter(lambda frame: frame["a"].to_numpy())
+    with pytest.raises(TypeError, match=r"DLIME needs rows of numbers; column 'kind'"):
+        eblime.compare(model, table.iloc[0], ["lime", "dlime"], background=table)
+
+    assert model.asked == 0
 
 
 def test_systems_of_texts_and_their_settings():

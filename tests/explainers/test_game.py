@@ -101,6 +101,9 @@ def test_tables_and_wrong_shapes_are_refused() -> None:
     explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows)
     with pytest.raises(ValueError, match="`x` must be an input that its mask decides"):
         eblime.game(lambda x: x[:, 0], rows[0], explainer=explainer)
+    for x, settings in ((rows[0], {}), (rows[0].tolist(), {}), (rows[:1], {"background": rows})):
+        with pytest.raises(ValueError, match="an input of the domain 'tabular' has many"):
+            eblime.game(lambda x: x[:, 0], x, **settings)
     played = eblime.game(Counted(), " ".join(WORDS))
     for wrong in (np.ones((2, 4)), np.full((1, 5), 0.5), np.ones((1, 1, 5))):
         with pytest.raises(ValueError, match=r"`coalitions` must be True or False"):

@@ -98,6 +98,36 @@ def test_shap_adds_up_to_the_linear_fit(rng, method):
             assert inside.all()
 
 
+@pytest.mark.parametrize("index", ["lime", "banzhaf", "shapley"])
+def test_shap_adds_up_for_every_index(index):
+    """From the score without any word to that of the text, for a score that is a line."""
+    pytest.importorskip("shap")
+    words = "a good film with a bad end and a nice song"
+    e = eblime.TextExplainer(
+        lambda texts: [2 + 0.5 * ("good" in t) - 0.2 * ("bad" in t) for t in texts],
+        n_masks=60,
+        method=eblime.Quadrature(index=index),
+    ).explain(words)
+    found = e.to_shap()
+
+    assert found.base_values == pytest.approx(2.0, abs=1e-6)
+    assert found.base_values + found.values.sum() == pytest.approx(2.3, abs=1e-6)
+
+
+def test_shapley_values_add_up_to_the_prediction():
+    """Also for a score that is not a line, if both ends were asked."""
+    pytest.importorskip("shap")
+    e = eblime.TextExplainer(
+        lambda texts: [2 + 0.5 * ("good" in t and "end" in t) for t in texts],
+        n_masks=60,
+        method=eblime.Quadrature(index="shapley"),
+    ).explain("a good film with a bad end and a nice song")
+    found = e.to_shap()
+
+    assert found.base_values == pytest.approx(2.0)
+    assert found.base_values + found.values.sum() == pytest.approx(e.prediction)
+
+
 def test_shap_draws_rows_and_texts():
     """Waterfall, bars and beeswarm of rows with words among the values; the text plot."""
     shap = pytest.importorskip("shap")

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import stats
 
 from eblime._types import FloatArray
+from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall, overall_interval, pooled
 
 __all__ = ["By", "compared", "overall_by_feature", "summarised"]
@@ -18,6 +19,7 @@ By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[tuple[Any, str], Overall]  # (group, feature) -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
+_SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
 def overall_by_feature(
@@ -68,10 +70,22 @@ def _estimates(rows: Any) -> Any:
         estimate=rows["estimate"].where(known, rows["mean"]).astype(float),
         se=rows["se"].where(known, rows["sd"].fillna(0.0)).astype(float),
     )
+    table["se"] = np.maximum(table["se"], _rounding(rows, table["estimate"]))
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
     same = table.groupby(["group", "feature", "input"], sort=False)["se"]
     return table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
+
+
+def _rounding(rows: Any, estimate: Any) -> Any:
+    """The least standard error of every row: that of rounding, even if all masks were asked.
+
+    It is relative to the largest estimate for the same output. Without it the estimate 1e-17 of a
+    feature that the model does not use would count as different from zero.
+    """
+    same = [rows["input"], rows["target"]]
+    largest = estimate.abs().groupby(same, sort=False).transform("max")
+    return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
 def _fitted(rows: Any, sums: Any, share: float) -> Overall:

@@ -8,6 +8,7 @@ from typing import Any
 from eblime._text import printable
 from eblime.batch.folder import COLUMNS, DETAILS
 from eblime.core.least_squares import least_squares
+from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 __all__ = ["Rows", "explained_rows", "failure_rows", "failures_in", "joined_rows"]
@@ -80,13 +81,20 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
 
 
 def _unshrunk(explanation: Explanation) -> Rows:
-    """Least-squares estimates and standard errors, for averages over inputs; null if unknown."""
+    """Least-squares estimates and standard errors, for averages over inputs; null if unknown.
+
+    They are unknown for a method that estimates something else than the weighted linear fit, such
+    as Shapley values.
+    """
     answers, post = explanation.answers, explanation.posterior
+    unknown: Rows = {"estimate": [None] * post.n_features, "se": [None] * post.n_features}
+    if not post.estimand.startswith(LINEAR_FIT):
+        return unknown
     found = least_squares(
         answers.masks, answers.scores, answers.weights, intercept="intercept" in post.extras
     )
     if found is None:
-        return {"estimate": [None] * post.n_features, "se": [None] * post.n_features}
+        return unknown
     estimate, se = found
     return {
         "estimate": estimate.tolist(),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from eblime._files import write_whole
-from eblime._text import csv_text
+from eblime._text import counted, csv_text
 from eblime.cli.files import save_figure
 from eblime.cli.terminal import progress_bar, say
 
@@ -64,7 +64,7 @@ def bench_coverage(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How often intervals contain the truth: Table 2 and Fig. 3 of the paper.
+    """How often intervals contain the truth: table 2 and figure 3 of the paper.
 
     An interrupted run resumes where it stopped. The truth is lime's ridge with a free intercept on
     all masks (exact) or on 10,000 masks (lime), or equation (1) of the paper, which has no
@@ -145,8 +145,8 @@ def _coverage_table(dataset: str, found: Any, prob: float) -> str:
     items = int(found["items"].max())
     lines = [
         f"{CASES[dataset].title}: share of {100 * prob:g} % intervals that contain the truth, "
-        f"{items} inputs; at N = {counts[-1]} also of the most important feature and of the next "
-        "two, and width and interval score (smaller is better)",
+        f"{counted(items, 'input')}; at N = {counts[-1]} also of the most important feature and "
+        "of the next two, and width and interval score (smaller is better)",
         *align(head, [list(column) for column in zip(*rows, strict=True)]),
     ]
     return "\n".join(line.rstrip() for line in lines)
@@ -213,7 +213,7 @@ def bench_lambda(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """The ridge parameter over many inputs: Fig. 5 of the paper.
+    """The ridge parameter over many inputs: figure 5 of the paper.
 
     Example: eblime bench lambda --dataset french-bulldog
     """
@@ -226,9 +226,10 @@ def bench_lambda(
     if as_json:
         say(table.to_json(orient="records"))
         return
+    over = counted(len(table), "input")
     for name, title in (("log_mean", "log E(lambda | Y), published grid"), ("median", "median")):
         low, middle, high = table[name].quantile([0.05, 0.5, 0.95])
-        say(f"{title}: {middle:.3g} over {len(table)} inputs, 90 % from {low:.3g} to {high:.3g}")
+        say(f"{title}: {middle:.3g} over {over}, 90 % from {low:.3g} to {high:.3g}")
     write_rows(table, folder)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any
 
 import typer
 
+from eblime._text import counted
 from eblime.cli.bench import Jobs, Json, Out, run_study, write_rows
 from eblime.cli.terminal import say
 
@@ -50,7 +52,8 @@ def bench_faithfulness(
     if as_json:
         say(found.to_json(orient="records"))
         return
-    say(f"{dataset}: means over {items} inputs; masks: how many different ones were asked")
+    over = counted(items, "input")
+    say(f"{dataset}: means over {over}; masks: how many different ones were asked")
     say(_standings_table(found))
     write_rows(table, folder)
 
@@ -66,7 +69,12 @@ def _standings_table(found: Any) -> str:
     rows = []
     for method, part in found.groupby("method", sort=False):
         by_name = part.set_index("measure")
-        known = {name: f"{row['mean']:.3f} ({row['se']:.3f})" for name, row in by_name.iterrows()}
+        known = {name: _with_error(row["mean"], row["se"]) for name, row in by_name.iterrows()}
         cells = [known.get(name, "") for name in measures]
         rows.append([str(method), f"{part['calls'].iloc[0]:.0f}", *cells])
     return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
+
+
+def _with_error(mean: float, se: float) -> str:
+    """A mean and its standard error, which a single input does not have."""
+    return f"{mean:.3f}" if math.isnan(se) else f"{mean:.3f} ({se:.3f})"

@@ -11,6 +11,7 @@ import typer
 from eblime._checks import check_level
 from eblime._table import align, decimals, written
 from eblime._text import printable
+from eblime._types import FloatArray
 from eblime.cli.files import json_line, save_figure
 from eblime.cli.options import complete_from, known_names
 from eblime.cli.terminal import open_page, print_explanation, say
@@ -151,12 +152,18 @@ def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -
         cells += [[written(value, digits) for value in column] for column in columns]
     apart = (ends[0][:, 0] > ends[1][:, 1]) | (ends[1][:, 0] > ends[0][:, 1])
     head, cells = [*head, ""], [*cells, ["*" if apart[j] else "" for j in order]]
-    correlation = np.corrcoef(posts[0].mean, posts[1].mean)[0, 1] if len(size) > 1 else np.nan
     lines = [
         f"{printable(one.label)} ({posts[0].fit_label()}, {posts[0].n_masks} masks) and "
         f"{printable(other.label)} ({posts[1].fit_label()}, {posts[1].n_masks} masks)",
         *align(head, cells),
-        f"Correlation of the means {correlation:.3f}; {int(apart.sum())} of {len(size)} intervals "
+        f"{_correlation(posts[0].mean, posts[1].mean)}{int(apart.sum())} of {len(size)} intervals "
         "do not meet.",
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _correlation(first: FloatArray, second: FloatArray) -> str:
+    """The beginning of a sentence; empty if the means of one explanation are all the same."""
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return ""
+    return f"Correlation of the means {np.corrcoef(first, second)[0, 1]:.3f}; "

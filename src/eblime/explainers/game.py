@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -65,10 +66,7 @@ def game(
     check_targets(targets, loop.labels)
     subject = chosen.subject(x)
     if not subject.neighbourhood(np.random.default_rng(0)).exact:
-        raise ValueError(
-            f"`x` must be an input that its mask decides; an input of the domain {chosen.domain!r} "
-            "has many for a mask. Use Explanation.to_shapiq, or an imputer of shapiq."
-        )
+        raise _no_game(chosen.domain)
     calls = loop.calls if cache is None else loop.calls.changed(cache=cache)
     return Game(settings=replace(loop, calls=calls), subject=subject, target=target)
 
@@ -77,7 +75,7 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> 
     """The explainer that reads the input."""
     if isinstance(explainer, BaseExplainer):
         return replace(explainer, model=model, **settings)  # type: ignore[type-var]
-    made = _class_for(x) if explainer is None else explainer
+    made = _class_for(x, settings) if explainer is None else explainer
     if not (isinstance(made, type) and issubclass(made, BaseExplainer)):
         raise TypeError(
             f"`explainer` must be an explainer or a class such as ImageExplainer; got {made!r:.60}."
@@ -87,6 +85,19 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> 
     return found
 
 
-def _class_for(x: Any) -> type[BaseExplainer]:
-    """The explainer for an input: texts are strings, anything else is an image."""
-    return TextExplainer if isinstance(x, str) else ImageExplainer
+def _class_for(x: Any, settings: Mapping[str, Any]) -> type[BaseExplainer]:
+    """The explainer for an input: texts are strings, and arrays with two or more axes images."""
+    if isinstance(x, str):
+        return TextExplainer
+    is_row = isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1
+    if is_row or "background" in settings:
+        raise _no_game("tabular")
+    return ImageExplainer
+
+
+def _no_game(domain: str) -> ValueError:
+    """The error for an input whose hidden features are filled in by chance."""
+    return ValueError(
+        f"`x` must be an input that its mask decides; an input of the domain {domain!r} has many "
+        "for a mask. Use Explanation.to_shapiq, or an imputer of shapiq."
+    )

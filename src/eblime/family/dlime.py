@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -119,17 +119,20 @@ class InOrder:
     """Gives out rows one after the other, in as many calls as it takes."""
 
     rows: FloatArray
+    table: Callable[[FloatArray], Any] = np.asarray  # from numbers to the background's kind
     given: int = 0
 
     @classmethod
-    def after_itself(cls, rows: FloatArray) -> InOrder:
+    def after_itself(
+        cls, rows: FloatArray, table: Callable[[FloatArray], Any] = np.asarray
+    ) -> InOrder:
         """These rows, after one in the place of the explained row, which the model gets itself."""
-        return cls(rows=np.concatenate([rows[:1], rows]))
+        return cls(rows=np.concatenate([rows[:1], rows]), table=table)
 
-    def __call__(self, rng: np.random.Generator, n: int, row: Any) -> FloatArray:
-        """The next n rows."""
+    def __call__(self, rng: np.random.Generator, n: int, row: Any) -> Any:
+        """The next n rows, as a table."""
         self.given += n
-        return self.rows[self.given - n : self.given]
+        return self.table(self.rows[self.given - n : self.given])
 
 
 def _ward(rows: FloatArray, n_clusters: int) -> IntArray:

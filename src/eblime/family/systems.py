@@ -13,16 +13,15 @@ from typing import Any, Literal
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._types import FloatArray, RNGLike
+from eblime._types import RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers
-from eblime.explainers.tabular import TabularExplainer
 from eblime.family.active import unravel
 from eblime.family.dlime import DLIME, InOrder
 from eblime.family.mixture import fit_mixture
+from eblime.family.number_rows import number_rows
 from eblime.family.repeats import AveragedExplanation
 from eblime.laws import normal_law
-from eblime.models.adapt import as_model
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.stopping.lars import LarsStable
@@ -133,21 +132,21 @@ class ClusterLIME:
 
     def check(self, explainer: Any, x: Any) -> None:
         """Refuse inputs other than rows of numbers."""
-        _numbers(explainer, x, "DLIME")
+        number_rows(explainer, x, "DLIME")
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the row by real rows; bins and names are those of the explainer."""
-        rows = _sample(_numbers(explainer, x, "DLIME"), explainer.n_masks - 1, rng)
-        near = rows[
-            DLIME(model=explainer.model, background=rows, n_clusters=self.n_clusters).neighbours(x)
-        ]
+        known = number_rows(explainer, x, "DLIME").sampled(explainer.n_masks - 1, rng)
+        rows = known.background
+        clusters = DLIME(model=explainer.model, background=rows, n_clusters=self.n_clusters)
+        near = rows[clusters.neighbours(known.row)]
         asking = replace(
             explainer,
             method="lime",
             design=None,
-            perturb=InOrder.after_itself(near),
+            perturb=InOrder.after_itself(near, known.table),
             n_masks=len(near) + 1,
         )
         found: Explanation = asking.explain(x, reference.target, 0)
@@ -175,17 +174,18 @@ class RegressionsOfRows:
 
     def check(self, explainer: Any, x: Any) -> None:
         """Refuse inputs other than rows of numbers."""
-        _numbers(explainer, x, "DMM-MEN")
+        number_rows(explainer, x, "DMM-MEN")
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Fit the mixture to the model's scores of background rows; explain the row by it."""
-        rows = _sample(_numbers(explainer, x, "DMM-MEN"), explainer.n_masks - 1, rng)
-        outputs = np.asarray(as_model(explainer.model)(rows), dtype=np.float64)
+        known = number_rows(explainer, x, "DMM-MEN").sampled(explainer.n_masks - 1, rng)
+        rows = known.background
+        outputs = np.asarray(explainer.model(known.table(rows)), dtype=np.float64)
         scores = outputs.reshape(len(rows), -1)[:, reference.target]
         whole = fit_mixture(rows, scores, draws=self.draws, burn_in=self.burn_in, rng=rng)
-        posterior = whole.local(np.asarray(x, dtype=np.float64), reference.prediction)
+        posterior = whole.local(known.row, reference.prediction)
         answers = Answers(
             masks=rows,
             scores=scores,
@@ -216,17 +216,17 @@ class UnRAVEL:
 
     def check(self, explainer: Any, x: Any) -> None:
         """Refuse inputs other than rows of numbers."""
-        _numbers(explainer, x, "UnRAVEL")
+        number_rows(explainer, x, "UnRAVEL")
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Ask about one row after the other."""
-        rows = _numbers(explainer, x, "UnRAVEL")
+        known = number_rows(explainer, x, "UnRAVEL")
         found = unravel(
-            explainer.model,
-            np.asarray(x, dtype=np.float64),
-            rows,
+            lambda rows: explainer.model(known.table(rows)),
+            known.row,
+            known.background,
             n_calls=min(self.n_calls, explainer.n_masks),
             acquisition=self.acquisition,
             target=reference.target,
@@ -274,30 +274,3 @@ def _beside(
         generator=None,
         source=None,
     )
-
-
-def _numbers(explainer: Any, x: Any, name: str) -> FloatArray:
-    """The background as numbers, one column per feature; anything else is refused."""
-    background = getattr(explainer, "background", None)
-    kind = getattr(getattr(background, "dtype", None), "kind", None)
-    if not isinstance(explainer, TabularExplainer) or kind not in ("b", "u", "i", "f"):
-        raise TypeError(
-            f"{name} needs rows of numbers: `background` must be an array of numbers; got "
-            f"{type(background).__name__}."
-        )
-    rows = np.asarray(background, dtype=np.float64)
-    features = explainer.subject(x).scene.n_features
-    if rows.ndim != 2 or features != rows.shape[1] or not np.isfinite(rows).all():
-        raise ValueError(
-            f"{name} needs one feature per column of finite numbers; got {features} features and "
-            f"a background of shape {rows.shape}."
-        )
-    return rows
-
-
-def _sample(rows: FloatArray, most: int, rng: RNGLike) -> FloatArray:
-    """At most that many of the rows, drawn without replacement, in their order."""
-    if len(rows) <= most:
-        return rows
-    chosen = np.random.default_rng(rng).choice(len(rows), most, replace=False)
-    return rows[np.sort(chosen)]

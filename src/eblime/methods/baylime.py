@@ -20,7 +20,7 @@ from eblime.core.mixture import Mixture
 from eblime.core.normal import normal_law
 from eblime.core.point import PointValue
 from eblime.core.spectrum import decompose, respond
-from eblime.methods.common import evidence_of
+from eblime.methods.common import LINEAR_FIT, evidence_of
 from eblime.methods.held_out import with_weight
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
@@ -118,7 +118,7 @@ class BayLIME:
             normal_law(centre + scales * mean, cov * np.outer(scales, scales)),
             answers,
             method=self.name,
-            estimand="weighted linear fit, free intercept",
+            estimand=f"{LINEAR_FIT}free intercept",
             extras=extras,
         )
         return replace(

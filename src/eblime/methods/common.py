@@ -22,12 +22,15 @@ from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
 
 __all__ = [
+    "LINEAR_FIT",
     "allow_unequal_noise",
     "bayesian_posterior",
     "evidence_of",
     "local_posterior",
     "point_posterior",
 ]
+
+LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
 
 
 def evidence_of(
@@ -76,7 +79,7 @@ def bayesian_posterior(
     kind = "penalised" if mixture.hidden else "free" if spectrum.flat else "no"
     return Posterior(
         law=mixture if law is None else law,
-        estimand=f"weighted linear fit, {kind} intercept",
+        estimand=f"{LINEAR_FIT}{kind} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
@@ -112,7 +115,7 @@ def local_posterior(
         extras["intercept"] = Intercept(law=base.along(direction, noise=noise, offset=offset))
     return Posterior(
         law=law,
-        estimand=f"weighted linear fit, {'free' if spectrum.flat else 'no'} intercept",
+        estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
@@ -153,7 +156,7 @@ def point_posterior(
     intercept = response.mean - float(spectrum.centre @ beta)
     return Posterior(
         law=PointMass(mean=beta, method=name),
-        estimand=f"weighted linear fit, {'free' if spectrum.flat else 'no'} intercept",
+        estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, mixture.coefficients),

@@ -15,6 +15,7 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.normal import NormalMixture, normal_law
+from eblime.core.point import PointValue
 from eblime.core.quadrature import Function, Table, exact_values, read_table
 from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
@@ -194,11 +195,11 @@ def _posterior(
     held_out: _LeaveOneOut | float | None,
 ) -> Posterior:
     """Assemble the posterior; R^2 is that of the importances as a line, NaN for interactions."""
+    r2, extras = float("nan"), {}
     if index.order == 1:
         equal = replace(answers, weights=np.ones(answers.n_masks))
         r2 = Posterior.from_law(law, equal, method="", estimand="").r2
-    else:
-        r2 = float("nan")
+        extras["intercept"] = PointValue(value=_intercept(law.mean, answers, estimand))
     return Posterior(
         law=law,
         estimand=estimand,
@@ -206,9 +207,22 @@ def _posterior(
         n_masks=answers.n_masks,
         r2=r2,
         ess=float(answers.n_masks),
+        extras=extras,
         held_out=r2 if held_out is None else held_out,  # all masks: nothing is held out
         score_range=(float(answers.scores.min()), float(answers.scores.max())),
     )
+
+
+def _intercept(mean: FloatArray, answers: Answers, estimand: str) -> float:
+    """Where the line with these importances begins.
+
+    Shapley values add up from the score with everything hidden to that of the input. For the other
+    indices it is the intercept that fits the answers best, with their weights for "lime".
+    """
+    if estimand == _WORDS["shapley"] and answers.original is not None:
+        return float(answers.original - mean.sum())
+    weights = answers.weights if estimand == _WORDS["lime"] else np.ones(answers.n_masks)
+    return float(weights @ (answers.scores - answers.masks @ mean) / weights.sum())
 
 
 def _checked(masks: FloatArray) -> FloatArray:

@@ -17,6 +17,7 @@ from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
 from eblime.results.explanation import Explanation
+from eblime.results.indices import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +160,7 @@ class Comparison:
         found = []
         estimands: dict[str, list[str]] = {}
         for name, entry in self.explanations.items():
-            estimands.setdefault(entry.posterior.estimand, []).append(name)
+            estimands.setdefault(quantity(entry), []).append(name)
         if len(estimands) > 1:
             named = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
             found.append(

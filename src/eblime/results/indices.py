@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from eblime._checks import check_choice, check_number
+from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
+from eblime.methods.common import LINEAR_FIT
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
 from eblime.methods.regression import WeightedMethod
 from eblime.posterior import Posterior
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("by_quadrature", "every_index", "index_posterior", "index_posteriors", "own_kernel"),
-    *("own_width", "pair_interactions", "posteriors_by_width", "with_own_kernel"),
+    *("own_width", "pair_interactions", "posteriors_by_width", "quantity", "with_own_kernel"),
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
@@ -65,6 +67,21 @@ def index_posteriors(
 def by_quadrature(explanation: Explanation) -> bool:
     """Whether the posterior is one over functions of the mask, rather than a linear fit."""
     return isinstance(explanation.method, Quadrature)
+
+
+def quantity(explanation: Explanation) -> str:
+    """What the importances estimate, in a few words; the same words for the same quantity.
+
+    Every design has the weighted linear fit to all masks as its estimand, where a mask decides the
+    input. So the index "lime" of `Quadrature` is what a regression with the same kernel estimates.
+    """
+    words, method = explanation.posterior.estimand, explanation.method
+    if not isinstance(method, Quadrature) or method.index != "lime":
+        return words
+    kernel, stored = as_kernel(method.kernel), explanation.provenance.get("kernel")
+    if stable_repr(kernel) != stored:
+        return f"{words}, {short_repr(kernel)}"
+    return words if explanation.answers.noisy else f"{LINEAR_FIT}free intercept"
 
 
 def every_index(explanation: Explanation) -> dict[str, Posterior]:
