@@ -9,7 +9,13 @@ from numpy.testing import assert_allclose
 import eblime
 from eblime.cli.app import main
 from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
-from eblime.family.systems import AveragedLIME, StableLIME
+from eblime.family.systems import (
+    AveragedLIME,
+    ClusterLIME,
+    RegressionsOfRows,
+    StableLIME,
+    UnRAVEL,
+)
 
 TEXT = "a good film, not a long one but with many words in it all the same"
 PEOPLE = np.random.default_rng(1).normal(size=(300, 5))
@@ -252,7 +258,7 @@ def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
     model = Counter(slopes)
     x = np.array([1.2, 0.2, 1.0, -1.0, 0.0])
     methods = ["lime", "lime+glime", "lime+stratified-lime", *SYSTEMS_OF_ROWS]
-    found = eblime.compare(model, x, methods, background=PEOPLE, n_masks=120, target=0)
+    found = eblime.compare(model, x, methods, background=PEOPLE, n_masks=120, target=0, rng=7)
     ax = found.plot()
     page = found._repr_html_()
 
@@ -263,6 +269,7 @@ def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
     for name in methods:
         assert np.argmax(np.abs(found[name].posterior.mean)) == 0
         assert found[name].target == 0
+        assert found[name].provenance["seed"] == 7
         assert name in page
         loaded = eblime.load(found[name].save(tmp_path / "e.eblime"))
         close = found[name].posterior
@@ -356,12 +363,34 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
             "DMM-MEN needs one feature per column",
         ),
         (["lime", AveragedLIME(runs=1)], TEXT, {}, "`runs` must be from 2"),
+        (["lime", AveragedLIME], TEXT, {}, "`method` must be one of"),
+        (["lime", UnRAVEL(n_calls=2)], PEOPLE[0], {}, "`n_calls` must be >= 3; got 2"),
+        (["lime", UnRAVEL(acquisition="EI")], PEOPLE[0], {}, "`acquisition` must be one of"),
+        (["lime", RegressionsOfRows(draws=1)], PEOPLE[0], {}, "`draws` must be >= 2; got 1"),
+        (["lime", RegressionsOfRows(burn_in=-1)], PEOPLE[0], {}, "`burn_in` must be >= 0"),
+        (["lime", ClusterLIME(n_clusters=0)], PEOPLE[0], {}, "`n_clusters` must be >= 1"),
+        (["lime", ClusterLIME()], PEOPLE[0], {"n_masks": 2}, "`n_clusters` must be >= 1 and <= 1"),
+        (["lime", "s-lime"], PEOPLE[0], {"n_masks": 50}, "`max_masks` must be at least 64"),
+        (["lime", "dmm-men"], [np.nan, 0, 0, 0, 0], {}, "1 missing or infinite values"),
     ],
 )
 def test_systems_that_cannot_work_are_refused_before_any_call(methods, x, settings, message):
     """The message says what is needed."""
     model = Counter(rows_score)
+    if not isinstance(x, str) and x is not IMAGE:
+        settings = {"background": PEOPLE, **settings}
     with pytest.raises((TypeError, ValueError), match=message):
         eblime.compare(model, x, methods, **settings)
 
     assert model.asked == 0
+
+
+@pytest.mark.parametrize("name", SYSTEMS_OF_ROWS)
+def test_systems_explain_the_same_output_if_classes_have_the_numbers_of_other_columns(name):
+    """Column 0 has the label "1", and column 1 the label "0"; a list of rows is a background."""
+    x = [1.2, 0.2, 1.0, -1.0, 0.0]
+    explainer = eblime.TabularExplainer(slopes, PEOPLE[:80].tolist(), labels=["1", "0"], n_masks=80)
+    found = eblime.compare(slopes, x, ["lime", name], explainer=explainer, target="1")
+
+    assert found[name].target == 0
+    assert np.argmax(np.abs(found[name].posterior.mean)) == 0

@@ -224,7 +224,7 @@ def _entry(spec: MethodSpec, label: str | None = None) -> Entry | Beside:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
     if isinstance(spec, str) and spec in SYSTEMS:
         return Beside(label=label or spec, system=registry.resolve(SYSTEMS[spec])())
-    if isinstance(spec, System):
+    if isinstance(spec, System) and not isinstance(spec, type):
         return Beside(label=label or short_repr(spec), system=spec)
     method: Any = spec
     design: Any = None

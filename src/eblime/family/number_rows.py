@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from eblime._checks import as_generator
 from eblime._types import FloatArray, RNGLike
 from eblime.domains.tabular.frame import Frame
 from eblime.explainers.tabular import TabularExplainer
@@ -27,7 +28,7 @@ class NumberRows:
         n = len(self.background)
         if n <= most:
             return self
-        chosen = np.random.default_rng(rng).choice(n, most, replace=False)
+        chosen = as_generator(rng).choice(n, most, replace=False)
         return replace(self, background=self.background[np.sort(chosen)])
 
     def table(self, rows: FloatArray) -> Any:

@@ -6,17 +6,20 @@ explanation of the same features and target as the one it is compared with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from eblime._checks import check_count
+from eblime._checks import as_generator, check_choice, check_count
 from eblime._types import RNGLike
-from eblime._version import __version__
 from eblime.answers import Answers
-from eblime.family.active import unravel
+from eblime.engine.settings import LoopSettings, stop_settings
+from eblime.engine.state import begin
+from eblime.engine.targets import target_of
+from eblime.engine.watch import Watch
+from eblime.family.active import ACQUISITIONS, unravel
+from eblime.family.beside import beside
 from eblime.family.dlime import DLIME, InOrder
 from eblime.family.mixture import fit_mixture
 from eblime.family.number_rows import number_rows
@@ -46,19 +49,25 @@ class StableLIME:
     k: int = 3
 
     def check(self, explainer: Any, x: Any) -> None:
-        """Refuse settings that cannot work."""
+        """Refuse settings that cannot work, and fewer masks than a first round has."""
         check_count("k", self.k)
-        replace(explainer, method="lime").check()
+        asking = replace(explainer, method="lime")
+        asking.check()
+        settings: LoopSettings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
+        state = begin(settings, asking.subject(x), 1, 0)
+        try:
+            Watch(settings=state.settings).design(state)
+        except ValueError as error:
+            raise ValueError(f"S-LIME has `n_masks` as its `max_masks`: {error}") from error
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the input; the explainer's number of masks is the most that are asked."""
         rule = LarsStable(min(self.k, reference.scene.n_features))
+        target = target_of(reference.target, explainer.labels)
         asking = replace(explainer, method="lime")
-        found: Explanation = asking.explain(
-            x, reference.target, rng, until=rule, max_masks=explainer.n_masks
-        )
+        found: Explanation = asking.explain(x, target, rng, until=rule, max_masks=explainer.n_masks)
         return found
 
 
@@ -91,9 +100,10 @@ class AveragedLIME:
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the input several times."""
-        part, generator = self._part(explainer), np.random.default_rng(rng)
+        part, generator = self._part(explainer), as_generator(rng)
         seeds = generator.integers(2**32, size=self.runs).tolist()
-        runs = [part.explain(x, reference.target, seed) for seed in seeds]
+        target = target_of(reference.target, explainer.labels)
+        runs = [part.explain(x, target, seed) for seed in seeds]
         found = AveragedExplanation(
             features=tuple(reference.features),
             importances=np.array([[[run.posterior.mean for run in runs]]]),
@@ -105,7 +115,7 @@ class AveragedLIME:
             estimand=runs[0].posterior.estimand,
         )
         calls = sum(int(run.provenance["model_calls"]) for run in runs)
-        return _beside(reference, posterior, runs[0].answers, calls=calls)
+        return beside(reference, posterior, runs[0].answers, calls=calls)
 
     def _part(self, explainer: Any) -> Any:
         """The explainer of one run."""
@@ -131,8 +141,9 @@ class ClusterLIME:
     n_clusters: int = 2
 
     def check(self, explainer: Any, x: Any) -> None:
-        """Refuse inputs other than rows of numbers."""
-        number_rows(explainer, x, "DLIME")
+        """Refuse inputs other than rows of numbers, and settings that cannot work."""
+        known = number_rows(explainer, x, "DLIME").sampled(explainer.n_masks - 1, 0)
+        check_count("n_clusters", self.n_clusters, maximum=len(known.background))
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
@@ -149,7 +160,8 @@ class ClusterLIME:
             perturb=InOrder.after_itself(near, known.table),
             n_masks=len(near) + 1,
         )
-        found: Explanation = asking.explain(x, reference.target, 0)
+        target = target_of(reference.target, explainer.labels)
+        found: Explanation = asking.explain(x, target, rng)
         return found
 
 
@@ -173,8 +185,11 @@ class RegressionsOfRows:
     burn_in: int = 300
 
     def check(self, explainer: Any, x: Any) -> None:
-        """Refuse inputs other than rows of numbers."""
+        """Refuse inputs other than rows of numbers, and settings that cannot work."""
         number_rows(explainer, x, "DMM-MEN")
+        check_count("draws", self.draws, minimum=2)
+        check_count("burn_in", self.burn_in, minimum=0)
+        check_count("n_masks", explainer.n_masks, minimum=2)
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
@@ -192,7 +207,7 @@ class RegressionsOfRows:
             weights=np.ones(len(rows)),
             features=tuple(reference.features),
         )
-        return _beside(reference, posterior, answers, calls=len(rows) + 1)
+        return beside(reference, posterior, answers, calls=len(rows) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,8 +230,11 @@ class UnRAVEL:
     acquisition: Literal["FUR", "UR"] = "FUR"
 
     def check(self, explainer: Any, x: Any) -> None:
-        """Refuse inputs other than rows of numbers."""
+        """Refuse inputs other than rows of numbers, and settings that cannot work."""
         number_rows(explainer, x, "UnRAVEL")
+        check_choice("acquisition", self.acquisition, ACQUISITIONS)
+        check_count("n_calls", self.n_calls, minimum=3)
+        check_count("n_masks", explainer.n_masks, minimum=3)
 
     def explain_beside(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
@@ -238,39 +256,4 @@ class UnRAVEL:
             weights=np.ones(len(found.scores)),
             features=tuple(reference.features),
         )
-        return _beside(reference, found.posterior, answers, calls=len(found.scores))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NotRefitted:
-    """Stands in an explanation for a system that is not a regression of its answers."""
-
-    name: str
-
-    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
-        """Refused: the posterior does not follow from the answers alone."""
-        raise ValueError(
-            f"{self.name} cannot fit answers again; choose a method, such as refit('lime')."
-        )
-
-
-def _beside(
-    reference: Explanation, posterior: Posterior, answers: Answers, *, calls: int
-) -> Explanation:
-    """An explanation of the same input and target as another one."""
-    provenance: Mapping[str, Any] = {
-        "input": reference.provenance.get("input", {}),
-        "method": posterior.method,
-        "model_calls": calls,
-        "versions": {"eblime": __version__, "numpy": np.__version__},
-    }
-    return replace(
-        reference,
-        posterior=posterior,
-        answers=answers,
-        method=NotRefitted(name=posterior.method),
-        exhaustive=False,
-        provenance=provenance,
-        generator=None,
-        source=None,
-    )
+        return beside(reference, found.posterior, answers, calls=len(found.scores))
