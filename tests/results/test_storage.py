@@ -14,7 +14,7 @@ GRID = ("grid", {"rows": 3, "columns": 3})
 IMAGE = np.random.default_rng(0).integers(1, 256, size=(12, 15, 3), dtype=np.uint8)
 
 
-def explained(method="eblime", image=IMAGE):
+def explained(method="eblime", image=IMAGE, rng=None):
     """A quick explanation with any method."""
     explainer = eblime.ImageExplainer(
         lambda batch: batch.reshape(len(batch), -1)[:, ::7].mean(axis=1) / 255,
@@ -23,7 +23,7 @@ def explained(method="eblime", image=IMAGE):
         n_masks=60,
         method=method,
     )
-    return explainer.explain(image)
+    return explainer.explain(image, rng=rng)
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,17 @@ def test_a_saved_explanation_comes_back_whole(tmp_path, method):
     batch = again.scene.batch(1)
     again.scene.renderer().render(np.ones((1, 9)), batch)
     assert_array_equal(batch[0], IMAGE)
+
+
+@pytest.mark.parametrize("kind", ["MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64"])
+@pytest.mark.parametrize("method", ["eblime-paper", "quadrature"])
+def test_a_generator_of_any_kind_comes_back(tmp_path, kind, method):
+    """The draws of the fit are made again from its state."""
+    e = explained(method, rng=np.random.Generator(getattr(np.random, kind)(5)))
+    again = eblime.load(e.save(tmp_path / "e.eblime"))
+
+    assert_array_equal(again.posterior.mean, e.posterior.mean)
+    assert_array_equal(again.importances("lime").mean, e.importances("lime").mean)
 
 
 def test_other_importances_than_stored_give_a_warning(tmp_path, monkeypatch):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eblime._checks import check_choice, check_number
+from eblime._checks import as_generator, check_choice, check_number
 from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.core.indices import banzhaf, shapley
@@ -18,6 +18,7 @@ from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
 from eblime.methods.regression import WeightedMethod
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
+from eblime.results.generator import generator_in
 from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
@@ -183,8 +184,6 @@ def _known_kernel(explanation: Explanation) -> Kernel | None:
 def _generator(explanation: Explanation, rng: RNGLike) -> np.random.Generator:
     """The generator; for None the one that the explanation was fitted with by `Quadrature`."""
     if rng is not None:
-        return np.random.default_rng(rng)
-    found = np.random.default_rng(0)
-    if isinstance(explanation.method, Quadrature) and explanation.generator is not None:
-        found.bit_generator.state = explanation.generator
-    return found
+        return as_generator(rng)
+    own = isinstance(explanation.method, Quadrature)
+    return generator_in(explanation.generator if own else None)

@@ -35,6 +35,7 @@ from eblime.results.codec import (
 from eblime.results.explanation import Explanation
 from eblime.results.file_archive import check_members, parse_array, read_member, read_regular
 from eblime.results.file_layouts import EXPLANATION, POSTERIOR, checked_answers
+from eblime.results.generator import plain_state
 from eblime.results.legacy import read_schema_1
 from eblime.results.stored_posterior import (
     StoredMethod,
@@ -150,7 +151,7 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
         "prediction": explanation.prediction,
         "exhaustive": explanation.exhaustive,
         "provenance": encode(explanation.provenance, arrays),
-        "generator": encode(explanation.generator, arrays),
+        "generator": encode(plain_state(explanation.generator), arrays),
         "answers": encode_fields(_compact(explanation.answers), arrays),
         "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
         "method": method,

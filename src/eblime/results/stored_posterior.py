@@ -23,6 +23,7 @@ from eblime.methods.regression import fit_each, with_all_masks
 from eblime.posterior import Posterior
 from eblime.protocols import Law, Method
 from eblime.results.explanation import Explanation
+from eblime.results.generator import generator_in
 
 __all__ = ["StoredMethod", "read_posterior", "stored_draws", "summarise"]
 
@@ -92,10 +93,7 @@ def read_posterior(
     """
     if method is None:
         return _rebuilt(answers, summary, draws)
-    rng = np.random.default_rng(0)
-    if generator is not None:
-        rng.bit_generator.state = generator
-    posterior = fit_each(method, rng, [answers], exhaustive=exhaustive)[0]
+    posterior = fit_each(method, generator_in(generator), [answers], exhaustive=exhaustive)[0]
     if draws is not None and generator is None and isinstance(posterior.law, DrawsLaw):
         known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
         posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
