@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from many import ROWS
 
@@ -85,7 +86,12 @@ def arrays(folder):
     return iter(ROWS)
 
 
-KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays]
+def arrow(folder):
+    """An Arrow table."""
+    return pa.Table.from_pandas(FRAME)
+
+
+KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays, arrow]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -234,6 +240,8 @@ def test_folders_and_files_are_inputs(tmp_path):
         eblime.explain_many(explainer, tmp_path / "gone", tmp_path / "x")
     with pytest.raises(ValueError, match="must not be empty"):
         eblime.explain_many(explainer, [], tmp_path / "x")
+    with pytest.raises(TypeError, match=r"`inputs` must be a folder, .* got dict"):
+        eblime.explain_many(explainer, {"first": ROWS[0]}, tmp_path / "x")
     (tmp_path / "bad.jsonl").write_text('"a"\n{nothing\n')
     with pytest.raises(ValueError, match="line 2, must be JSON"):
         eblime.explain_many(explainer, tmp_path / "bad.jsonl", tmp_path / "x")

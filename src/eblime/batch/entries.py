@@ -81,4 +81,6 @@ def content(value: Any) -> bytes:
         return path.read_bytes() if path.is_file() else str(path).encode()
     if is_row(value):
         value = value.to_dict()
+    if hasattr(value, "to_pylist"):  # an Arrow table, whose printed form is shortened
+        value = value.to_pylist()
     return json.dumps(value, default=str, sort_keys=True).encode()

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -76,6 +76,8 @@ class Listed:
         """A row, or an item."""
         if has_rows(self.values):
             return self.values.iloc[number]
+        if hasattr(self.values, "column_names"):  # an Arrow table, in which [number] is a column
+            return self.values.slice(number, 1)
         return self.values[number]
 
 
@@ -103,7 +105,7 @@ def as_inputs(given: Any) -> Inputs | Stream:
         if len(found) == 0:
             raise ValueError("`inputs` must not be empty.")
         return found
-    if isinstance(given, Iterable):
+    if isinstance(given, Iterable) and not isinstance(given, Mapping):
         return Stream(entries=((None, entry) for entry in given))
     raise TypeError(
         "`inputs` must be a folder, a file, a frame, an array, a list, another iterable or a "
