@@ -153,6 +153,18 @@ def test_rows_count_by_their_share_of_a_mask():
     assert game.again().calls == 0
 
 
+def test_contestants_share_the_answers_of_the_model():
+    """A game that is played again counts its own masks, but asks the model only about new ones."""
+    asked = []
+    game = Game(score=lambda masks: asked.extend(masks) or masks.sum(axis=1), n_features=3)
+    first, second = game.again(), game.again()
+    first(np.eye(3))
+    second(np.eye(3))
+
+    assert len(asked) == 3
+    assert (first.calls, second.calls) == (3, 3)
+
+
 def test_image_subject_hides_superpixels():
     """The score of a mask is that of the rendered image; a defect can be pointed at."""
     image = np.zeros((16, 16), dtype=np.uint8)

@@ -78,9 +78,9 @@ class Game:
         return len(self.known) + round(rows)
 
     def again(self) -> Game:
-        """The same game with nothing asked yet."""
+        """The same game with nothing asked yet; answers that this one knows cost no model call."""
         row = None if self.row is None else replace(self.row, asked=[])
-        return Game(score=self.score, n_features=self.n_features, row=row)
+        return Game(score=self, n_features=self.n_features, row=row)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
