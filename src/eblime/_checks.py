@@ -118,9 +118,10 @@ def check_number(name: str, value: float, *, zero: bool = False) -> None:
     """Refuse a setting that is not a finite number > 0, or >= 0 if `zero` is allowed."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    if not ((value > 0 or (zero and value == 0)) and value < np.inf):
+    number = value.item() if isinstance(value, np.generic) else value  # or _HUGE overflows
+    if not ((number > 0 or (zero and number == 0)) and number < np.inf):
         raise ValueError(f"`{name}` must be finite and {'>=' if zero else '>'} 0; got {value!r}.")
-    if value > _HUGE:
+    if number > _HUGE:
         raise ValueError(f"`{name}` must be at most {_HUGE:g}; got {value!r}.")
 
 

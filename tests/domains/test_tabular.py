@@ -150,6 +150,16 @@ def test_a_row_may_have_several_types():
         assert_array_equal(mean, means[0])
 
 
+def test_the_row_of_a_single_column_may_be_an_array_of_any_shape():
+    """Also without a dimension."""
+    column = np.random.default_rng(0).normal(size=(50, 1))
+    explainer = eblime.TabularExplainer(lambda t: t[:, 0], column, n_masks=50)
+    means = [explainer.explain(np.full(shape, 0.3)).posterior.mean for shape in ((), 1, (1, 1))]
+
+    assert_array_equal(means[0], means[1])
+    assert_array_equal(means[2], means[1])
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

@@ -68,6 +68,13 @@ def test_pauses_grow():
     for failures, base in ((1, 1.0), (2, 3.0), (3, 5.0), (9, 5.0), (5000, 5.0)):
         assert base <= retry.pause(failures) <= min(1.5 * base, 5.0)
     assert eblime.Retry(wait=0).pause(5000) == 0
+    for factor in (2, np.float64(2)):
+        assert eblime.Retry(wait=1, factor=factor, longest=5).pause(5000) == 5
+
+
+def test_narrow_numpy_numbers_are_settings():
+    """They are compared without an overflow."""
+    assert eblime.Retry(wait=np.float32(0.5), jitter=np.float16(0)).pause(2) == 1
 
 
 def test_a_pause_that_is_negative_is_refused():

@@ -36,7 +36,7 @@ def shapley_values(scores, p):
     return values
 
 
-@pytest.mark.parametrize("constrained", [True, None])
+@pytest.mark.parametrize("constrained", [True, np.True_, None])
 @pytest.mark.parametrize("p", [1, 2, 3, 7])
 def test_all_masks_give_shapley_values(p, constrained):
     """On all masks the constrained fit is the definition, and so it is in an explanation."""

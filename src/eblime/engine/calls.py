@@ -69,7 +69,7 @@ class Retry:
     def pause(self, failures: int) -> float:
         """Seconds to wait after so many failures."""
         try:
-            seconds = self.wait * self.factor ** (failures - 1)
+            seconds = self.wait * float(self.factor) ** (failures - 1)
         except OverflowError:
             seconds = self.wait and self.longest
         return float(min(self.longest, seconds * (1 + self.jitter * random.random())))

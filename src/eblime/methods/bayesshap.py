@@ -71,7 +71,7 @@ class BayesSHAP:
 
     def __post_init__(self) -> None:
         """Refuse settings that no regression can have."""
-        if not isinstance(self.constrained, (bool, type(None))):
+        if not isinstance(self.constrained, (bool, np.bool_, type(None))):
             raise TypeError(f"`constrained` must be True, False or None; got {self.constrained!r}.")
         if self.ridge is not None:
             check_number("ridge", self.ridge)

@@ -115,7 +115,7 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
             "`row` must be a dictionary, a series, a frame of one row or a sequence; "
             f"got {type(row).__name__}."
         )
-    if isinstance(row, np.ndarray) and row.size > max(row.shape):
+    if isinstance(row, np.ndarray) and row.size > max(row.shape, default=1):
         raise ValueError(f"`row` must be one row; got an array of shape {row.shape}.")
     listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
     values = [plain(value) for value in listed]
