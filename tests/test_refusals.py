@@ -40,6 +40,10 @@ REFUSED = {
         lambda: eblime.fit(np.eye(3), np.arange(3.0)).sample(2, rng=-1),
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got -1.",
     ),
+    "a seed of a relative of LIME": (
+        lambda: eblime.family.unravel(never, ROWS[0], ROWS, rng="a"),
+        "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",
+    ),
     "one pixel": (
         lambda: image(segmentation="grid", hide=0).explain(np.ones((1, 1, 3))),
         "`image` must have at least two pixels, so that it can be cut into superpixels; "

@@ -60,7 +60,7 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
 def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Table:
     """The top features, with a bar for each interval if the terminal is wide enough."""
     post = explanation.posterior
-    order = np.argsort(-np.abs(post.mean), kind="stable")[:top]
+    order = post.order()[:top]
     mean = post.mean[order]
     ends = post.interval(prob)[order] if post.has_spread else np.stack([mean, mean], axis=1)
     names = [printable(explanation.features[j]) for j in order]

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from eblime._checks import as_floats, check_count, check_prob
+from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import FloatArray, RNGLike
 from eblime.core.evidence import Evidence
 from eblime.core.priors import log_half_cauchy
@@ -140,7 +140,7 @@ class GridLambda:
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw grid values by the inverse cdf: Algorithm 2's law at a fraction of its cost."""
         check_count("n", n)
-        uniform = np.random.default_rng(rng).random(n)
+        uniform = as_generator(rng).random(n)
         index = np.searchsorted(np.cumsum(self.weights), uniform, side="right")
         return self.nodes[np.minimum(index, len(self.nodes) - 1)]
 

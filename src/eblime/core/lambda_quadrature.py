@@ -14,7 +14,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from numpy.typing import ArrayLike
 
-from eblime._checks import as_floats, check_count, check_prob
+from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.core.evidence import Evidence
 from eblime.core.priors import log_half_cauchy
@@ -128,7 +128,7 @@ class PanelLambda:
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw i.i.d. values from the continuous law."""
         check_count("n", n)
-        uniform = np.random.default_rng(rng).random(n)
+        uniform = as_generator(rng).random(n)
         return self.quantile(np.clip(uniform, 1e-16, 1 - 1e-16))
 
     def _cumulated(self) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._checks import as_floats, check_count, check_level, check_prob
+from eblime._checks import as_floats, as_generator, check_count, check_level, check_prob
 from eblime._types import FloatArray, RNGLike
 from eblime.core.mixture import Mixture
 from eblime.core.student import StudentMixture
@@ -80,7 +80,7 @@ class NoiseVariance:
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw i.i.d. values, shape (n,): lambda first, then sigma^2 given it."""
         check_count("n", n)
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         lambdas = self.mixture.lam.sample(n, generator)
         return self.mixture.unit**2 * self.mixture.draw_sigma2(generator, lambdas)
 
@@ -143,5 +143,5 @@ class Intercept:
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Independent draws, shape (n,), by the inverse cdf."""
         check_count("n", n)
-        uniform = np.random.default_rng(rng).random(n)
+        uniform = as_generator(rng).random(n)
         return self.quantile(np.clip(uniform, 1e-12, 1 - 1e-12))

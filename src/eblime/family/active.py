@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from eblime._checks import as_floats, check_choice, check_count, check_number
+from eblime._checks import as_floats, as_generator, check_choice, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.family.gaussian_process import (
@@ -126,13 +126,13 @@ def unravel(
     listed = [f"column {j}" for j in range(row.size)] if names is None else list(names)
     if len(listed) != row.size:
         raise ValueError(f"`names` must have {row.size} names; got {len(listed)}.")
-    sd = table.std(axis=0)
+    generator, sd = as_generator(rng), table.std(axis=0)
     unit = np.where(sd > 0, sd, 1.0)
     search = _Search(
         ask=_scorer(as_model(model), row, unit, target),
         acquisition=acquisition,
         interval=float(interval),
-        rng=np.random.default_rng(rng),
+        rng=generator,
     )
     process, of_scores = search.run(n_calls, row.size)
     return _concluded(process, of_scores, row, unit, listed)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._checks import as_floats, check_count, check_masks, check_scores
+from eblime._checks import as_floats, as_generator, check_count, check_masks, check_scores
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.family.mixture_sampler import Draw, log_densities, start, sweep
@@ -197,7 +197,7 @@ def fit_mixture(
     centre, scale = x.mean(axis=0), _spread(x)
     middle, unit = float(y.mean()), float(_spread(y[:, None])[0])
     inner, outer = np.column_stack([np.ones(len(x)), (x - centre) / scale]), (y - middle) / unit
-    generator = np.random.default_rng(rng)
+    generator = as_generator(rng)
     begin = _best_start(generator, inner, outer, n_components, n_nets)
     kept = _sampled(generator, begin, inner, outer, burn_in + draws)[burn_in:]
     beta = unit * np.array([draw.beta[:, 1:] for draw in kept]) / scale

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_count, check_number
+from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.engine.targets import target_of
 from eblime.kernels import as_kernel
@@ -143,7 +143,7 @@ def averaged(
         raise ValueError("`widths` must have at least one factor.")
     for factor in widths:
         check_number("widths", factor)
-    generator, kernel = np.random.default_rng(rng), as_kernel(explainer.kernel)
+    generator, kernel = as_generator(rng), as_kernel(explainer.kernel)
     found, output, features = [], target, None
     for factor in widths:
         changed = replace(explainer, kernel=_Widened(kernel=kernel, factor=float(factor)))

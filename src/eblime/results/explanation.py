@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime import registry
-from eblime._checks import check_choice, check_count
+from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
 from eblime._text import printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
@@ -208,7 +208,7 @@ class Explanation:
         array([ 0.9,  0. , -0.4])
         """
         chosen = with_own_kernel(self, as_method(method))
-        generator = np.random.default_rng(rng)
+        generator = as_generator(rng)
         state = generator.bit_generator.state
         fitted = fit_each(chosen, generator, [self.answers], exhaustive=self.exhaustive)
         return dataclasses.replace(

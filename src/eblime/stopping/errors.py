@@ -19,8 +19,7 @@ __all__ = ["by_size", "degrees_of_freedom", "order_error", "sign_error", "spread
 
 def by_size(posterior: Posterior, by: str = "abs") -> IntArray:
     """Features from most to least important, by the mean of `|beta|` ("abs") or beta ("value")."""
-    mean = posterior.mean
-    return np.argsort(-np.abs(mean) if by == "abs" else -mean, kind="stable")
+    return posterior.order() if by == "abs" else np.argsort(-posterior.mean, kind="stable")
 
 
 def degrees_of_freedom(posterior: Posterior) -> float:
