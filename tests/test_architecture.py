@@ -89,9 +89,9 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_types", "_version", "answers", "domains", "engine", "explainers"),
-        *("kernels", "laws", "models", "posterior", "protocols", "results", "stopping"),
-        *("numpy", "pandas", "scipy"),
+        *("_checks", "_lazy", "_types", "_version", "answers", "domains", "engine"),
+        *("explainers", "kernels", "laws", "models", "posterior", "protocols", "results"),
+        *("stopping", "numpy", "pandas", "scipy"),
     },
     # many inputs, studies, the command line
     "batch": {
