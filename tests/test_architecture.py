@@ -1,6 +1,7 @@
 """The map of the library: which part may import which."""
 
 import ast
+import functools
 import importlib
 import re
 import subprocess
@@ -121,6 +122,7 @@ ALLOWED = {
 }
 
 
+@functools.cache
 def imports(path):
     """Names imported by a module, `if TYPE_CHECKING` left out; ours without the `eblime.`."""
     tree = ast.parse(path.read_text(encoding="utf8"))
@@ -130,17 +132,19 @@ def imports(path):
         if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
         for node in ast.walk(block)
     }
+    found = []
     for node in ast.walk(tree):
         if id(node) in typing_only:
             continue
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             if node.module == "eblime":  # from eblime import core: the part is in the names
-                yield from (f"eblime.{alias.name}" for alias in node.names)
+                found += [f"eblime.{alias.name}" for alias in node.names]
             else:
-                yield node.module
+                found.append(node.module)
+    return found
 
 
 def at_the_top(path):

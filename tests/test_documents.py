@@ -37,7 +37,8 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-SLOW = [ROOT / "README.md"]  # asks a network 400 times; docs/index.md asks it 100 times
+# The README asks a network 400 times, docs/index.md only 100 times; many.md starts processes.
+SLOW = [ROOT / "README.md", DOCS / "how-to" / "many.md"]
 CASES = [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in RUNNABLE]
 
 

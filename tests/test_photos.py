@@ -34,6 +34,7 @@ def model():
     return eblime.TorchModel(module=net, preprocess=lambda x: (x * 255 - 127) / 128)
 
 
+@pytest.mark.slow
 def test_rendered_masks_score_what_is_stored(table, model, rng):
     """Random masks of ten photos: the stored probability of the class, to 1e-4."""
     for i in range(10):

@@ -115,6 +115,7 @@ def test_the_mean_importance_is_not_shrunk(run):
     assert found["mean_high"] - found["mean"] == pytest.approx(1.96 * se, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_summaries_by_cohort(run):
     """By column, list, dictionary of numbers or names, and label: the same groups."""
     kinds = table()["kind"]
@@ -380,6 +381,7 @@ def test_the_page_shows_intervals_from_zero(run):
     assert f"{100 * b['negative_low']:.0f} to {100 * b['negative_high']:.0f} %" in page
 
 
+@pytest.mark.slow
 def test_the_command_line_compares_runs(run, other, capsys):
     """A table with a star at clear differences, or JSON."""
     from eblime.cli.app import main

@@ -47,6 +47,7 @@ def drive(out, maker):
     return subprocess.run(command, capture_output=True, check=False).returncode
 
 
+@pytest.mark.slow
 def test_a_crash_is_recorded(tmp_path, wanted, poison):
     """A new worker explains the other inputs."""
     poison(input_2="segfault")
@@ -143,6 +144,7 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed)
     assert "TimeoutError: This input was not explained within the timeout of 6 s." in errors[5]
 
 
+@pytest.mark.slow
 def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
     """The timeout is not a setting of the run, and a part may take longer."""
     run = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8, timeout=30)

@@ -18,6 +18,7 @@ from eblime.batch.seal import sealed
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{"workers": 2}, {"together": False}, {"part_size": 7}, {"progress": lambda *_: 0}]
 )

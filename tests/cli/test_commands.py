@@ -88,6 +88,7 @@ def test_explaining_a_photo_writes_four_files_and_prints_a_table(folder, capsys)
     assert (written / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_broken_photo_does_not_stop_the_others_in_a_folder(folder, capsys):
     """It is reported, the others are explained, and the exit code is 2."""
     (folder / "photos" / "broken.jpg").write_bytes(b"not a picture")
@@ -507,6 +508,7 @@ def test_batch_text_has_the_options_of_explain_text(folder, capsys):
     assert "word 'good' #2" in features
 
 
+@pytest.mark.slow
 def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     """`--cache` asks nothing twice; `--retry`, `--timeout` and `--concurrency` change no number."""
     asked = ["explain", "image", "photos/a.png", "--model", "shades:green", "--json"]

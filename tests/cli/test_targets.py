@@ -79,6 +79,7 @@ def test_an_output_of_an_onnx_graph_is_chosen_by_name(folder, capsys):
     assert eblime.load(folder / "eblime-out" / "photo.eblime").prediction < 0
 
 
+@pytest.mark.slow
 def test_each_target_has_its_own_files(folder, capsys):
     """All use one set of masks; the files are named after the labels."""
     code, out, err = explain(capsys, "--targets", "2", "--labels", "names.txt", "--json")

@@ -49,6 +49,7 @@ def outcomes(source, name):
     return {test.id() for test in ran}, failed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_what_passes_with_lime_passes_here(name):
     """No test fails that does not fail with lime itself."""

@@ -472,6 +472,7 @@ def test_coefficients_of_a_linear_model_are_recovered():
         assert e.posterior.r2 > 0.999
 
 
+@pytest.mark.slow
 def test_a_feature_that_the_model_ignores_is_not_important():
     """Over many rows its interval contains zero, and its sign is uncertain."""
     data, target = load_breast_cancer(return_X_y=True)
@@ -532,6 +533,7 @@ def test_gradient_boosters_can_be_explained(package):
     assert e.posterior.r2 > 0.2
 
 
+@pytest.mark.slow
 def test_memory_stays_bounded():
     """100,000 perturbed rows of 50 columns are never in memory at once."""
     import tracemalloc

@@ -94,6 +94,7 @@ def test_study_resumes_where_it_stopped(tmp_path):
         run_study(double, {"trace": ""}, range(2), out=tmp_path / "s")
 
 
+@pytest.mark.slow
 def test_number_of_jobs_does_not_change_the_rows():
     """One job or two: the same rows, in the order of the items."""
     reported = []
@@ -292,6 +293,7 @@ def test_methods_without_a_ridge_parameter_locate_defects(monkeypatch):
     assert table["covered"].between(0, 1).all()
 
 
+@pytest.mark.slow
 @real
 def test_bench_coverage_on_the_command_line(tmp_path, monkeypatch, capsys):
     """Prints our figures and those of the paper; the second run resumes."""

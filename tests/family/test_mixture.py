@@ -53,6 +53,7 @@ def test_coefficients_have_the_elastic_net_posterior(rng):
     assert_allclose(np.std(values), sd, rtol=0.07)
 
 
+@pytest.mark.slow
 def test_the_sampler_keeps_the_joint_law(rng):
     """Scores drawn anew after every sweep: parameters keep their priors (Geweke, 2004)."""
     x = np.column_stack([np.ones(6), rng.normal(size=(6, 1))])

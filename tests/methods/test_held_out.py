@@ -85,6 +85,7 @@ def test_equals_n_fits_with_lambda_on_the_half_line(rng, n, p):
     assert_allclose(post.r2_held_out, paper.held_out_r2(masks, scores, weights, predict), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_local_scales_are_not_flattered(rng):
     """With a scale for each feature: near the value of N fits, for a signal and for noise."""
     method, gaps = EBLIME(local=True), []

@@ -66,6 +66,7 @@ def test_a_mutated_file_is_refused_or_usable(share):
     assert 0.02 < accepted * SHARES / MUTATIONS < 0.6  # the mutations test both outcomes
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*[Gg]lyph")  # our font has no such characters
 def test_a_mutated_file_can_be_drawn():
     """The default picture, and those of its kind of input."""
