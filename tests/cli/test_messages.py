@@ -46,7 +46,7 @@ def explained(capsys, *words, model="mood:score"):
 
 @pytest.mark.parametrize("words", [("--masks", "many"), ("--masks=many",)])
 def test_a_wrong_value_is_shown_and_the_right_help_named(folder, capsys, words):
-    """A word where a number is needed."""
+    """The value of a numeric option is not a number."""
     found = explained(capsys, *words)
 
     assert "'--masks'" in found

@@ -76,7 +76,7 @@ def test_the_sampler_keeps_the_joint_law(rng):
 
 
 def known(rng, n=240):
-    """Two linear regimes, told apart by the last column."""
+    """Two linear regimes; the last column decides which one applies."""
     rows = rng.normal(size=(n, 4)) * [1.0, 10.0, 1.0, 1.0]
     first = rows[:, 3] > 0
     slopes = np.where(first[:, None], [2.0, 0.0, 0.0, 0.0], [0.0, -0.3, 1.0, 0.0])

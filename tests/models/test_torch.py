@@ -34,7 +34,7 @@ def explain(model, image=IMAGE, **settings):
 
 
 def test_arrays_that_cannot_be_written_are_scored_without_a_warning():
-    """PyTorch warns about them, once in a process unless it is told to warn always."""
+    """By default PyTorch warns only once per process, so the test makes it warn every time."""
     batch = IMAGE[None].copy()
     batch.setflags(write=False)
     torch.set_warn_always(True)

@@ -184,9 +184,10 @@ def _circles(need: FloatArray) -> Iterator[tuple[float, FloatArray, BoolArray]]:
 
 
 def _number_of_nodes(need: FloatArray, chance: FloatArray, sizes: BoolArray) -> int:
-    """The least odd number of nodes on a circle that keeps the sizes to use apart from all others.
+    """The smallest odd number of nodes on a circle that separates the sizes to use from all others.
 
-    Sizes that differ by a multiple of it cannot be told apart. Odd: nodes but the first in pairs.
+    A rule with n nodes mixes up sizes that differ by a multiple of n. The number is odd so that all
+    nodes except the first come in conjugate pairs.
     """
     p = len(need)
     leak = np.outer(need[sizes] / chance[sizes], chance)

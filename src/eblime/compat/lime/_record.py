@@ -99,5 +99,5 @@ def top_classes(scores: FloatArray, names: Sequence[Any] | None) -> list[tuple[s
 
 
 def class_name(names: Sequence[Any] | None, label: int) -> str:
-    """The name of a class; its number if there is no name for it."""
+    """The name of a class, or its number if the class has no name."""
     return str(names[label] if names is not None and label < len(names) else label)
