@@ -187,12 +187,44 @@ def test_processes_share_a_file(tmp_path):
     """Two at once, with different masks: no error, and all answers are there."""
     path = tmp_path / "answers.db"
     both = [run(path, seed=seed) for seed in (1, 2)]
-    asked = [int(process.communicate(timeout=120)[0]) for process in both]
+    printed = [process.communicate(timeout=120)[0] for process in both]
 
     assert [process.returncode for process in both] == [0, 0]
+    asked = [int(number) for number in printed]
     assert max(asked) <= len(eblime.AnswerCache(path)) <= sum(asked)
     for seed in (1, 2):
         assert int(run(path, seed=seed).communicate(timeout=120)[0]) == 0
+
+
+def test_a_file_is_created_by_several_at_once(tmp_path):
+    """None of them finds it locked or half made, and all of them write to the same one."""
+    failures, together = [], threading.Barrier(6)
+
+    def create(path, model_id):
+        together.wait(60)
+        try:
+            explain(Counting(), eblime.AnswerCache(path, model_id=model_id), n_masks=100)
+        except Exception as error:
+            failures.append(error)
+
+    for number in range(10):
+        path = tmp_path / f"{number}.db"
+        threads = [threading.Thread(target=create, args=(path, str(k))) for k in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        assert eblime.AnswerCache(path).stats().models == 6
+
+
+def test_a_file_that_stays_locked_is_reported(tmp_path):
+    """After the time that the cache waits."""
+    path = tmp_path / "answers.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ValueError, match=r"cannot be opened: database is locked"):
+            explain(Counting(), eblime.AnswerCache(path, model_id="a", timeout=0.1))
 
 
 def spoil_text(path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -53,22 +54,14 @@ def _opened(file: Path, timeout: float) -> sqlite3.Connection:
         file, timeout=timeout, isolation_level=None, check_same_thread=False
     )
     try:
-        application, layout, tables = (
-            int(connection.execute(query).fetchone()[0])
-            for query in (
-                "PRAGMA application_id",
-                "PRAGMA user_version",
-                "SELECT count(*) FROM sqlite_master",
-            )
-        )
+        application, layout, tables = _header(connection)
         if tables and application != _APPLICATION:
             raise ValueError(f"`cache` {str(file)!r} is a database of another program.")
         if tables and layout != _LAYOUT:
             raise DamagedError(f"it has layout {layout}, and this eblime uses {_LAYOUT}")
         if not tables:  # an answer with 1,000 outputs fits into a page
             connection.execute("PRAGMA page_size = 32768")
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(connection, timeout)
         connection.execute("PRAGMA synchronous = NORMAL")
         if not tables:
             with transaction(connection):
@@ -78,6 +71,40 @@ def _opened(file: Path, timeout: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _header(connection: sqlite3.Connection) -> tuple[int, int, int]:
+    """The program, the layout and the number of tables, all read at one moment.
+
+    Read one after the other, they could be of before and after another process creates the tables.
+    """
+    queries = (
+        "PRAGMA application_id",
+        "PRAGMA user_version",
+        "SELECT count(*) FROM sqlite_master",
+    )
+    connection.execute("BEGIN")
+    application, layout, tables = (
+        int(connection.execute(query).fetchone()[0]) for query in queries
+    )
+    connection.execute("COMMIT")
+    return application, layout, tables
+
+
+def _write_ahead(connection: sqlite3.Connection, timeout: float) -> None:
+    """Let processes read while one writes.
+
+    SQLite waits for other processes at every statement but this one, which fails at once.
+    """
+    deadline = time.monotonic() + timeout
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return  # some file systems cannot: the file keeps its other mode
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 @contextmanager
