@@ -25,7 +25,8 @@ import pandas as pd
 
 from eblime.evaluation.cases import CASES
 from eblime.evaluation.coverage import coverage, summary
-from eblime.evaluation.localisation import PARTS, localisation
+from eblime.evaluation.faulty_parts import PARTS
+from eblime.evaluation.localisation import localisation
 from eblime.evaluation.stability import lambda_study, stability
 
 RESULTS = Path(__file__).parents[1] / "docs" / "results"

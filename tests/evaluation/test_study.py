@@ -11,11 +11,12 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from eblime.datasets.ultrasonic import sample_scans
+from eblime.datasets.ultrasonic import sample_scans, ultrasonic_network
 from eblime.evaluation import cases
 from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
 from eblime.evaluation.cases import truth_of
 from eblime.evaluation.coverage import coverage, summary
+from eblime.evaluation.faulty_parts import FaultyParts
 from eblime.evaluation.localisation import counts, covered, localisation, mcnemar
 from eblime.evaluation.scores import interval_score, judged
 from eblime.evaluation.stability import lambda_study, stability
@@ -285,8 +286,13 @@ def test_invalid_settings_of_a_localisation_are_refused(name):
 def test_methods_without_a_ridge_parameter_locate_defects(monkeypatch):
     """Their rows have no `lambda_mean`; the others have one."""
     images, defects = sample_scans()
-    module = "eblime.evaluation.localisation"
-    monkeypatch.setattr(f"{module}._faulty", lambda dataset: (images[:1], defects[:1]))
+    parts = FaultyParts(
+        images=images[:1],
+        defects=defects[:1],
+        numbers=np.arange(1),
+        network=lambda number: ultrasonic_network(),
+    )
+    monkeypatch.setattr("eblime.evaluation.localisation.faulty_parts", lambda dataset: parts)
     table = localisation("ultrasonic", n=60, methods=["quadrature", "bayeslime"])
 
     assert table["lambda_mean"].isna().tolist() == [True, False]

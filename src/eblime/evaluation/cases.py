@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
 
 from eblime._types import FloatArray
 from eblime.evaluation.answers import AnswerTable, ask_all_masks, cached_answers
+from eblime.evaluation.models import photo_classifier, table_and_forest
 from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import fit
 
@@ -99,17 +99,9 @@ def _photo_item(case: str, number: int) -> AnswerTable:
     labels = cut_coarsely(image)
 
     def ask() -> AnswerTable:
-        return ask_all_masks(_network(), image, labels, photo.target)
+        return ask_all_masks(photo_classifier(), image, labels, photo.target)
 
     return cached_answers(case, photo.name, (image, labels, "EfficientNet-Lite0"), ask)
-
-
-@lru_cache(maxsize=1)
-def _network() -> Any:
-    """The ImageNet classifier, loaded once per process."""
-    from eblime.datasets.imagenet import efficientnet_lite0
-
-    return efficientnet_lite0()
 
 
 def _photo_count(case: str) -> int:
@@ -147,20 +139,11 @@ def _digit(case: str) -> int:
     return int(case.split("-")[1])
 
 
-@lru_cache(maxsize=2)
-def _table(case: str) -> tuple[Any, Any, Any]:
-    """A table, its random forest, and the rows that the forest was not trained on."""
-    from eblime.datasets.tabular import TABLES, forest, split_rows
-
-    table = TABLES[case]()
-    return table, forest(table), split_rows(table)[1]
-
-
 def _row_item(case: str, number: int) -> RowItem:
     """A row that the forest was not trained on."""
     from eblime.explainers.tabular import TabularExplainer
 
-    table, model, rows = _table(case)
+    table, model, rows = table_and_forest(case)
 
     def explainer(n: int) -> TabularExplainer:
         return TabularExplainer(model, table.data, n_masks=n, method="lime", progress=False)
@@ -170,7 +153,7 @@ def _row_item(case: str, number: int) -> RowItem:
 
 def _row_count(case: str) -> int:
     """Number of rows that the forest was not trained on."""
-    return len(_table(case)[2])
+    return len(table_and_forest(case)[2])
 
 
 def _stored(case: str) -> list[FloatArray]:

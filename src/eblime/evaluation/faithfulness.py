@@ -17,7 +17,7 @@ from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.contestants import CONTESTANTS, applies, available
 from eblime.evaluation.games import Game
-from eblime.evaluation.localisation import PARTS
+from eblime.evaluation.faulty_parts import PARTS
 from eblime.evaluation.metrics import (
     HIGHER_IS_BETTER,
     comprehensiveness,

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,14 +17,14 @@ from scipy import stats
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
+from eblime.evaluation.faulty_parts import PARTS, faulty_parts
 from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, check_methods, count_items, run_study, to_table
 from eblime.explainers.image import ImageExplainer
 
-__all__ = ["PARTS", "FaultyPart", "counts", "covered", "faulty_part", "localisation", "mcnemar"]
+__all__ = ["counts", "covered", "localisation", "mcnemar"]
 
 _METHODS = ("lime", "bayeslime", "eblime-paper", "eblime")
-PARTS = ("ultrasonic", "tiles", "drilled")
 
 
 def localisation(
@@ -76,10 +74,11 @@ def localisation(
     check_methods(methods)
     for name, value in (("n", n), ("top", top), ("superpixels", superpixels)):
         check_count(name, value)
-    count = count_items(items, lambda: len(_faulty(dataset)[0]))
+    count = count_items(items, lambda: len(faulty_parts(dataset).images))
     if jobs > 1:  # train once, here, and not in every process
-        for number in range(count):
-            _model(dataset, number)
+        found = faulty_parts(dataset)
+        for number in np.unique(found.numbers[:count]):
+            found.network(int(number))
     settings = {
         "dataset": dataset,
         "n": int(n),
@@ -96,7 +95,7 @@ def localisation(
 
 def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one image."""
-    part = faulty_part(settings["dataset"], number)
+    part = faulty_parts(settings["dataset"]).part(number)
     explainer = ImageExplainer(
         part.model,
         segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
@@ -106,11 +105,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     )
     seed = np.random.SeedSequence(settings["seed"], spawn_key=(number,))
     asked = explainer.explain(part.image, target=1, rng=np.random.default_rng(seed))
-    head = {
-        "dataset": settings["dataset"],
-        "item": number,
-        "part": _part(settings["dataset"], number),
-    }
+    head = {"dataset": settings["dataset"], "item": number, "part": part.number}
     rows = []
     for name in settings["methods"]:
         post = asked.refit(name).posterior
@@ -249,64 +244,3 @@ def _classified_faulty(table: Any) -> Any:
             "The model classifies none of these images as faulty, so there is no defect to locate."
         )
     return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FaultyPart:
-    """An image of a part with a defect, and the model that should see it."""
-
-    image: NDArray[np.uint8]
-    defect: NDArray[np.bool_]
-    model: Any
-
-
-def faulty_part(dataset: str, number: int) -> FaultyPart:
-    """A part with a defect by its number."""
-    images, defects = _faulty(dataset)
-    return FaultyPart(image=images[number], defect=defects[number], model=_model(dataset, number))
-
-
-def _part(dataset: str, number: int) -> int:
-    """Number of the part that an image shows; many images show the same drilled hole."""
-    if dataset != "drilled":
-        return number
-    from eblime.datasets.drilled import drilled_patches
-
-    holes = drilled_patches().holes
-    return int(holes[holes >= 0][number])
-
-
-@lru_cache(maxsize=3)
-def _faulty(dataset: str) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-    """Images with a defect, and masks of their defects."""
-    if dataset == "tiles":
-        from eblime.datasets.tiles import tiles
-
-        parts = tiles()
-        return parts.images[parts.faulty], parts.defects[parts.faulty]
-    if dataset == "drilled":
-        from eblime.datasets.drilled import drilled_patches
-
-        patches = drilled_patches()
-        with_hole = patches.holes >= 0
-        return patches.images[with_hole], patches.defects[with_hole]
-    from eblime.datasets.ultrasonic import scans
-
-    faulty = [made for made in scans() if made.has_defect]
-    return np.array([made.image for made in faulty]), np.array([made.defect for made in faulty])
-
-
-def _model(dataset: str, number: int) -> Any:
-    """The model that is explained; for drilled holes, one that was not trained on this hole."""
-    if dataset == "tiles":
-        from eblime.datasets.tiles import tile_network
-
-        return tile_network()
-    if dataset == "drilled":
-        from eblime.datasets.drilled import drilled_network, drilled_patches
-
-        holes = drilled_patches().holes
-        return drilled_network(int(holes[holes >= 0][number]))
-    from eblime.datasets.ultrasonic import ultrasonic_network
-
-    return ultrasonic_network()

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray, IntArray
 from eblime.domains.image.scene import ImageScene, read_image
 from eblime.domains.text.scene import read_text
+from eblime.evaluation.faulty_parts import faulty_parts
 from eblime.evaluation.games import Game, TableRow
+from eblime.evaluation.models import photo_classifier, table_and_forest
 
 __all__ = ["SUBJECTS", "LeagueSubject", "image_subject", "row_subject", "text_subject"]
 
@@ -151,15 +153,7 @@ def _photo(number: int) -> LeagueSubject:
     from eblime.datasets.imagenet import photo_set, read_square
 
     image = read_square(photo_set("mixed")[number].path)
-    return image_subject(_network(), image, superpixels=30)
-
-
-@lru_cache(maxsize=1)
-def _network() -> Any:
-    """The ImageNet classifier, loaded once per process."""
-    from eblime.datasets.imagenet import efficientnet_lite0
-
-    return efficientnet_lite0()
+    return image_subject(photo_classifier(), image, superpixels=30)
 
 
 def _stored(number: int) -> LeagueSubject:
@@ -175,10 +169,8 @@ def _part(dataset: str) -> Callable[[int], LeagueSubject]:
     """A function that loads a faulty part with its defect; drilled holes take turns."""
 
     def load(number: int) -> LeagueSubject:
-        from eblime.evaluation.localisation import faulty_part
-
         order = np.arange(192).reshape(8, 24).T.ravel() if dataset == "drilled" else None
-        found = faulty_part(dataset, number if order is None else int(order[number]))
+        found = faulty_parts(dataset).part(number if order is None else int(order[number]))
         return image_subject(
             found.model, found.image, superpixels=40, target=1, region=found.defect
         )
@@ -186,21 +178,11 @@ def _part(dataset: str) -> Callable[[int], LeagueSubject]:
     return load
 
 
-@lru_cache(maxsize=2)
-def _table(name: str) -> tuple[Any, Any, Any]:
-    """A table, its random forest, and the rows that the forest was not trained on."""
-    from eblime.datasets.tabular import TABLES, forest
-
-    table = TABLES[name]()
-    order = np.random.default_rng(0).permutation(len(table.data))
-    return table, forest(table), order[len(order) * 4 // 5 :]
-
-
 def _row(name: str) -> Callable[[int], LeagueSubject]:
     """A function that loads a row that the forest was not trained on; the class is the second."""
 
     def load(number: int) -> LeagueSubject:
-        table, model, rows = _table(name)
+        table, model, rows = table_and_forest(name)
         rng = np.random.default_rng([7, number])
         return row_subject(
             lambda frame: model.predict_proba(frame)[:, 1], table.data, int(rows[number]), rng
