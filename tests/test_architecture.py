@@ -90,9 +90,9 @@ ALLOWED = {
     },
     # relatives of LIME
     "family": {
-        *("_checks", "_lazy", "_types", "_version", "answers", "domains", "engine"),
+        *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "domains", "engine"),
         *("explainers", "kernels", "laws", "models", "posterior", "protocols", "results"),
-        *("stopping", "numpy", "pandas", "scipy"),
+        *("stopping", "numpy", "scipy"),
     },
     # many inputs, studies, the command line
     "batch": {
@@ -113,9 +113,9 @@ ALLOWED = {
         *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
-        *("_checks", "_files", "_table", "_text", "_types", "_version", "batch", "datasets"),
-        *("domains", "engine", "evaluation", "explainers", "models", "plot", "registry"),
-        *("reporting", "results", "joblib", "matplotlib", "numpy", "pandas", "rich", "skops"),
+        *("_checks", "_files", "_pandas", "_table", "_text", "_types", "_version", "batch"),
+        *("datasets", "domains", "engine", "evaluation", "explainers", "models", "plot"),
+        *("registry", "reporting", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
         *("typer",),
     },
     "_warn": set(),

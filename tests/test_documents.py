@@ -222,6 +222,36 @@ def all_of(module):
     return importlib.import_module(module).__all__
 
 
+def functions_of(found):
+    """A function itself, or the public functions that a class defines, by name."""
+    if inspect.isfunction(found):
+        return {found.__name__: found}
+    members = {} if not inspect.isclass(found) else vars(found)
+    plain = {name: getattr(value, "__func__", value) for name, value in members.items()}
+    return {
+        name: value
+        for name, value in plain.items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
+
+
+# What they return depends on the caller's model or input, or on the version of a package.
+UNTYPED = {"discretize", "fetch", "find", "input_of", "inputs", "launch", "resolve", "to_arviz"}
+UNTYPED |= {"read", "undiscretize"}
+
+
+def test_public_functions_declare_what_they_return():
+    """So that an editor completes the names of a frame or a figure."""
+    untyped = {
+        name
+        for path in reference()
+        for name, function in functions_of(documented(path)).items()
+        if function.__annotations__.get("return", "Any") == "Any"
+    }
+
+    assert untyped == UNTYPED
+
+
 def test_the_reference_names_objects_that_exist():
     """Every object of the reference can be imported from the path that it names, once."""
     assert len(reference()) > 50

@@ -1,16 +1,29 @@
-"""Import pandas where it is needed; if it is missing, the error names the extra to install."""
+"""pandas, imported when it is first used; if it is missing, the error names the extra to install.
+
+Functions that need it write `from eblime._pandas import pd`, so that type checkers know the frames.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["import_pandas"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["check_pandas", "pd"]
 
 
-def import_pandas() -> Any:
-    """The package pandas."""
+def check_pandas() -> None:
+    """Raise an ImportError that names the extra if pandas is missing."""
+    __getattr__("pd")
+
+
+def __getattr__(name: str) -> Any:
+    """The package pandas, for `pd`."""
+    if name != "pd":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        import pandas as pd
+        import pandas
     except ImportError as error:
         raise ImportError("A data frame needs pandas: pip install 'eblime[frame]'.") from error
-    return pd
+    return pandas

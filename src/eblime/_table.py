@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from eblime._text import counted, printable, width
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 
 __all__ = ["align", "decimals", "importance_table", "written"]
 
@@ -36,6 +36,8 @@ class Summarised(Protocol):
 
     def interval(self, prob: float = 0.95) -> FloatArray: ...
 
+    def order(self) -> IntArray: ...
+
     def prob_positive(self) -> FloatArray: ...
 
     def fit_label(self) -> str: ...
@@ -51,7 +53,7 @@ def importance_table(
 ) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
     mean = post.mean
-    order = np.argsort(-np.abs(mean), kind="stable")[:top]
+    order = post.order()[:top]
     labels = [f"{noun} {j}" if names is None else printable(names[j]) for j in order]
     head, columns = [noun, "mean"], [mean[order]]
     if post.has_spread:

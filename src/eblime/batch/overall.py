@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import stats
@@ -12,6 +12,9 @@ from scipy import stats
 from eblime._types import FloatArray
 from eblime.core.fit_quality import ROUNDING
 from eblime.core.overall import Overall, overall, overall_interval, pooled
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["By", "compared", "overall_by_feature", "summarised"]
 
@@ -23,7 +26,10 @@ _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
 def overall_by_feature(
-    pieces: Iterable[Any], count: int, by: By = None, only: Callable[[Any], Any] | None = None
+    pieces: Iterable[pd.DataFrame],
+    count: int,
+    by: By = None,
+    only: Callable[[Any], Any] | None = None,
 ) -> Found:
     """Importance of each feature over the inputs of each group.
 
@@ -59,7 +65,7 @@ def overall_by_feature(
     return {key: _fitted(rows, sums.loc[key], share) for key, rows in sample}
 
 
-def _estimates(rows: Any) -> Any:
+def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
     """Estimate, standard error and weight of every row; rows without an estimate are left out.
 
     Where there were too few masks for least squares, the posterior mean and standard deviation
@@ -74,7 +80,8 @@ def _estimates(rows: Any) -> Any:
     table = table[np.isfinite(table["estimate"]) & np.isfinite(table["se"])]
     table = table[table["group"].notna()]
     same = table.groupby(["group", "feature", "input"], sort=False)["se"]
-    return table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
+    weighted: pd.DataFrame = table.assign(weight=1.0 / same.transform("size"), turn=same.cumcount())
+    return weighted
 
 
 def _rounding(rows: Any, estimate: Any) -> Any:
@@ -143,7 +150,7 @@ def _grouping(by: By, count: int) -> Callable[[Any], Any]:
     return lambda rows: listed[rows["input"].to_numpy()]
 
 
-def _by_column(rows: Any, column: str) -> Any:
+def _by_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:
     """The bin, or else the value, that the row of a table has in a column."""
     own = rows[rows["feature"] == column].drop_duplicates("input").set_index("input")
     groups = own["bin"].fillna(own["value"])
@@ -155,12 +162,12 @@ def _by_column(rows: Any, column: str) -> Any:
     return rows["input"].map(groups)
 
 
-def _by_mapping(rows: Any, groups: Mapping[Any, Any]) -> Any:
+def _by_mapping(rows: pd.DataFrame, groups: Mapping[Any, Any]) -> pd.Series[Any]:
     """The group of an input by its number or else its name; others are left out."""
     return rows["input"].map(groups).fillna(rows["name"].map(groups))
 
 
-def summarised(found: Found, prob: float, *, grouped: bool) -> Any:
+def summarised(found: Found, prob: float, *, grouped: bool) -> pd.DataFrame:
     """One row per group and feature, the most important first in each group."""
     import pandas as pd
 
@@ -173,7 +180,7 @@ def summarised(found: Found, prob: float, *, grouped: bool) -> Any:
     return table if grouped else table.drop(columns="group")
 
 
-def _sortable(column: Any) -> Any:
+def _sortable(column: pd.Series[Any]) -> pd.Series[Any]:
     """Groups are sorted as text, numbers as they are."""
     return column.map(str) if column.name == "group" else column
 
@@ -202,7 +209,9 @@ def _with_interval(draws: FloatArray, prob: float) -> tuple[float, float, float]
     return (float(np.median(draws)), *overall_interval(draws, prob))
 
 
-def compared(first: Mapping[str, Overall], second: Mapping[str, Overall], prob: float) -> Any:
+def compared(
+    first: Mapping[str, Overall], second: Mapping[str, Overall], prob: float
+) -> pd.DataFrame:
     """One row per feature that both have, the clearest difference first."""
     import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._types import IntArray
 from eblime.batch.folder import (
     map_parts,
     part_names,
@@ -22,13 +23,15 @@ from eblime.batch.folder import (
     read_table,
 )
 from eblime.batch.location import Location, arrow
-from eblime.batch.overall import By, compared, overall_by_feature, summarised
+from eblime.batch.overall import By, Found, compared, overall_by_feature, summarised
 from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpacked
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
+    from pyarrow import dataset
 
 __all__ = ["Run", "open_run"]
 
@@ -90,7 +93,7 @@ class Run:
         """The settings of the run."""
         return dict(read_manifest(self.location)["settings"])
 
-    def scan(self, *, verify: bool = True) -> Any:
+    def scan(self, *, verify: bool = True) -> dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
         Parameters
@@ -115,7 +118,7 @@ class Run:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return names
 
-    def frame(self) -> Any:
+    def frame(self) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
 
         The whole run is read into memory; `pieces` reads one part after another.
@@ -125,7 +128,7 @@ class Run:
         rows = pd.concat(self.pieces(), ignore_index=True)
         return rows.sort_values(["input", "target", "place"], ignore_index=True)
 
-    def pieces(self) -> Iterator[Any]:
+    def pieces(self) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
         integers = {name: "int64" for name in ("input", "target", "place", "n_masks")}
         for name in self._parts():
@@ -133,11 +136,12 @@ class Run:
             good = rows[rows["error"].isna()].drop(columns="error")
             yield good.astype(integers)  # failed inputs have nulls there
 
-    def failures(self) -> Any:
+    def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
         pa, _ = arrow()
         rows = pa.concat_tables(map_parts(self._failed, self._parts()))
-        return rows.to_pandas().sort_values("input", ignore_index=True)
+        table: pd.DataFrame = rows.to_pandas()
+        return table.sort_values("input", ignore_index=True)
 
     def _failed(self, name: str) -> Any:
         """The failed inputs of a part."""
@@ -158,7 +162,7 @@ class Run:
             )
         return unpacked((folder / names[0]).read(), folder / names[0])
 
-    def summary(self, prob: float = 0.95, *, by: By = None) -> Any:
+    def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.
 
         Parameters
@@ -222,7 +226,7 @@ class Run:
         by: By = None,
         groups: tuple[Any, Any] | None = None,
         prob: float = 0.95,
-    ) -> Any:
+    ) -> pd.DataFrame:
         """Difference in importance between two runs, or between two groups of this run's inputs.
 
         Parameters
@@ -281,11 +285,11 @@ class Run:
             level,
         )
 
-    def _overall(self, by: By, only: Any = None) -> Any:
+    def _overall(self, by: By, only: Callable[[Any], Any] | None = None) -> Found:
         """Importance over inputs by (group, feature)."""
         return overall_by_feature(self.pieces(), int(self.settings["count"]), by, only)
 
-    def _paired(self, other: Run) -> tuple[Any, Any]:
+    def _paired(self, other: Run) -> tuple[Found, Found]:
         """Importance over the inputs of both runs; over those in common if they are the same."""
         if not isinstance(other, Run):
             raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
@@ -297,7 +301,7 @@ class Run:
         both = partial(np.isin, test_elements=common)
         return self._overall(None, both), other._overall(None, both)
 
-    def _explained(self) -> Any:
+    def _explained(self) -> IntArray:
         """Numbers of the inputs that did not fail."""
         return np.concatenate([rows["input"].unique() for rows in self.pieces()])
 
@@ -323,7 +327,7 @@ class Run:
         return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
 
 
-def _two_groups(found: Any, groups: tuple[Any, Any] | None) -> tuple[Any, Any]:
+def _two_groups(found: Found, groups: tuple[Any, Any] | None) -> tuple[Any, Any]:
     """The groups to compare: those named, or the only two that there are."""
     known = list(dict.fromkeys(group for group, _ in found))
     wanted = known if groups is None else list(groups)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eblime.domains.record import Command, Item, Option
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["COMMAND", "match_columns", "parse_groups", "parse_rows", "read_table"]
 
@@ -51,7 +54,7 @@ def explainer(
     )
 
 
-def read_table(path: Path) -> Any:
+def read_table(path: Path) -> pd.DataFrame:
     """A pandas frame from a .csv, .tsv or .parquet file."""
     if not path.is_file():
         raise FileNotFoundError(f"There is no table {str(path)!r}.")
@@ -60,12 +63,10 @@ def read_table(path: Path) -> Any:
 
 
 @lru_cache(maxsize=2)  # the rows and the background, which are often the same file
-def _read_table(path: Path, time: int, size: int) -> Any:
+def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
     """A file of this time and size as a frame, which must not be changed."""
-    try:
-        import pandas as pd
-    except ImportError as error:
-        raise ImportError("Reading tables needs pandas: pip install 'eblime[frame]'.") from error
+    from eblime._pandas import pd
+
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:
         raise ValueError(f"Tables must be .csv, .tsv or .parquet files; got {str(path)!r}.")
@@ -93,7 +94,7 @@ def parse_rows(text: str, count: int) -> list[int]:
     return rows
 
 
-def match_columns(table: Any, model: Any, drop: str) -> Any:
+def match_columns(table: pd.DataFrame, model: Any, drop: str) -> pd.DataFrame:
     """The columns that the model was trained on, in its order, where it knows their names."""
     kept = table.drop(columns=[name for name in _listed(drop) if name in table.columns])
     names = getattr(model, "feature_names_in_", None)
@@ -119,7 +120,7 @@ def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
     return groups or None
 
 
-def _row(table: Any, row: int) -> Any:
+def _row(table: pd.DataFrame, row: int) -> pd.Series[Any]:
     """A row by its number."""
     return table.iloc[row]
 

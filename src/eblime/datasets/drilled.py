@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from scipy import io, ndimage, signal
 from eblime._types import FloatArray
 from eblime.datasets.cache import find
 from eblime.datasets.networks import cached_network, scan_layers, train_classifier
+
+if TYPE_CHECKING:
+    from eblime.models.torch import TorchModel
 
 __all__ = ["Patches", "drilled_network", "drilled_patches"]
 
@@ -99,7 +102,7 @@ def _without_hole(
 
 
 @lru_cache(maxsize=8)
-def drilled_network(without: int) -> Any:
+def drilled_network(without: int) -> TorchModel:
     """A network that detects holes in patches; it was not trained on the hole `without`."""
 
     def train(layers: Any) -> None:

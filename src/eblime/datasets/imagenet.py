@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime.datasets.cache import find
+
+if TYPE_CHECKING:
+    from eblime.models.torch import TorchModel
 
 __all__ = [
     "PHOTO_SETS",
@@ -134,7 +137,7 @@ def _photo(path: Path, label: str, names: list[str]) -> Photo:
     return Photo(name=path.stem, path=path, label=label, target=names.index(label))
 
 
-def efficientnet_lite0(device: str = "auto") -> Any:
+def efficientnet_lite0(device: str = "auto") -> TorchModel:
     """EfficientNet-Lite0 with its 1,000 ImageNet classes, as a `TorchModel` for photos.
 
     The device "auto" is a GPU if there is one, else the CPU.

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import cache_folder, local_folder
 from eblime.datasets.networks import cached_network, train_classifier
-from eblime.models.torch import import_torch
+from eblime.models.torch import TorchModel, import_torch
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["digits", "mnist", "network"]
 
@@ -64,14 +67,14 @@ def digits(digit: int) -> Images:
 
 
 @lru_cache(maxsize=1)
-def network(seed: int = 0) -> Any:
+def network(seed: int = 0) -> TorchModel:
     """A small convolutional network, trained for three epochs and stored in the cache folder."""
     return cached_network(
         f"mnist-{seed}", lambda: _layers(seed), lambda layers: _train(layers, seed)
     )
 
 
-def _layers(seed: int) -> Any:
+def _layers(seed: int) -> torch.nn.Sequential:
     """Two convolutions and two linear layers."""
     torch = import_torch()
     torch.manual_seed(seed)
@@ -89,7 +92,7 @@ def _layers(seed: int) -> Any:
     )
 
 
-def _train(layers: Any, seed: int) -> None:
+def _train(layers: torch.nn.Module, seed: int) -> None:
     """Train for three epochs."""
     train, labels, _, _ = mnist()
     train_classifier(layers, train, labels, epochs=3, mirror=False, seed=seed)

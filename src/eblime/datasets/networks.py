@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +14,15 @@ from eblime._files import write_whole
 from eblime.datasets.cache import cache_folder
 from eblime.models.torch import TorchModel, import_torch
 
+if TYPE_CHECKING:
+    import torch
+
 __all__ = ["cached_network", "scan_layers", "train_classifier", "weights_digest"]
 
 BATCH = 32
 
 
-def scan_layers(seed: int = 0) -> Any:
+def scan_layers(seed: int = 0) -> torch.nn.Sequential:
     """Five layers for grey scans: four convolutions that each halve the image, and a linear one.
 
     Before the linear layer, each channel is reduced to its maximum over the image.
@@ -39,7 +42,7 @@ def scan_layers(seed: int = 0) -> Any:
 
 
 def train_classifier(
-    layers: Any,
+    layers: torch.nn.Module,
     images: NDArray[np.uint8],
     labels: NDArray[np.int64],
     *,
@@ -66,7 +69,7 @@ def train_classifier(
             cycle.step()
 
 
-def weights_digest(model: Any) -> str:
+def weights_digest(model: TorchModel) -> str:
     """A short checksum of a network's weights."""
     found = hashlib.sha256()
     for name, values in sorted(model.module.state_dict().items()):
@@ -75,7 +78,7 @@ def weights_digest(model: Any) -> str:
     return found.hexdigest()[:12]
 
 
-def cached_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> Any:
+def cached_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> TorchModel:
     """A network as a `TorchModel`, read from the cache folder, or trained and stored there."""
     torch = import_torch()
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eblime._pandas import import_pandas
 from eblime._types import IntArray
 from eblime.datasets.cache import find
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from sklearn.pipeline import Pipeline
 
 __all__ = ["TABLES", "TableData", "compas", "forest", "german", "split_rows"]
 
@@ -94,8 +98,8 @@ class TableData:
     """A table and the classes to predict."""
 
     name: str
-    data: Any  # a pandas frame
-    target: Any  # (n,) 0 or 1
+    data: pd.DataFrame
+    target: NDArray[np.integer[Any]]  # (n,) 0 or 1
     classes: tuple[str, str]
 
 
@@ -114,7 +118,8 @@ def compas(extra: Sequence[str] = ()) -> TableData:
     >>> table.data.shape, table.classes  # doctest: +SKIP
     ((6172, 7), ('not high', 'high'))
     """
-    pd = import_pandas()
+    from eblime._pandas import pd
+
     path = find(
         "tabular/compas-scores-two-years.csv",
         url=_COMPAS,
@@ -145,7 +150,8 @@ def german() -> TableData:
     >>> table.data.shape, table.classes  # doctest: +SKIP
     ((1000, 20), ('bad', 'good'))
     """
-    pd = import_pandas()
+    from eblime._pandas import pd
+
     path = find(
         "tabular/german.data",
         url=_GERMAN,
@@ -164,7 +170,7 @@ def german() -> TableData:
 TABLES = {"compas": compas, "german": german}
 
 
-def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Any:
+def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Pipeline:
     """A seeded random forest, trained on four fifths of a table, with one-hot encoded text."""
     try:
         from sklearn.compose import make_column_transformer

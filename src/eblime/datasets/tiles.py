@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime.datasets.cache import find
 from eblime.datasets.networks import cached_network, scan_layers, train_classifier
+
+if TYPE_CHECKING:
+    from eblime.models.torch import TorchModel
 
 __all__ = ["Tiles", "tile_network", "tiles"]
 
@@ -49,7 +52,7 @@ def tiles() -> Tiles:
 
 
 @lru_cache(maxsize=1)
-def tile_network() -> Any:
+def tile_network() -> TorchModel:
     """A network that detects faulty tiles, trained on all of them."""
 
     def train(layers: Any) -> None:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from scipy import fft
 
 from eblime._types import FloatArray, IntArray
 from eblime.datasets.scan_network import ScanNetwork
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 __all__ = [
     "LABELS",
@@ -160,7 +163,7 @@ def sample_scans() -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
         return few["images"], few["defects"]
 
 
-def _asset(name: str) -> Any:
+def _asset(name: str) -> Traversable:
     """A file of the package."""
     return resources.files("eblime.datasets").joinpath("assets", name)
 

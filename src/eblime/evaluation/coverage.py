@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from eblime.evaluation.study import (
     to_table,
 )
 from eblime.methods.regression import as_method, fit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["coverage", "summary"]
 
@@ -45,7 +48,7 @@ def coverage(
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
-) -> Any:
+) -> pd.DataFrame:
     """Coverage, width and interval score for one row of the paper's table.
 
     Parameters
@@ -127,7 +130,7 @@ def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     return rows
 
 
-def summary(table: Any) -> Any:
+def summary(table: pd.DataFrame) -> pd.DataFrame:
     """Coverage, width and score by method, truth and number of masks.
 
     Features weigh equally; in `top_1` and `top_2_3`, the coverage of the most important features,

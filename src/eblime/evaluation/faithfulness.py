@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,8 @@ from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.contestants import CONTESTANTS, applies, available
-from eblime.evaluation.games import Game
 from eblime.evaluation.faulty_parts import PARTS
+from eblime.evaluation.games import Game
 from eblime.evaluation.metrics import (
     HIGHER_IS_BETTER,
     comprehensiveness,
@@ -33,6 +33,9 @@ from eblime.evaluation.metrics import (
 from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, run_study, to_table
 from eblime.evaluation.subjects import SUBJECTS, LeagueSubject
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["faithfulness", "paired_gaps", "standings"]
 
@@ -52,7 +55,7 @@ def faithfulness(
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
-) -> Any:
+) -> pd.DataFrame:
     """Measure how faithful the explanations of several methods are.
 
     Parameters
@@ -169,7 +172,7 @@ def measures(
     return found
 
 
-def standings(table: Any) -> Any:
+def standings(table: pd.DataFrame) -> pd.DataFrame:
     """The mean of each measure over inputs and its standard error, by data set and method.
 
     Columns: dataset, method, measure, mean, se, items, calls.
@@ -210,7 +213,7 @@ def standings(table: Any) -> Any:
     return to_table(rows)
 
 
-def paired_gaps(table: Any, method: str) -> Any:
+def paired_gaps(table: pd.DataFrame, method: str) -> pd.DataFrame:
     """How much worse a method is than each other one, input by input.
 
     Columns: dataset, measure, other, gap (positive: `method` is worse), low, high and items. `low`

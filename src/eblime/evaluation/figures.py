@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from eblime._types import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from eblime.results.explanation import Explanation
 
 __all__ = ["bulldogs_figure", "coverage_figure", "lambda_figure"]
 
@@ -28,7 +37,7 @@ _TRUTHS = {
 }
 
 
-def coverage_figure(table: Any, title: str = "") -> Any:
+def coverage_figure(table: pd.DataFrame, title: str = "") -> Figure:
     """Fig. 3: coverage against the number of masks, as boxes over seeds; one panel per truth."""
     from matplotlib.figure import Figure
 
@@ -60,14 +69,14 @@ def coverage_figure(table: Any, title: str = "") -> Any:
     return figure
 
 
-def _by_seed(part: Any) -> Any:
+def _by_seed(part: pd.DataFrame) -> FloatArray:
     """Coverage for each seed, over all features."""
     weighted = part.assign(hit=part["coverage"] * part["features"])
     sums = weighted.groupby("seed")[["hit", "features"]].sum()
     return (sums["hit"] / sums["features"]).to_numpy()
 
 
-def lambda_figure(tables: dict[str, Any]) -> Any:
+def lambda_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
     """Fig. 5: boxes of log E(lambda | Y) for several studies."""
     from matplotlib.figure import Figure
 
@@ -85,15 +94,15 @@ def lambda_figure(tables: dict[str, Any]) -> Any:
     return figure
 
 
-def bulldogs_figure(explanations: Any) -> Any:
+def bulldogs_figure(explanations: Sequence[Explanation]) -> Figure:
     """Fig. 2: photos with their top five superpixels and posterior variances, for two methods."""
     from matplotlib.figure import Figure
 
-    rows = list(explanations)
-    figure = Figure(figsize=(15, 3.1 * len(rows)), layout="constrained")
-    panels = figure.subplots(len(rows), 5, squeeze=False)
-    for axes, e in zip(panels, rows, strict=True):
-        axes[0].imshow(e.scene.photo())
+    figure = Figure(figsize=(15, 3.1 * len(explanations)), layout="constrained")
+    panels = figure.subplots(len(explanations), 5, squeeze=False)
+    for axes, e in zip(panels, explanations, strict=True):
+        scene: Any = e.scene
+        axes[0].imshow(scene.photo())
         axes[0].set_xticks([])
         axes[0].set_yticks([])
         axes[0].set_title(f"{e.label}: {e.prediction:.2f}", fontsize="medium", loc="left")

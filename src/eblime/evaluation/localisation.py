@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,9 @@ from eblime.evaluation.faulty_parts import PARTS, faulty_parts
 from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import Row, check_methods, count_items, run_study, to_table
 from eblime.explainers.image import ImageExplainer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["counts", "covered", "localisation", "mcnemar"]
 
@@ -39,7 +42,7 @@ def localisation(
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
-) -> Any:
+) -> pd.DataFrame:
     """Locate the defects of parts by explaining the classifier's predictions.
 
     A defect counts as found if the `top` superpixels with the largest positive importances cover at
@@ -135,7 +138,7 @@ def covered(
     return float(np.isin(labels[defect], chosen).mean())
 
 
-def counts(table: Any) -> Any:
+def counts(table: pd.DataFrame) -> pd.DataFrame:
     """Number of defects found by each method, with 95 % intervals of the share.
 
     Images that the model classifies as free of defects are left out. The intervals are those of
@@ -185,7 +188,7 @@ def counts(table: Any) -> Any:
     return to_table(rows)
 
 
-def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
+def mcnemar(table: pd.DataFrame, first: str, second: str) -> dict[str, float]:
     """Compare two methods on the same images: exact test and interval of the difference.
 
     Only images on which one method succeeds and the other fails tell them apart. Without a
@@ -215,7 +218,7 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     """
     wide = _classified_faulty(table).pivot(index=["part", "item"], columns="method", values="found")
     gap = wide[first].astype(float) - wide[second].astype(float)
-    by_part = gap.groupby(level="part").mean().to_numpy()
+    by_part = np.asarray(gap.groupby(level="part").mean(), dtype=np.float64)
     more, less, total = int((by_part > 0).sum()), int((by_part < 0).sum()), len(by_part)
     p = float(stats.binomtest(more, more + less).pvalue) if more + less else 1.0
     if total < len(gap):
@@ -236,7 +239,7 @@ def mcnemar(table: Any, first: str, second: str) -> dict[str, float]:
     }
 
 
-def _classified_faulty(table: Any) -> Any:
+def _classified_faulty(table: pd.DataFrame) -> pd.DataFrame:
     """Rows of images that the model classifies as faulty."""
     found = table[table["score"] > 0.5]
     if found.empty:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
 from eblime.results.explanation import Explanation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = ["lambda_study", "stability"]
 
 
@@ -30,7 +33,7 @@ def lambda_study(
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
-) -> Any:
+) -> pd.DataFrame:
     """The ridge parameter over many inputs: Fig. 5 of the paper, and the full posterior.
 
     Returns a frame with one row per input: `log_mean`, log E(lambda | Y) on the published grid in
@@ -60,7 +63,7 @@ def stability(
     jobs: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: Progress = None,
-) -> Any:
+) -> pd.DataFrame:
     """How much repeated runs differ, and whether the posterior predicts it.
 
     All methods ask about the same number of masks; those with the same design share them.
@@ -109,7 +112,7 @@ def stability(
     return _run(_stability_rows, settings, items, jobs=jobs, out=out, progress=progress)
 
 
-def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> Any:
+def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> pd.DataFrame:
     """Run a task over the inputs of a case."""
     dataset = settings["dataset"]
     check_choice("dataset", dataset, tuple(CASES))

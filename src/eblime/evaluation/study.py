@@ -13,15 +13,18 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._files import write_whole
-from eblime._pandas import import_pandas
+from eblime._pandas import check_pandas
 from eblime._progress import Progress, progress_reporter
 from eblime._version import __version__
 from eblime.batch.tasks import read_result, run_tasks
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["MOST_ITEMS", "Row", "check_methods", "count_items", "run_study", "to_table"]
 
@@ -45,7 +48,7 @@ def run_study(
     With several jobs, `task` must be a function of a module, so that worker processes can import
     it.
     """
-    import_pandas()  # fails here, before any work, if it is missing
+    check_pandas()  # fails here, before any work, if it is missing
     with ExitStack() as stack:
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -81,9 +84,11 @@ def check_methods(methods: Sequence[str]) -> None:
         check_choice("methods", name, registry.names("methods"))
 
 
-def to_table(rows: Sequence[Row]) -> Any:
+def to_table(rows: Sequence[Row]) -> pd.DataFrame:
     """Rows as a pandas frame."""
-    return import_pandas().DataFrame(list(rows))
+    from eblime._pandas import pd
+
+    return pd.DataFrame(list(rows))
 
 
 def _check_study(folder: Path, settings: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.engine.targets import target_of
 from eblime.kernels import as_kernel
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["AveragedExplanation", "averaged"]
 
@@ -74,9 +77,9 @@ class AveragedExplanation:
         """Standard error of `mean` through the sampling of masks."""
         return np.asarray(self.sampling_sd / np.sqrt(np.prod(self.importances.shape[:3])))
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> pd.DataFrame:
         """One row per feature: the mean, its error, the whole spread and its sources."""
-        import pandas as pd
+        from eblime._pandas import pd
 
         columns = {"mean": self.mean, "error": self.error, "sd": self.sd}
         columns |= {"sampling_sd": self.sampling_sd, "width_sd": self.width_sd}

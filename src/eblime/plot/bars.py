@@ -61,7 +61,7 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -87,7 +87,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.set_xlabel(f"importance for {caption(explanation.label)}")
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
@@ -125,7 +125,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     drawn.set_xlabel(f"importance for {caption(explanation.label)}{whiskers}")
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def compare(
@@ -201,13 +201,12 @@ def side_by_side(
     labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
-def _legend(drawn: Any, entries: int) -> None:
+def _legend(drawn: Axes, entries: int) -> None:
     """The legend: inside for two explanations, and beside the bars for more."""
     if entries <= 2:
         drawn.legend(frameon=False, loc="best", fontsize="small")
     else:
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        drawn.legend(frameon=False, fontsize="small", **place)
+        drawn.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray
 from eblime.plot.style import needs_domain
 from eblime.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 __all__ = ["Canvas", "canvas"]
 
@@ -41,7 +45,7 @@ class Canvas:
         """The photo in grey, (h, w)."""
         return np.asarray(self.photo.mean(axis=-1))
 
-    def show(self, drawn: Any, pixels: Any, **settings: Any) -> Any:
+    def show(self, drawn: Axes, pixels: Any, **settings: Any) -> AxesImage:
         """Draw an array of the canvas' size in the coordinates of the image."""
         rows, columns = self.labels.shape
         extent = (-0.5, columns * self.steps[1] - 0.5, rows * self.steps[0] - 0.5, -0.5)
@@ -56,7 +60,7 @@ class Canvas:
         line[edges] = (1, 1, 1, 0.6)
         return line
 
-    def outline(self, drawn: Any, j: int, colour: str) -> None:
+    def outline(self, drawn: Axes, j: int, colour: str) -> None:
         """Draw the border of a superpixel, unless it is too small to be visible."""
         inside = np.pad(self.labels == j, 1)
         if not inside.any():

@@ -69,7 +69,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
@@ -113,7 +113,7 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
         )
     drawn.figure.colorbar(field, ax=drawn, label="probability")
     title(drawn, explanation)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
@@ -149,7 +149,7 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     drawn.legend(frameon=False, fontsize="small")
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def convergence(
@@ -191,7 +191,7 @@ def convergence(
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def _refits(explanation: Explanation, method: Method) -> tuple[IntArray, list[Posterior]]:

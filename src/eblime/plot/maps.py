@@ -212,7 +212,7 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     left, right = figure.subplots(1, 2)
     mean_map(explanation, numbered=numbered, ax=left)
     uncertainty_map(explanation, ax=right)
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _field(
@@ -236,7 +236,7 @@ def _field(
     return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: {title}")
 
 
-def _numbers(drawn: Any, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
+def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
     """Write the numbers of the most important superpixels, those of the `top` in larger type."""
     for rank, j in enumerate(order[: max(numbered, top)]):
         size = "small" if rank < top or not top else "x-small"
@@ -245,11 +245,11 @@ def _numbers(drawn: Any, drawing: Canvas, order: IntArray, numbered: int, top: i
         drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
-def _finish(drawn: Any, drawing: Canvas, title: str) -> Axes:
+def _finish(drawn: Axes, drawing: Canvas, title: str) -> Axes:
     """Remove the ticks, show the whole image, set the title."""
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)
     drawn.set_ylim(drawing.height - 0.5, -0.5)
     drawn.set_title(title, fontsize="medium", loc="left")
-    return drawn  # type: ignore[no-any-return]
+    return drawn

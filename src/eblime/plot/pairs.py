@@ -53,7 +53,7 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.tick_params(length=0, labelsize="small")
     sign_bar(drawn, most, "interaction (faded: sign uncertain)", colours)
     drawn.set_title(_heading(interactions), fontsize="medium", loc="left")
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def _tables(interactions: Interactions) -> tuple[FloatArray, FloatArray]:

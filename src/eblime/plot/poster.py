@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._checks import check_count
@@ -11,12 +11,15 @@ from eblime.plot.style import new_figure
 from eblime.plot.text import text_size
 from eblime.results.explanation import Explanation
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = ["poster"]
 
 _LISTED = 10  # features with their intervals
 
 
-def poster(explanation: Explanation, top: int = 5) -> Any:
+def poster(explanation: Explanation, top: int = 5) -> Figure:
     """A matplotlib figure of the input with its features marked, and of their intervals.
 
     The input is drawn by the plot kind that its domain calls `picture`. For an image, every
@@ -42,7 +45,7 @@ def poster(explanation: Explanation, top: int = 5) -> Any:
     return _POSTERS.get(picture, _picture_poster)(explanation, picture, top)
 
 
-def _image_poster(explanation: Explanation, picture: str, top: int) -> Any:
+def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     """The map, the probabilities of being among the `top`, and the intervals, side by side."""
     listed = max(top, _LISTED)
     certain = explanation.posterior.has_spread
@@ -55,19 +58,20 @@ def _image_poster(explanation: Explanation, picture: str, top: int) -> Any:
     return figure
 
 
-def _text_poster(explanation: Explanation, picture: str, top: int) -> Any:
+def _text_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     """The text above, the intervals of its words below."""
     width, height = text_size(explanation)
     rows = min(_LISTED, explanation.scene.n_features)
     below = 1.1 + 0.28 * rows
     figure = new_figure((width, height + below))
-    upper, lower = figure.subfigures(2, 1, height_ratios=[height, below])  # margins of their own
+    halves: Any = figure.subfigures(2, 1, height_ratios=[height, below])  # margins of their own
+    upper, lower = halves
     explanation.plot(picture, ax=upper.subplots())
     explanation.plot(top=rows, ax=lower.subplots())
     return figure
 
 
-def _bars_poster(explanation: Explanation, picture: str, top: int) -> Any:
+def _bars_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     """One plot that already has the intervals."""
     figure = new_figure((7.2, 1.1 + 0.34 * min(12, explanation.scene.n_features)))
     chosen = None if picture == "intervals" else picture  # None: "means" for a point estimate
@@ -75,7 +79,7 @@ def _bars_poster(explanation: Explanation, picture: str, top: int) -> Any:
     return figure
 
 
-def _picture_poster(explanation: Explanation, picture: str, top: int) -> Any:
+def _picture_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     """The domain's own picture beside the intervals."""
     figure = new_figure((10.0, 4.2))
     left, right = figure.subplots(1, 2)
@@ -84,7 +88,7 @@ def _picture_poster(explanation: Explanation, picture: str, top: int) -> Any:
     return figure
 
 
-_POSTERS: dict[str, Callable[[Explanation, str, int], Any]] = {
+_POSTERS: dict[str, Callable[[Explanation, str, int], Figure]] = {
     "map": _image_poster,
     "text": _text_poster,
     "values": _bars_poster,

@@ -15,6 +15,7 @@ from eblime._types import FloatArray
 from eblime.plot.style import AGAINST, FAVOUR, INK, NEUTRAL, axes, caption, clean, rgb
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.axes import Axes
 
 __all__ = ["RunLike", "beeswarm", "dependence"]
@@ -30,10 +31,10 @@ _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 class RunLike(Protocol):
     """What the plots read of a run."""
 
-    def frame(self) -> Any:
+    def frame(self) -> pd.DataFrame:
         """One row per input, target and feature."""
 
-    def summary(self, prob: float = 0.95, *, by: Any = None) -> Any:
+    def summary(self, prob: float = 0.95, *, by: Any = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, or over those of each group."""
 
 
@@ -90,7 +91,7 @@ def beeswarm(
     drawn.set_xlabel(f"importance for {_output(rows)}\n({note})")
     _value_bar(drawn)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def dependence(
@@ -144,20 +145,20 @@ def dependence(
     across.label(drawn)
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
-def _points(drawn: Any, rows: Any) -> None:
+def _points(drawn: Axes, rows: pd.DataFrame) -> None:
     """One point per row at its posterior mean, with its interval."""
     sides = np.where(rows["mean"] > 0, 0, 1)
     colours = np.column_stack([np.array([rgb(FAVOUR), rgb(AGAINST)])[sides], _certainty(rows)])
     if rows["low"].notna().all():
-        faint = colours * [1, 1, 1, 0.3]
+        faint: Any = colours * [1, 1, 1, 0.3]  # matplotlib's types know no arrays of colours
         drawn.vlines(rows["x"], rows["low"], rows["high"], colors=faint, linewidth=0.8)
     drawn.scatter(rows["x"], rows["mean"], c=colours, s=14, linewidths=0, zorder=3)
 
 
-def _rows(run: RunLike, label: str | None) -> Any:
+def _rows(run: RunLike, label: str | None) -> pd.DataFrame:
     """The rows of a run over a table, of one output if it is named."""
     rows = run.frame()
     if not rows["value"].notna().any():
@@ -170,7 +171,7 @@ def _rows(run: RunLike, label: str | None) -> Any:
     return rows[rows["label"] == label]
 
 
-def _ranked(run: RunLike, label: str | None) -> Any:
+def _ranked(run: RunLike, label: str | None) -> pd.DataFrame:
     """The features with their importance over all inputs, the most important first."""
     if label is None:
         return run.summary()
@@ -178,26 +179,26 @@ def _ranked(run: RunLike, label: str | None) -> Any:
     return table[table["group"] == label]
 
 
-def _output(rows: Any) -> str:
+def _output(rows: pd.DataFrame) -> str:
     """The name of the explained output, if it is the same for all rows."""
     names = rows["label"].unique()
     return caption(names[0]) if len(names) == 1 else "the explained output"
 
 
-def _thinned(rows: Any) -> Any:
+def _thinned(rows: pd.DataFrame) -> pd.DataFrame:
     """At most 1,500 rows, spread evenly over the run."""
     step = -(-len(rows) // _MOST)
     return rows.iloc[::step]
 
 
-def _certainty(rows: Any) -> FloatArray:
+def _certainty(rows: pd.DataFrame) -> FloatArray:
     """Opacity of each point: faint if its sign is a coin toss, clear if it is certain."""
     chance = rows["prob_positive"].fillna(1.0).to_numpy(dtype=float)
     certain = np.abs(2 * chance - 1) ** 3
     return np.asarray(_FAINT + (_CLEAR - _FAINT) * certain)
 
 
-def _colours(rows: Any) -> FloatArray:
+def _colours(rows: pd.DataFrame) -> FloatArray:
     """Colour by the rank of the row's value, opacity by certainty, (n, 4)."""
     from matplotlib import colormaps
 
@@ -212,7 +213,7 @@ def _colours(rows: Any) -> FloatArray:
     return np.asarray(colours)
 
 
-def _numbers(rows: Any) -> Any:
+def _numbers(rows: pd.DataFrame) -> pd.Series[float] | None:
     """The rows' values as numbers, NaN where missing; None if they are categories."""
     import pandas as pd
 
@@ -228,16 +229,24 @@ class _Positions:
     ticks: dict[float, str]  # empty for those of matplotlib
     missing: float | None  # where rows without a number are; None if there are none
 
-    def label(self, drawn: Any) -> None:
+    def label(self, drawn: Axes) -> None:
         """Write the values below the axis, and where those are that are missing."""
         if self.ticks:
             drawn.set_xticks(list(self.ticks), list(self.ticks.values()))
         if self.missing is not None:
-            place = {"transform": drawn.get_xaxis_transform(), "ha": "center", "va": "bottom"}
-            drawn.text(self.missing, 0.01, "missing", color=NEUTRAL, rotation=90, **place)
+            drawn.text(
+                self.missing,
+                0.01,
+                "missing",
+                color=NEUTRAL,
+                rotation=90,
+                transform=drawn.get_xaxis_transform(),
+                ha="center",
+                va="bottom",
+            )
 
 
-def _positions(rows: Any) -> _Positions:
+def _positions(rows: pd.DataFrame) -> _Positions:
     """The number itself, or the number of its category; missing numbers are to the right."""
     import pandas as pd
 
@@ -247,7 +256,7 @@ def _positions(rows: Any) -> _Positions:
         named = pd.Categorical(rows["value"].astype(str))
         ticks = {float(j): caption(name, 16) for j, name in enumerate(named.categories)}
         return _Positions(x=named.codes + 0.5 * spread, ticks=ticks, missing=None)
-    x = values.to_numpy(dtype=float)
+    x: FloatArray = np.asarray(values, dtype=np.float64)
     known, unknown = np.unique(x[~np.isnan(x)]), np.isnan(x)
     span = float(np.ptp(known)) or 1.0
     gap = float(np.diff(known).min()) if len(known) > 1 else span
@@ -273,7 +282,7 @@ def _swarm(x: FloatArray) -> FloatArray:
     return height * min(0.06, _ROOM / max(float(np.abs(height).max()), 1.0))
 
 
-def _bin_means(drawn: Any, rows: Any) -> None:
+def _bin_means(drawn: Axes, rows: pd.DataFrame) -> None:
     """Means over the rows of each bin, with 95 % bands; of least-squares estimates if stored."""
     stored = rows["estimate"].notna().all() and rows["se"].notna().all()
     names, kind = (("estimate", "se"), ", not shrunk") if stored else (("mean", "sd"), "")
@@ -290,7 +299,7 @@ def _bin_means(drawn: Any, rows: Any) -> None:
         label = ""  # one entry in the legend
 
 
-def _value_bar(drawn: Any) -> None:
+def _value_bar(drawn: Axes) -> None:
     """The colours of low and high values."""
     from matplotlib.cm import ScalarMappable
 

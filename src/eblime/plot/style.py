@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from eblime._text import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
 
     from eblime.results.explanation import Explanation
 
@@ -41,12 +43,12 @@ LINES = ("-", "--", "-.", ":")
 _LONG_SCALE = 1e3  # ratio of the ends of a log scale above which 2 and 5 have no tick
 
 
-def axes(ax: Axes | None, size: tuple[float, float]) -> Any:
+def axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
     """The given axes, or new ones of that size in inches."""
     return new_figure(size, shown=True).subplots() if ax is None else ax
 
 
-def new_figure(size: tuple[float, float], *, shown: bool = False) -> Any:
+def new_figure(size: tuple[float, float], *, shown: bool = False) -> Figure:
     """A new figure of that size in inches, without pyplot: no window opens.
 
     At the end of a cell, a notebook shows the open figures of pyplot and the value of the last
@@ -81,7 +83,7 @@ def caption(text: object, longest: int = 40) -> str:
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
-def title(ax: Any, explanation: Explanation) -> None:
+def title(ax: Axes, explanation: Explanation) -> None:
     """Set the title: what was explained, and how well the surrogate fits."""
     post = explanation.posterior
     ax.set_title(
@@ -108,7 +110,7 @@ def rgb(colour: str) -> tuple[float, float, float]:
     return red, green, blue
 
 
-def log_ticks(ax: Any) -> None:
+def log_ticks(ax: Axes) -> None:
     """A log scale on x with plain numbers at 1, 2 and 5, or only at 1 if it is long.
 
     Call it after everything is drawn.
@@ -123,14 +125,14 @@ def log_ticks(ax: Any) -> None:
     ax.xaxis.set_minor_formatter(NullFormatter())
 
 
-def legend_below(ax: Any) -> None:
+def legend_below(ax: Axes) -> None:
     """A legend below the axes, where it hides no line."""
     ax.legend(
         frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3
     )
 
 
-def diverging(strength: float = 1.0) -> Any:
+def diverging(strength: float = 1.0) -> Colormap:
     """A colour map from orange over white to green; `strength` is the strength of its ends."""
     from matplotlib.colors import LinearSegmentedColormap
 
@@ -140,7 +142,7 @@ def diverging(strength: float = 1.0) -> Any:
     return LinearSegmentedColormap.from_list("signs", [against, (0.97, 0.97, 0.97), favour])
 
 
-def sign_bar(ax: Any, most: float, label: str, colours: Any) -> None:
+def sign_bar(ax: Axes, most: float, label: str, colours: Colormap) -> None:
     """A colour bar from -most to most beside the axes."""
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import Normalize
@@ -149,7 +151,7 @@ def sign_bar(ax: Any, most: float, label: str, colours: Any) -> None:
     ax.figure.colorbar(scale, ax=ax, shrink=0.8, label=label)
 
 
-def clean(ax: Any) -> None:
+def clean(ax: Axes) -> None:
     """Remove the upper and right spines."""
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)

@@ -8,6 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._text import printable, width
+from eblime._types import BoolArray
 from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain
 from eblime.results.explanation import Explanation
 
@@ -61,7 +62,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
         loc="left",
     )
     drawn.set_axis_off()
-    return drawn  # type: ignore[no-any-return]
+    return drawn
 
 
 def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float]:
@@ -76,22 +77,22 @@ def _size(columns: int, lines: int) -> tuple[float, float]:
     return 0.1 + _COLUMN * (columns + 1), 0.6 + 0.3 * lines
 
 
-def _shade(drawn: Any, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
+def _shade(drawn: Axes, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
     """A box behind a word with that share of the largest importance; a line below if certain."""
     colour = FAVOUR if share > 0 else AGAINST
-    box = {"color": colour, "alpha": 0.65 * abs(share), "linewidth": 0}
-    drawn.fill_between(ends, line - 0.08, line + 0.72, **box)
+    alpha = 0.65 * abs(share)
+    drawn.fill_between(ends, line - 0.08, line + 0.72, color=colour, alpha=alpha, linewidth=0)
     if certain:
         drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
 
 
-def _certain(explanation: Explanation) -> Any:
+def _certain(explanation: Explanation) -> BoolArray:
     """Whether the 95 % interval excludes zero; always False for a point estimate."""
     post = explanation.posterior
     if not post.has_spread:
         return np.zeros(post.n_features, dtype=bool)
     low, high = post.interval().T
-    return (low > 0) | (high < 0)
+    return np.asarray((low > 0) | (high < 0))
 
 
 def _wrapped(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:

@@ -89,4 +89,4 @@ def by_width(
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
-    return drawn  # type: ignore[no-any-return]
+    return drawn

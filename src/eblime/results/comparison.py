@@ -11,7 +11,6 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_count, check_level
-from eblime._pandas import import_pandas
 from eblime._table import align
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
@@ -99,7 +98,8 @@ class Comparison:
 
         `low` and `high` are NaN for a point estimate. Rank 1 has the largest absolute mean.
         """
-        pd = import_pandas()
+        from eblime._pandas import pd
+
         check_level("prob", prob)
         parts = []
         for name, entry in self.explanations.items():
@@ -117,7 +117,7 @@ class Comparison:
                     }
                 )
             )
-        return pd.concat(parts, ignore_index=True)  # type: ignore[no-any-return]
+        return pd.concat(parts, ignore_index=True)
 
     def agreement(self, top: int = 5) -> pd.DataFrame:
         """How far each pair of methods agrees, one row per pair.
@@ -126,7 +126,8 @@ class Comparison:
         share of equal signs among the features in either top; `kendall`, Kendall's tau between the
         rankings of all features by absolute mean.
         """
-        pd = import_pandas()
+        from eblime._pandas import pd
+
         check_count("top", top)
         rows = [
             {
@@ -139,7 +140,7 @@ class Comparison:
             for (first, a), (second, b) in combinations(self._means().items(), 2)
         ]
         names = ["first", "second", "top_jaccard", "same_signs", "kendall"]
-        return pd.DataFrame(rows, columns=names)  # type: ignore[no-any-return]
+        return pd.DataFrame(rows, columns=names)
 
     def plot(self, *, top: int = 10, prob: float = 0.95, ax: Axes | None = None) -> Axes:
         """Means and credible intervals of all methods, one group per feature."""

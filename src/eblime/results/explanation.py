@@ -30,6 +30,8 @@ from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
     import pandas as pd
+    import shap
+    import shapiq
     from matplotlib.axes import Axes
 
 __all__ = ["Explanation"]
@@ -416,7 +418,7 @@ class Explanation:
 
         return to_arviz(self, n_draws, rng)
 
-    def to_shap(self, prob: float = 0.95) -> Any:
+    def to_shap(self, prob: float = 0.95) -> shap.Explanation:
         """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
 
         `base_values` plus the sum of `values` is what the linear fit predicts for the input. `data`
@@ -426,7 +428,7 @@ class Explanation:
 
         return to_shap(self, prob)
 
-    def to_shapiq(self, index: str = "shapley", order: int = 1) -> Any:
+    def to_shapiq(self, index: str = "shapley", order: int = 1) -> shapiq.InteractionValues:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
 
         Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 
 from eblime._checks import check_choice, check_count, check_level
-from eblime._pandas import import_pandas
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
+    import shap
+    import shapiq
 
 __all__ = ["JSON_SCHEMA", "to_arviz", "to_dict", "to_frame", "to_json", "to_shap", "to_shapiq"]
 
@@ -93,13 +94,15 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
 
 def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
     """One row per feature; see `Explanation.to_frame`."""
-    pd, level = import_pandas(), check_level("prob", prob)
+    from eblime._pandas import pd
+
+    level = check_level("prob", prob)
     post = explanation.posterior
     columns: dict[str, Any] = {"feature": list(explanation.features), "mean": post.mean}
     columns |= _columns(post, level, k)
     columns |= explanation.details()
     frame = {name: _encodable(values) for name, values in columns.items()}
-    return pd.DataFrame(frame)  # type: ignore[no-any-return]
+    return pd.DataFrame(frame)
 
 
 def _encodable(values: Any) -> Any:
@@ -129,7 +132,7 @@ def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -
     return arviz.from_dict(posterior=posterior, observed_data=observed, coords=coords, dims=dims)
 
 
-def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
+def to_shap(explanation: Explanation, prob: float = 0.95) -> shap.Explanation:
     """A `shap.Explanation`, which shap's plots draw; its bounds are the credible interval.
 
     Values are importances times the input as the regression sees it, which is one for a feature
@@ -155,7 +158,9 @@ def to_shap(explanation: Explanation, prob: float = 0.95) -> Any:
     )
 
 
-def to_shapiq(explanation: Explanation, index: str = "shapley", order: int = 1) -> Any:
+def to_shapiq(
+    explanation: Explanation, index: str = "shapley", order: int = 1
+) -> shapiq.InteractionValues:
     """The posterior means as `shapiq.InteractionValues`; see `Explanation.to_shapiq`."""
     check_choice("index", index, tuple(_SHAPIQ))
     if order not in (1, 2):

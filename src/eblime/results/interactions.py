@@ -10,7 +10,6 @@ import numpy as np
 
 from eblime import registry
 from eblime._checks import check_count, check_level
-from eblime._pandas import import_pandas
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
 from eblime.posterior import Posterior
@@ -75,7 +74,8 @@ class Interactions:
 
         The columns are feature_a, feature_b, mean, sd, low, high and prob_positive.
         """
-        pd = import_pandas()
+        from eblime._pandas import pd
+
         if top is not None:
             check_count("top", top)
         order = self.posterior.order()[:top]
@@ -87,7 +87,7 @@ class Interactions:
         }
         for name, values in self.posterior.columns(prob).items():
             columns[name] = values[order]
-        return pd.DataFrame(columns)  # type: ignore[no-any-return]
+        return pd.DataFrame(columns)
 
     def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""

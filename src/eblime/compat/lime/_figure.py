@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime.plot.style import AGAINST, FAVOUR, INK, caption, clean
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["bar_figure"]
 
 
 def bar_figure(
     rows: Sequence[tuple[Any, ...]], title: str, figsize: tuple[float, float] | None
-) -> Any:
+) -> Figure:
     """Bars of (name, weight) or (name, weight, low, high), the first one on top."""
     try:
         from matplotlib import pyplot

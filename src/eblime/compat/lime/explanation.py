@@ -7,12 +7,15 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from eblime._files import write_whole
 from eblime.compat.lime._result import Result
 from eblime.compat.lime.exceptions import LimeError
 from eblime.results.explanation import Explanation as Explained
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["DomainMapper", "Explanation", "check_mode"]
 
@@ -117,7 +120,7 @@ class Explanation(Result):
 
     def as_pyplot_figure(
         self, label: int = 1, *, figsize: tuple[float, float] | None = None, **kwargs: Any
-    ) -> Any:
+    ) -> Figure:
         """A pyplot figure: bars, with 95 % intervals where the method has them."""
         from eblime.compat.lime._figure import bar_figure
 
