@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from eblime.datasets import ultrasonic
+from eblime.datasets import echoes, ultrasonic
 from eblime.datasets.scan_network import ScanNetwork
 from eblime.datasets.ultrasonic import Block, endless_scans, sample_scans, scan, scans
 
@@ -30,8 +30,8 @@ def test_focused_echo_is_at_the_position_of_its_scatterer():
     """A single point without noise is focused to its position, within one or two pixels."""
     block = Block(noise=0.0)
     position = np.array([[21.0, 12.5]])
-    echoes = ultrasonic._pulsed(_traces(block, position), 8 * block.frequency, block)
-    focused = ultrasonic._focused(echoes, block)
+    traces = echoes._pulsed(_traces(block, position), 8 * block.frequency, block)
+    focused = echoes._focused(traces, block)
     row, column = np.unravel_index(focused.argmax(), focused.shape)
 
     assert abs((column + 0.5) * block.width / 128 - 21.0) < 0.6
@@ -40,7 +40,7 @@ def test_focused_echo_is_at_the_position_of_its_scatterer():
 
 def _traces(block, position):
     """Spikes at 2 r / c, computed independently."""
-    geometry = ultrasonic._geometry(block)
+    geometry = echoes._geometry(block)
     traces = np.zeros((block.elements, geometry.samples))
     for k, x in enumerate(geometry.elements):
         distance = np.hypot(position[0, 0] - x, position[0, 1])
@@ -53,7 +53,7 @@ def test_deeper_scatterers_have_weaker_echoes():
     block = Block(noise=0.0)
     rng = np.random.default_rng(0)
     near, far = (
-        np.abs(ultrasonic._echoes(rng, block, np.array([[19.0, z]]), np.full(1, 50.0))).max()
+        np.abs(echoes._echoes(rng, block, np.array([[19.0, z]]), np.full(1, 50.0))).max()
         for z in (6.0, 20.0)
     )
 

@@ -2,37 +2,27 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from eblime._files import write_whole
-from eblime._text import counted, csv_text
+from eblime._text import counted
 from eblime.cli.files import save_figure
+from eblime.cli.study_run import Items, Jobs, Json, Out, run_study, write_rows
 from eblime.cli.terminal import progress_bar, say
 
-__all__ = ["Jobs", "Json", "Out", "bench_app", "run_study", "write_rows"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["bench_app"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
     help="Rerun the paper's studies, and compare methods.",
     rich_markup_mode=None,
 )
-
-Items = Annotated[
-    int | None, typer.Option(help="Number of inputs. Default: all, at most 40.", min=1)
-]
-Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
-Out = Annotated[
-    Path | None,
-    typer.Option(help="Folder for results, from which a study resumes. Default: eblime-bench/..."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 @bench_app.callback()
@@ -92,39 +82,7 @@ def bench_coverage(
     write_rows(table, folder)
 
 
-def run_study(
-    study: Callable[..., Any],
-    dataset: str,
-    settings: dict[str, Any],
-    *,
-    name: str | None = None,
-    jobs: int,
-    out: Path | None,
-    quiet: bool,
-) -> tuple[Any, Path]:
-    """The rows of a study, and the folder of its results; its name is that of the function."""
-    title = name or study.__name__
-    folder = out or _study_folder(title, {"dataset": dataset, **settings})
-    with progress_bar(f"{title}, {dataset}", quiet=quiet) as progress:
-        table = study(dataset, jobs=jobs, out=folder, progress=progress, **settings)
-    return table, folder
-
-
-def _study_folder(study: str, settings: dict[str, Any]) -> Path:
-    """A folder for these settings alone, so that a study resumes only its own results."""
-    content = json.dumps({**settings, "items": None}, sort_keys=True).encode()
-    name = f"{study}-{settings['dataset']}-{hashlib.sha256(content).hexdigest()[:8]}"
-    return Path("eblime-bench") / name
-
-
-def write_rows(table: Any, folder: Path) -> None:
-    """Write all rows of a study next to its results, and say where."""
-    file = folder / "rows.csv"
-    write_whole(file.resolve(), csv_text(table).encode())
-    say(f"Every row is in {file}.")
-
-
-def _coverage_table(dataset: str, found: Any, prob: float) -> str:
+def _coverage_table(dataset: str, found: pd.DataFrame, prob: float) -> str:
     """Coverage by method and truth, and the numbers in the paper."""
     from eblime._table import align
     from eblime.evaluation.cases import CASES
@@ -191,14 +149,18 @@ def bench_localisation(
     write_rows(table, folder)
 
 
-def _shares_table(found: Any) -> str:
+def _shares_table(found: pd.DataFrame) -> str:
     """The share of defects that each method found, with intervals."""
     from eblime._table import align
 
     head = ["method", "found", "share", "95% low", "high"]
     rows = [
-        [row.method, f"{row.found}/{row.of}", *(f"{x:.3f}" for x in (row.share, row.low, row.high))]
-        for row in found.itertuples()
+        [
+            row["method"],
+            f"{row['found']}/{row['of']}",
+            *(f"{row[name]:.3f}" for name in ("share", "low", "high")),
+        ]
+        for row in found.to_dict(orient="records")
     ]
     return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eblime._text import counted
-from eblime.cli.bench import Jobs, Json, Out, run_study, write_rows
+from eblime.cli.study_run import Jobs, Json, Out, run_study, write_rows
 from eblime.cli.terminal import say
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["bench_faithfulness"]
 
@@ -58,7 +61,7 @@ def bench_faithfulness(
     write_rows(table, folder)
 
 
-def _standings_table(found: Any) -> str:
+def _standings_table(found: pd.DataFrame) -> str:
     """One row per method, one column per measure, with standard errors; arrows say what is good."""
     from eblime._table import align
     from eblime.evaluation.metrics import HIGHER_IS_BETTER

@@ -8,13 +8,13 @@ from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
     from eblime.datasets.drilled import drilled_patches as drilled_patches
+    from eblime.datasets.echoes import Block as Block
     from eblime.datasets.imagenet import coffee as coffee
     from eblime.datasets.imagenet import efficientnet_lite0 as efficientnet_lite0
     from eblime.datasets.imagenet import photo_set as photo_set
     from eblime.datasets.tabular import compas as compas
     from eblime.datasets.tabular import german as german
     from eblime.datasets.text import rt_polarity as rt_polarity
-    from eblime.datasets.ultrasonic import Block as Block
     from eblime.datasets.ultrasonic import endless_scans as endless_scans
     from eblime.datasets.ultrasonic import sample_scans as sample_scans
     from eblime.datasets.ultrasonic import scan as scan
@@ -29,7 +29,7 @@ _HOMES = {
     "compas": "tabular",
     "german": "tabular",
     "rt_polarity": "text",
-    "Block": "ultrasonic",
+    "Block": "echoes",
     "endless_scans": "ultrasonic",
     "sample_scans": "ultrasonic",
     "scan": "ultrasonic",
