@@ -46,7 +46,7 @@ def test_uniform_and_functions():
 
 
 def test_kernels_are_refused_by_name():
-    """Unknown names, bad widths, two widths, things that are no functions."""
+    """Unknown names, bad widths, two widths, things that are not functions."""
     with pytest.raises(ValueError, match=r"must be one of .*'uniform', 'shapley'; got 'flat'"):
         as_kernel("flat")
     with pytest.raises(TypeError, match=r"`kernel` must be a name, an object"):

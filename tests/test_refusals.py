@@ -1,4 +1,4 @@
-"""Wrong inputs are refused before the model is asked, by messages that name what came."""
+"""Wrong inputs are refused before the model is asked, by messages that name what was given."""
 
 import os
 import re
@@ -83,7 +83,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_wrong_inputs_are_refused(case):
-    """What must hold, what came, and what to do."""
+    """What must hold, what was given, and what to do."""
     call, message = REFUSED[case]
 
     with pytest.raises((ValueError, TypeError), match=re.escape(message) + "$"):

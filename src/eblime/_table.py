@@ -10,7 +10,7 @@ import numpy as np
 from eblime._text import counted, printable, width
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["align", "decimals", "importance_table", "written"]
+__all__ = ["align", "align_rows", "decimals", "importance_table", "written"]
 
 
 class Summarised(Protocol):
@@ -95,6 +95,11 @@ def written(value: float, digits: int | None) -> str:
     if digits is None:
         return f"{value:.3e}"
     return f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def align_rows(head: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """The lines of a table that is given row by row."""
+    return align(head, [list(column) for column in zip(*rows, strict=True)])
 
 
 def align(head: list[str], cells: list[list[str]]) -> list[str]:

@@ -66,7 +66,7 @@ class Answers:
         weights: FloatArray,
         sampling: FloatArray | None = None,
     ) -> Answers:
-        """These answers and more of them, in the order they came."""
+        """These answers and more of them, in the order in which they were asked."""
         return replace(
             self,
             masks=_below(self.masks, masks),

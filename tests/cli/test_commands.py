@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from commands import run_command
 from hostile import NASTY, renamed
 from PIL import Image
 from test_storage import explained
@@ -54,18 +55,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    """Exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    seen = capsys.readouterr()
-    return ended.value.code, seen.out, seen.err
-
-
 def explain(capsys, *words, model="shades:green"):
     """Run `eblime explain image` with few superpixels and a fast method."""
     settings = ("--model", model, "--segmentation", GRID, "--masks", 60, "--hide", 0)
-    return run(capsys, "explain", "image", *words, *settings, "--method", "bayeslime")
+    return run_command(capsys, "explain", "image", *words, *settings, "--method", "bayeslime")
 
 
 def test_explaining_a_photo_writes_four_files_and_prints_a_table(folder, capsys):
@@ -123,12 +116,12 @@ def test_the_same_seed_gives_the_same_numbers(folder, capsys):
 def test_show_prints_a_saved_explanation(folder, capsys):
     """As a table, a picture, a page, or JSON."""
     explained().save("e.eblime")
-    code, out, _ = run(capsys, "show", "e.eblime", "--png", "d.png", "--kind", "density")
+    code, out, _ = run_command(capsys, "show", "e.eblime", "--png", "d.png", "--kind", "density")
     assert code == 0
     assert "superpixel" in out
     assert (folder / "d.png").exists()
 
-    _, out, _ = run(capsys, "show", "e.eblime", "--json", "--html", "e.html")
+    _, out, _ = run_command(capsys, "show", "e.eblime", "--json", "--html", "e.html")
     assert len(json.loads(out)["features"]) == 9
     assert (folder / "e.html").exists()
 
@@ -137,7 +130,7 @@ def test_compare_prints_both_explanations(folder, capsys):
     """Means and intervals of both, and their correlation."""
     explained().save("a.eblime")
     explained("bayeslime").save("b.eblime")
-    code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "both.png")
+    code, out, _ = run_command(capsys, "compare", "a.eblime", "b.eblime", "--png", "both.png")
 
     assert code == 0
     assert "BayesLIME" in out
@@ -184,7 +177,7 @@ def test_compare_prints_both_explanations(folder, capsys):
 )
 def test_errors_are_one_line_with_exit_code_2(folder, capsys, words, complaint):
     """No traceback, and nothing on standard output."""
-    code, out, err = run(capsys, *words)
+    code, out, err = run_command(capsys, *words)
 
     assert code == 2
     assert out == ""
@@ -388,7 +381,7 @@ def test_output_of_the_model_does_not_mix_with_json(folder, capsys):
 
 def test_eblime_without_arguments_prints_help(capsys):
     """On several lines, with every command and exit code 0."""
-    code, out, _ = run(capsys)
+    code, out, _ = run_command(capsys)
 
     assert code == 0
     assert len(out.splitlines()) > 10
@@ -413,7 +406,7 @@ def test_tables_fit_the_width_of_the_terminal(monkeypatch, capsys, columns):
 def test_a_single_mask_still_gives_files(folder, capsys):
     """Its intervals say little, but the page and the numbers are written."""
     settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--masks", 1)
-    code, _, _ = run(capsys, "explain", "image", "photos/a.png", *settings)
+    code, _, _ = run_command(capsys, "explain", "image", "photos/a.png", *settings)
 
     assert code == 0
     assert (folder / "eblime-out" / "a.html").exists()
@@ -423,7 +416,7 @@ def test_compare_accepts_a_constant_model(folder, capsys):
     """Means that are all zero have no correlation."""
     constant = eblime.TextExplainer(lambda texts: [0.5] * len(texts), n_masks=20)
     constant.explain("one two three four five six").save("a.eblime")
-    code, out, err = run(capsys, "compare", "a.eblime", "a.eblime")
+    code, out, err = run_command(capsys, "compare", "a.eblime", "a.eblime")
 
     assert code == 0
     assert err == ""
@@ -434,7 +427,7 @@ def test_compare_accepts_methods_without_intervals(folder, capsys):
     """LIME has means only."""
     explained().save("a.eblime")
     explained("lime").save("b.eblime")
-    code, out, _ = run(capsys, "compare", "a.eblime", "b.eblime", "--png", "c.png")
+    code, out, _ = run_command(capsys, "compare", "a.eblime", "b.eblime", "--png", "c.png")
 
     assert code == 0
     assert "LIME" in out
@@ -450,7 +443,7 @@ def test_explain_tabular_reads_files(folder, capsys):
     io.dump(RandomForestClassifier(5, random_state=0).fit(wine.data, wine.target), "w.skops")
     wine.frame.to_csv("wine.csv", index=False)
     words = ("explain", "tabular", "wine.csv", "--model", "w.skops", "--row", "3,170")
-    code, out, err = run(capsys, *words, "--masks", 200)
+    code, out, err = run_command(capsys, *words, "--masks", 200)
 
     assert (code, err) == (0, "")
     assert out.count("predicted") == 2
@@ -461,7 +454,7 @@ def test_explain_tabular_reads_files(folder, capsys):
         (("--drop", "alcohol"), "missing: 'alcohol'"),
         (("--group", "x"), "--group must be like"),
     ):
-        code, _, err = run(capsys, *words, *bad)
+        code, _, err = run_command(capsys, *words, *bad)
         assert code == 2
         assert complaint in err
 
@@ -473,11 +466,11 @@ def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, m
     (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
     for given in ("such a good day", "notes/one.txt", "notes", "-"):
         monkeypatch.setattr(sys, "stdin", io_.StringIO("good evening"))
-        code, out, _ = run(capsys, "explain", "text", given, "--model", "mood:score")
+        code, out, _ = run_command(capsys, "explain", "text", given, "--model", "mood:score")
 
         assert code == 0
         assert "word 'good'" in out
-    code, _, err = run(capsys, "explain", "text", "none.txt", "--model", "mood:score")
+    code, _, err = run_command(capsys, "explain", "text", "none.txt", "--model", "mood:score")
     assert (code, "no text file" in err) == (2, True)
 
 
@@ -487,7 +480,7 @@ def test_a_text_that_cannot_be_read_does_not_stop_the_others(folder, capsys):
     (folder / "notes").mkdir()
     (folder / "notes" / "bad.txt").write_bytes(b"\xff\xfe\xff")
     (folder / "notes" / "one.txt").write_text("a good day", encoding="utf8")
-    code, out, err = run(capsys, "explain", "text", "notes", "--model", "mood:score")
+    code, out, err = run_command(capsys, "explain", "text", "notes", "--model", "mood:score")
 
     assert code == 2
     assert "word 'good'" in out
@@ -501,7 +494,7 @@ def test_batch_text_has_the_options_of_explain_text(folder, capsys):
     (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
     (folder / "lines.jsonl").write_text('"a good good day"\n')
     words = "batch text lines.jsonl --model mood:score --positions --hide _ --design bernoulli"
-    code, _, err = run(capsys, *words.split(), "--workers", 1, "--out", "run")
+    code, _, err = run_command(capsys, *words.split(), "--workers", 1, "--out", "run")
     features = list(eblime.open_run("run").frame()["feature"])
 
     assert (code, err) == (0, "")
@@ -513,21 +506,21 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     """`--cache` asks nothing twice; `--retry`, `--timeout` and `--concurrency` change no number."""
     asked = ["explain", "image", "photos/a.png", "--model", "shades:green", "--json"]
     asked += ["--segmentation", GRID, "--out", "out", "--method", "bayeslime"]
-    _, plain, _ = run(capsys, *asked)
+    _, plain, _ = run_command(capsys, *asked)
     more = ["--retry", "2", "--timeout", "60", "--concurrency", "2"]
-    code, careful, _ = run(capsys, *asked, "--cache", "answers.db", *more)
+    code, careful, _ = run_command(capsys, *asked, "--cache", "answers.db", *more)
     calls = len(eblime.AnswerCache("answers.db"))
     (folder / "shades.py").write_text(MODEL + "\n")
-    _, again, _ = run(capsys, *asked, "--cache", "answers.db")
+    _, again, _ = run_command(capsys, *asked, "--cache", "answers.db")
 
     assert code == 0
     assert calls == 2**9 == len(eblime.AnswerCache("answers.db"))
     found = [json.loads(text)["features"] for text in (plain, careful, again)]
     assert found[0] == found[1] == found[2]
-    code, _, error = run(capsys, *asked, "--cache", "photos")
+    code, _, error = run_command(capsys, *asked, "--cache", "photos")
     assert code == 2
     assert "--cache must be the path of a file" in error
-    code, _, error = run(capsys, *asked, "--model-id", "a")
+    code, _, error = run_command(capsys, *asked, "--model-id", "a")
     assert code == 2
     assert "--model-id needs --cache" in error
 
@@ -543,7 +536,7 @@ def test_errors_of_a_run_name_the_options(folder, capsys, words, complaint):
     """Not the parameters of the library."""
     pytest.importorskip("pyarrow")
     run_words = ("batch", "image", "photos", "--model", "shades:green", "--out", "run")
-    code, _, err = run(capsys, *run_words, *words)
+    code, _, err = run_command(capsys, *run_words, *words)
 
     assert code == 2
     assert complaint in err
@@ -554,12 +547,12 @@ def test_a_run_uses_a_cache(folder, capsys):
     pytest.importorskip("pyarrow")
     words = ["batch", "image", "photos", "--model", "shades:green", "--segmentation", GRID]
     words += ["--workers", "1", "--cache", "answers.db", "--retry", "1", "--concurrency", "2"]
-    code, _, _ = run(capsys, *words, "--model-id", "green", "--out", "a")
+    code, _, _ = run_command(capsys, *words, "--model-id", "green", "--out", "a")
 
     assert code == 0
     assert len(eblime.AnswerCache("answers.db")) == 2 * 2**9
     words = ["batch", "--resume", "a", "--model", "shades:green", "--cache", "answers.db"]
-    assert run(capsys, *words)[0] == 0
+    assert run_command(capsys, *words)[0] == 0
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])
@@ -567,7 +560,7 @@ def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
     """Whatever its format."""
     pytest.importorskip("pyarrow")
     (folder / name).write_bytes(b"\xff\xfe no table")
-    code, _, err = run(capsys, "explain", "tabular", name, "--model", "shades:green")
+    code, _, err = run_command(capsys, "explain", "tabular", name, "--model", "shades:green")
 
     assert code == 2
     assert f"{name}' cannot be read as a table" in err

@@ -6,11 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import run_command
 
 import eblime
 from eblime import registry
 from eblime.batch.manifest import with_checksum
-from eblime.cli.app import main
 from eblime.cli.options import complete_from
 from eblime.domains import Command, Domain, Item, Option
 
@@ -117,10 +117,7 @@ def folder(tmp_path, monkeypatch):
 
 def run(capsys, words):
     """Exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main(words.split())
-    seen = capsys.readouterr()
-    return ended.value.code, seen.out, seen.err
+    return run_command(capsys, *words.split())
 
 
 @pytest.mark.parametrize("group", ["explain", "batch"])

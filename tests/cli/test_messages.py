@@ -1,4 +1,4 @@
-"""Errors of the command line: one or two sentences that name the option and what came."""
+"""Errors of the command line: one or two sentences that name the option and what was given."""
 
 import sys
 

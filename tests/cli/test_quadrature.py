@@ -5,9 +5,9 @@ import re
 import sys
 
 import pytest
+from commands import run_command
 
 import eblime
-from eblime.cli.app import main
 
 MODEL = """
 def score(texts):
@@ -27,21 +27,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def run(capsys, *words):
-    """Exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main([str(word) for word in words])
-    seen = capsys.readouterr()
-    return ended.value.code, seen.out, seen.err
-
-
 QUADRATURE = ("--model", "mood:score", "--method", "quadrature", "--masks", 80)
 
 
 def test_shapley_values_from_masks_in_rounds(folder, capsys):
     """The table says what the importances are; the file and its JSON hold them."""
     words = ("--index", "shapley", "--design", "adaptive")
-    code, out, err = run(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
+    code, out, err = run_command(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
     (path,) = (folder / "eblime-out").glob("*.eblime")
     e = eblime.load(path)
 
@@ -56,7 +48,7 @@ def test_shapley_values_from_masks_in_rounds(folder, capsys):
 
 def test_the_default_index_is_that_of_lime(folder, capsys):
     """With the kernel of texts."""
-    code, out, _ = run(capsys, "explain", "text", TEXT, *QUADRATURE)
+    code, out, _ = run_command(capsys, "explain", "text", TEXT, *QUADRATURE)
 
     assert code == 0
     assert "Importances: weighted linear fit to all masks, free intercept" in out
@@ -72,7 +64,7 @@ def test_the_default_index_is_that_of_lime(folder, capsys):
 )
 def test_what_does_not_fit_is_refused(folder, capsys, words, complaint):
     """What does not fit is refused."""
-    code, out, err = run(capsys, "explain", "text", TEXT, "--model", "mood:score", *words)
+    code, out, err = run_command(capsys, "explain", "text", TEXT, "--model", "mood:score", *words)
 
     assert (code, out) == (2, "")
     assert complaint in err
@@ -82,7 +74,7 @@ def test_a_run_stores_the_index(folder, capsys):
     """All results are Shapley values, and the manifest says so."""
     pytest.importorskip("pyarrow")
     words = ("--index", "shapley", "--out", "run", "--workers", 1, "--keep")
-    code, _, _ = run(capsys, "batch", "text", "lines.jsonl", *QUADRATURE, *words)
+    code, _, _ = run_command(capsys, "batch", "text", "lines.jsonl", *QUADRATURE, *words)
     found = eblime.open_run("run")
     manifest = json.loads((folder / "run" / "manifest.json").read_text())
 
@@ -96,7 +88,7 @@ def test_a_run_stores_the_index(folder, capsys):
 def test_help_explains_the_index(command, monkeypatch, capsys):
     """Help explains the index."""
     monkeypatch.setenv("COLUMNS", "160")
-    code, out, _ = run(capsys, command, "image", "--help")
+    code, out, _ = run_command(capsys, command, "image", "--help")
 
     assert code == 0
     assert "--index" in out
@@ -107,7 +99,7 @@ def test_help_explains_the_index(command, monkeypatch, capsys):
 def test_a_comparison_has_the_index(folder, capsys):
     """Also beside other methods."""
     words = ("--index", "shapley", "--compare", "lime")
-    code, _, err = run(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
+    code, _, err = run_command(capsys, "explain", "text", TEXT, *QUADRATURE, *words)
 
     assert (code, err) == (0, "")
     assert eblime.load(folder / "eblime-out" / "text.eblime").method.index == "shapley"

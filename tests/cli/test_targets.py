@@ -5,10 +5,10 @@ import sys
 
 import numpy as np
 import pytest
+from commands import run_command
 from PIL import Image
 
 import eblime
-from eblime.cli.app import main
 
 MODEL = '''
 import numpy as np
@@ -48,10 +48,8 @@ def folder(tmp_path, monkeypatch):
 def explain(capsys, *words, model="colours:scores"):
     """Run `eblime explain image` with few superpixels: exit code and output."""
     settings = ("--segmentation", "grid:rows=3,columns=3", "--masks", "60", "--hide", "0")
-    with pytest.raises(SystemExit) as ended:
-        main(["explain", "image", "photo.png", "--model", model, *settings, *words])
-    seen = capsys.readouterr()
-    return ended.value.code, seen.out, seen.err
+    explained = ("explain", "image", "photo.png", "--model", model)
+    return run_command(capsys, *explained, *settings, *words)
 
 
 def test_an_output_of_an_onnx_graph_is_chosen_by_name(folder, capsys):

@@ -4,9 +4,9 @@ import json
 import sys
 
 import pytest
+from commands import run_command
 
 import eblime
-from eblime.cli.app import main
 
 MODEL = """
 def score(texts):
@@ -28,11 +28,8 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(capsys, *words):
-    """Exit code, standard output and standard error of a command."""
-    with pytest.raises(SystemExit) as ended:
-        main([*map(str, words), "--model", "mood_until:score"])
-    seen = capsys.readouterr()
-    return ended.value.code, seen.out, seen.err
+    """Exit code, standard output and standard error of a command with the folder's model."""
+    return run_command(capsys, *words, "--model", "mood_until:score")
 
 
 def test_explain_stops_when_it_is_sure(folder, capsys):

@@ -101,7 +101,7 @@ def test_all_masks_come_in_pairs(p):
 
 
 def test_pairs_stay_together_and_records_keep_their_rows():
-    """Masks of a one-shot design are shuffled by twos; so is a record of arrays."""
+    """Masks of a one-shot design are shuffled two at a time; so is a record of arrays."""
 
     @dataclass(frozen=True)
     class Record:

@@ -196,7 +196,7 @@ def test_answers_that_are_a_line_are_met_exactly() -> None:
 
 
 def test_any_index_with_a_kernel_that_is_no_product() -> None:
-    """Any index with a kernel that is no product."""
+    """Any index with a kernel that is not a product."""
     whole = all_masks(7)
     method = Quadrature(kernel="cosine")
     truth = exact_values(whole, game(whole), index_of(method, 7))

@@ -85,7 +85,7 @@ BAD = [
 
 @pytest.mark.parametrize(("change", "error", "message"), BAD)
 def test_bad_input_is_refused_by_name(change, error, message):
-    """What must hold, what came, where."""
+    """What must hold, what was given, where."""
     with pytest.raises(error, match=message):
         eblime.fit(**{**GOOD, **change})
 

@@ -22,10 +22,10 @@ def check_explainer(given: Any) -> None:
     """Refuse objects that are neither an explainer nor a function that may create one."""
     if isinstance(given, BaseExplainer) or (callable(given) and not _needs_arguments(given)):
         return
-    came = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+    got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
     raise TypeError(
         "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
-        f"function without arguments that creates one; got {came}."
+        f"function without arguments that creates one; got {got}."
     )
 
 

@@ -50,7 +50,7 @@ def overview(
         never; or a function of (done, total).
     """
     check_progress(progress)
-    found = _Overall()
+    found = _Totals()
     for rows in run.pieces():
         found.add(rows)
     failures = list(run.failures().itertuples())
@@ -79,7 +79,7 @@ def overview(
 
 
 @dataclass(slots=True)
-class _Overall:
+class _Totals:
     """Totals of a run, which is read one part at a time."""
 
     r2: list[Any] = field(default_factory=list)
@@ -150,7 +150,7 @@ def _worst_first(entry: Any) -> float:
     return float(np.inf if np.isnan(entry.r2) else entry.r2)
 
 
-def _summary(run: Run, found: _Overall, failed: int) -> str:
+def _summary(run: Run, found: _Totals, failed: int) -> str:
     """The run in two sentences."""
     r2 = np.concatenate(found.r2) if found.r2 else np.empty(0)
     done = f"{found.inputs} of {run.settings['count']} inputs explained, {failed} failed."

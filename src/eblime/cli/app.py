@@ -108,11 +108,11 @@ def _report(error: Exception, words: Sequence[str]) -> int:
 
 
 def _usage(error: Any, message: str, words: Sequence[str]) -> str:
-    """The parser's message as sentences, with the value that came and whose help to read."""
+    """The parser's message as sentences, with the value that was given and the help to read."""
     path = getattr(getattr(error, "ctx", None), "command_path", "eblime")
     value = _given(getattr(getattr(error, "param", None), "opts", ()), words)
-    came = f"; got {value!r}" if value is not None and value not in message else ""
-    return f"{message.rstrip('.')}{came}. See {path} --help."
+    got = f"; got {value!r}" if value is not None and value not in message else ""
+    return f"{message.rstrip('.')}{got}. See {path} --help."
 
 
 def _given(options: Sequence[str], words: Sequence[str]) -> str | None:

@@ -17,6 +17,7 @@ from eblime.cli.options import (
     Gpus,
     MaxFailures,
     ModelId,
+    Open,
     Timeout,
     Trust,
     Workers,
@@ -24,7 +25,7 @@ from eblime.cli.options import (
     cache_of,
     known_names,
 )
-from eblime.cli.terminal import open_page, say
+from eblime.cli.terminal import say, show_page
 from eblime.domains.record import Command, Domain
 
 __all__ = ["batch_app", "report"]
@@ -145,7 +146,7 @@ def report(
         int,
         typer.Option(help="For a run with --keep: how many inputs get their own page.", min=0),
     ] = 60,
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_it: Open = False,
 ) -> None:
     """Make a page about a run: importance over all inputs, worst fits, failures, links.
 
@@ -158,9 +159,8 @@ def report(
     page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
-    local = Path(str(page))
-    if open_it and not (local.exists() and open_page(local)):
-        say(f"No graphical browser here; the page is {page}.")
+    if open_it:
+        show_page(page)
 
 
 def _execution(values: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,8 @@ import typer
 
 from eblime._text import counted
 from eblime.cli.files import save_figure
-from eblime.cli.study_run import Items, Jobs, Json, Out, run_study, write_rows
+from eblime.cli.options import Json, Prob
+from eblime.cli.study_run import Items, Jobs, Out, Seed, run_study, write_rows
 from eblime.cli.terminal import progress_bar, say
 
 if TYPE_CHECKING:
@@ -46,10 +47,8 @@ def bench_coverage(
         list[str] | None, typer.Option(help="Methods: --method bayeslime eblime-paper eblime.")
     ] = None,
     truth: Annotated[list[str] | None, typer.Option(help="Truths: exact, lime or paper.")] = None,
-    prob: Annotated[
-        float, typer.Option(help="Probability of the intervals, between 0 and 1.")
-    ] = 0.95,
-    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    prob: Prob = 0.95,
+    seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
@@ -84,7 +83,7 @@ def bench_coverage(
 
 def _coverage_table(dataset: str, found: pd.DataFrame, prob: float) -> str:
     """Coverage by method and truth, and the numbers in the paper."""
-    from eblime._table import align
+    from eblime._table import align_rows
     from eblime.evaluation.cases import CASES
     from eblime.evaluation.paper import TABLE_2
 
@@ -96,7 +95,7 @@ def _coverage_table(dataset: str, found: pd.DataFrame, prob: float) -> str:
         cells = [f"{by_n.loc[n, 'coverage']:.3f}" for n in counts]
         last = by_n.loc[counts[-1]]
         cells += [f"{last[rank]:.3f}" for rank in ("top_1", "top_2_3")]
-        rows.append([name, truth, *cells, f"{last['width']:.3g}", f"{last['score']:.3g}"])
+        rows.append([str(name), str(truth), *cells, f"{last['width']:.3g}", f"{last['score']:.3g}"])
     for name, printed in TABLE_2.get(dataset, {}).items():
         cells = [f"{printed[n]:.3f}" if n in printed else "" for n in counts]
         rows.append([name, "as printed", *cells, "", "", "", ""])
@@ -105,7 +104,7 @@ def _coverage_table(dataset: str, found: pd.DataFrame, prob: float) -> str:
         f"{CASES[dataset].title}: share of {100 * prob:g} % intervals that contain the truth, "
         f"{counted(items, 'input')}; at N = {counts[-1]} also of the most important feature and "
         "of the next two, and width and interval score (smaller is better)",
-        *align(head, [list(column) for column in zip(*rows, strict=True)]),
+        *align_rows(head, rows),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
@@ -116,7 +115,7 @@ def bench_localisation(
     n: Annotated[int, typer.Option("--masks", help="Masks per image.", min=1)] = 200,
     top: Annotated[int, typer.Option(help="Number of superpixels that count.", min=1)] = 5,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
@@ -151,7 +150,7 @@ def bench_localisation(
 
 def _shares_table(found: pd.DataFrame) -> str:
     """The share of defects that each method found, with intervals."""
-    from eblime._table import align
+    from eblime._table import align_rows
 
     head = ["method", "found", "share", "95% low", "high"]
     rows = [
@@ -162,7 +161,7 @@ def _shares_table(found: pd.DataFrame) -> str:
         ]
         for row in found.to_dict(orient="records")
     ]
-    return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
+    return "\n".join(align_rows(head, rows))
 
 
 @bench_app.command("lambda")
@@ -170,7 +169,7 @@ def bench_lambda(
     dataset: Annotated[str, typer.Option(help="As for coverage.")] = "french-bulldog",
     n: Annotated[int, typer.Option("--masks", help="Masks per input.", min=1)] = 200,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
@@ -209,7 +208,7 @@ def bench_stability(
         Path | None, typer.Option(help="Folder of stored answers, for stored-photos and -games.")
     ] = None,
     items: Items = None,
-    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,

@@ -11,7 +11,8 @@ import typer
 from eblime._checks import check_choice
 from eblime._files import write_whole
 from eblime.cli.files import make_folder, save_figure, write_all
-from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
+from eblime.cli.options import Open
+from eblime.cli.terminal import print_explanation, progress_bar, say, show_page
 from eblime.results.explanation import Explanation
 
 __all__ = ["demo"]
@@ -24,7 +25,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
         "demo"
     ),
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_it: Open = False,
 ) -> None:
     """Locate a defect in an ultrasonic scan, or explain what a classifier sees in a photo.
 
@@ -42,8 +43,8 @@ def demo(
     if which == "scan":
         _picture(explanation, png)
     say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints the table again.")
-    if open_it and not open_page(html):
-        say(f"No graphical browser here; the page is {html}.")
+    if open_it:
+        show_page(html)
 
 
 def _scan() -> tuple[Explanation, str, str]:

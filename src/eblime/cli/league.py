@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from eblime._text import counted
-from eblime.cli.study_run import Jobs, Json, Out, run_study, write_rows
+from eblime.cli.options import Json
+from eblime.cli.study_run import Jobs, Out, Seed, run_study, write_rows
 from eblime.cli.terminal import say
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def bench_faithfulness(
         int, typer.Option(help="Inputs close by, for max-sensitivity; 0 for none.", min=0)
     ] = 3,
     top: Annotated[int, typer.Option(help="Columns that are perturbed for PGI.", min=1)] = 5,
-    seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
+    seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,
     as_json: Json = False,
@@ -63,7 +64,7 @@ def bench_faithfulness(
 
 def _standings_table(found: pd.DataFrame) -> str:
     """One row per method, one column per measure, with standard errors; arrows say what is good."""
-    from eblime._table import align
+    from eblime._table import align_rows
     from eblime.evaluation.metrics import HIGHER_IS_BETTER
 
     measures = [name for name in HIGHER_IS_BETTER if (found["measure"] == name).any()]
@@ -75,7 +76,7 @@ def _standings_table(found: pd.DataFrame) -> str:
         known = {name: _with_error(row["mean"], row["se"]) for name, row in by_name.iterrows()}
         cells = [known.get(name, "") for name in measures]
         rows.append([str(method), f"{part['calls'].iloc[0]:.0f}", *cells])
-    return "\n".join(align(head, [list(column) for column in zip(*rows, strict=True)]))
+    return "\n".join(align_rows(head, rows))
 
 
 def _with_error(mean: float, se: float) -> str:

@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from eblime import registry
 from eblime.domains.record import Command, Domain
 
+if TYPE_CHECKING:
+    from eblime.engine.cache import AnswerCache
+
 __all__ = [
     "Cache",
     "Cpus",
     "Engine",
     "Gpus",
+    "Json",
     "MaxFailures",
     "ModelId",
+    "Open",
+    "Prob",
     "Timeout",
     "Trust",
     "Workers",
@@ -200,7 +206,7 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
     ]
 
 
-def cache_of(values: Mapping[str, Any]) -> Any:
+def cache_of(values: Mapping[str, Any]) -> AnswerCache | None:
     """The cache that `--cache` and `--model-id` describe; None without `--cache`."""
     from eblime.engine.cache import AnswerCache
 

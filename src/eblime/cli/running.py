@@ -12,7 +12,7 @@ from eblime._files import write_whole
 from eblime._text import csv_text
 from eblime.cli.domain_commands import in_options
 from eblime.cli.files import json_line, save_figure, target_names, unique, write_all
-from eblime.cli.terminal import open_page, print_explanation, progress_bar, say
+from eblime.cli.terminal import print_explanation, progress_bar, say, show_page
 from eblime.domains.record import Item
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
@@ -74,8 +74,8 @@ def run_all(
         pages += _write(explanations, out, item.title, stem, showing)
         if also is not None:
             also(item, stem)
-    if showing.open and pages and not open_page(pages[0]):
-        say(f"No graphical browser here; the page is {pages[0]}.", error=showing.json)
+    if showing.open and pages:
+        show_page(pages[0], error=showing.json)
     if failed:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {out}.")
 

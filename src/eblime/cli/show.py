@@ -13,17 +13,15 @@ from eblime._table import align, decimals, written
 from eblime._text import printable
 from eblime._types import FloatArray
 from eblime.cli.files import json_line, save_figure
-from eblime.cli.options import complete_from, known_names
-from eblime.cli.terminal import open_page, print_explanation, say
+from eblime.cli.options import Json, Open, Prob, complete_from, known_names
+from eblime.cli.terminal import print_explanation, say, show_page
 from eblime.results.explanation import Explanation
 
 __all__ = ["compare", "show"]
 
 File = Annotated[Path, typer.Argument(help="An .eblime file.")]
 Both = Annotated[Path, typer.Argument(help="An .eblime file, or the folder of a run.")]
-Prob = Annotated[float, typer.Option(help="Probability of the intervals, between 0 and 1.")]
 Top = Annotated[int, typer.Option(help="Features to print.", min=1)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def show(
@@ -39,7 +37,7 @@ def show(
             help=f"Kind of picture: {known_names('plots')}.", autocompletion=complete_from("plots")
         ),
     ] = "",
-    open_it: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_it: Open = False,
 ) -> None:
     """Print a saved explanation, write its picture or page, or open it.
 
@@ -62,8 +60,8 @@ def show(
     page = html if html is not None else file.with_suffix(".html") if open_it else None
     if page is not None:
         explanation.to_html(page)
-        if open_it and not open_page(page):
-            say(f"No graphical browser here; the page is {page}.", error=as_json)
+        if open_it:
+            show_page(page, error=as_json)
 
 
 def compare(

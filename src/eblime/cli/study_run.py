@@ -17,7 +17,7 @@ from eblime.cli.terminal import progress_bar, say
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Items", "Jobs", "Json", "Out", "run_study", "write_rows"]
+__all__ = ["Items", "Jobs", "Out", "Seed", "run_study", "write_rows"]
 
 Items = Annotated[
     int | None, typer.Option(help="Number of inputs. Default: all, at most 40.", min=1)
@@ -27,7 +27,7 @@ Out = Annotated[
     Path | None,
     typer.Option(help="Folder for results, from which a study resumes. Default: eblime-bench/..."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Seed = Annotated[int, typer.Option(help="Seed of the whole study.", min=0)]
 
 
 def run_study(

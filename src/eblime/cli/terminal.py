@@ -26,7 +26,7 @@ from eblime._text import printable, width
 from eblime.reporting.diagnostics import cautions, fit_sentence, stop_sentence
 from eblime.results.explanation import Explanation
 
-__all__ = ["open_page", "print_explanation", "progress_bar", "say"]
+__all__ = ["open_page", "print_explanation", "progress_bar", "say", "show_page"]
 
 _BAR = 28  # characters of a bar where there is room
 _SHORTEST_BAR = 8
@@ -125,6 +125,13 @@ def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], Non
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task(printable(what), total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def show_page(page: object, *, error: bool = False) -> None:
+    """Open a page in a browser; without one, or for a page in a store, say where the page is."""
+    local = Path(str(page))
+    if not (local.exists() and open_page(local)):
+        say(f"No graphical browser here; the page is {page}.", error=error)
 
 
 def open_page(path: Path) -> bool:

@@ -25,11 +25,11 @@ _BLOCK = 1 << 22  # numbers held at once
 class Mixture:
     """P(beta | Y), integrated over lambda by the rule of its law."""
 
-    basis: FloatArray  # (m, r) right singular vectors of the weighted masks, a coefficient a row
+    basis: FloatArray  # (m, r) right singular vectors of the weighted masks, a row per coefficient
     evidence: Evidence
     lam: LambdaLaw
     unit: float  # what one unit of beta here is worth in the scores' own units
-    hidden: int = 0  # leading coefficients that are no features: a penalised intercept
+    hidden: int = 0  # leading coefficients that are not features: a penalised intercept
 
     @property
     def has_spread(self) -> bool:
@@ -110,7 +110,7 @@ class Mixture:
         return self.marginals().cdf(x)
 
     def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0 | Y), (p,); one half where nothing moves the scores."""
+        """P(beta_j > 0 | Y), (p,); one half where the scores are constant."""
         return self.marginals().prob_positive()
 
     def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:

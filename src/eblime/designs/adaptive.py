@@ -105,7 +105,7 @@ class Adaptive:
 
 
 def _pairs(half: FloatArray) -> FloatArray:
-    """Masks and their complements in turn."""
+    """Each mask, followed by its complement."""
     return np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
 
 

@@ -108,7 +108,7 @@ def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
 
 
 def _shuffled(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
-    """The masks of a design in random order, by twos; the first two stay first.
+    """The masks of a design in random order, two at a time; the first two stay first.
 
     All 2^p masks are put into complementary pairs first, the input itself and everything hidden
     before the others.

@@ -35,7 +35,7 @@ class BatchTuner:
             sizes = (sizes[len(sizes) // 2],)
         self._ways = [] if steady else [(sizes[0], way) for way in range(1, scorer.ways)]
         self._larger = list(sizes[1:])
-        self._best = self._before = np.inf  # seconds an input: now, and before this size
+        self._best = self._before = np.inf  # seconds per input: now, and before this size
         self._winner = self.choice = (sizes[0], 0)
         self._seen = 0  # batches of the present choice
         self._fixed = batch_size is not None

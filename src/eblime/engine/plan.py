@@ -11,7 +11,7 @@ import numpy as np
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.protocols import INPUT_ITSELF, Neighbourhood
 
-__all__ = ["Asking", "Book", "Plan", "Reply", "Sheet", "plan_of"]
+__all__ = ["Asking", "Book", "Plan", "Reply", "ReplyBuilder", "plan_of"]
 
 
 class Asking(Protocol):
@@ -103,15 +103,15 @@ class Plan:
     def reply(self, scores: FloatArray) -> Reply:
         """The reply made of the scores of `rows_to_ask`, (n, outputs)."""
         known = self.original()
-        sheet = Sheet(self, scores[0] if known is None else known)
-        sheet.put(self.todo, scores[int(self.asks_itself) :][:, sheet.columns])
-        return sheet.reply(len(scores), len(scores), OVER_BUDGET if self.cut else None)
+        builder = ReplyBuilder(self, scores[0] if known is None else known)
+        builder.put(self.todo, scores[int(self.asks_itself) :][:, builder.columns])
+        return builder.reply(len(scores), len(scores), OVER_BUDGET if self.cut else None)
 
 
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 
 
-class Sheet:
+class ReplyBuilder:
     """The answers to a question while they come in."""
 
     def __init__(self, plan: Plan, original: FloatArray) -> None:

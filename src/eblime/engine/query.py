@@ -16,7 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.engine.batch_size import BatchTuner
 from eblime.engine.calls import is_out_of_memory
 from eblime.engine.model_errors import ModelError, checked, failed
-from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, Sheet, plan_of
+from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, ReplyBuilder, plan_of
 from eblime.engine.scorers import RowScorer
 from eblime.models.scores import as_scores
 from eblime.protocols import INPUT_ITSELF
@@ -85,28 +85,28 @@ def ask(
     if partial:  # what is asked first must not be special, as in an exhaustive design
         plan = replace(plan, todo=np.random.default_rng(0).permutation(plan.todo))
     original = plan.original()
-    sheet = None if original is None else Sheet(plan, original)
-    report(0 if sheet is None else sheet.ready)
-    flights, calls, stopped = None, 0, OVER_BUDGET if plan.cut else None
+    builder = None if original is None else ReplyBuilder(plan, original)
+    report(0 if builder is None else builder.ready)
+    batches, calls, stopped = None, 0, OVER_BUDGET if plan.cut else None
     if len(plan.rows_to_ask):
-        flights = _Flights.of(scorer, plan, sheet, batch_size, steady, concurrency)
-        flights.whole = book is not None
+        batches = _Batches.of(scorer, plan, builder, batch_size, steady, concurrency)
+        batches.whole = book is not None
         try:
-            for flight in flights.landed():
-                calls += len(flight.positions) + flight.opens
+            for batch in batches.answered():
+                calls += len(batch.positions) + batch.opens
                 if book is not None:
-                    book.write(flight.keys(plan), flight.scores)
-                if sheet is None:
-                    sheet = Sheet(plan, flight.scores[0])
-                    flights.columns = sheet.columns
-                    report(sheet.ready)
-                report(sheet.put(flight.positions, flight.of(sheet.columns)))
+                    book.write(batch.keys(plan), batch.scores)
+                if builder is None:
+                    builder = ReplyBuilder(plan, batch.scores[0])
+                    batches.columns = builder.columns
+                    report(builder.ready)
+                report(builder.put(batch.positions, batch.of(builder.columns)))
         except KeyboardInterrupt:
-            if not partial or sheet is None or sheet.n_done < question.least:
+            if not partial or builder is None or builder.n_done < question.least:
                 raise
             stopped = INTERRUPTED
-    assert sheet is not None  # the input itself is known, or it is asked first
-    return sheet.reply(0 if flights is None else flights.tuner.choice[0], calls, stopped)
+    assert builder is not None  # the input itself is known, or it is asked first
+    return builder.reply(0 if batches is None else batches.tuner.choice[0], calls, stopped)
 
 
 def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:
@@ -115,7 +115,7 @@ def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Flight:
+class _Batch:
     """A batch under way, and its scores once they are there."""
 
     positions: IntArray  # of its perturbed inputs in the question
@@ -136,8 +136,8 @@ class _Flight:
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Flights:
-    """Batches that are launched and landed.
+class _Batches:
+    """Batches that are launched and collected.
 
     One at a time while the batch size is tuned. Then the next batch is launched before the last is
     fetched where the scorer allows it, so that a GPU never waits; or as many as the user says.
@@ -151,18 +151,18 @@ class _Flights:
     width: int | None  # number of outputs, once known
     whole: bool = False  # fetch all outputs, not only those kept
     start: int = 0  # positions launched so far
-    waiting: list[_Flight] = field(default_factory=list)
+    waiting: list[_Batch] = field(default_factory=list)
 
     @classmethod
     def of(
         cls,
         scorer: RowScorer,
         plan: Plan,
-        sheet: Sheet | None,
+        builder: ReplyBuilder | None,
         batch_size: int | None,
         steady: bool,
         concurrency: int,
-    ) -> _Flights:
+    ) -> _Batches:
         """None launched yet."""
         size = batch_size or _spread(len(plan.rows_to_ask), scorer, concurrency)
         return cls(
@@ -170,11 +170,11 @@ class _Flights:
             plan=plan,
             tuner=BatchTuner(scorer, size, steady),
             most=concurrency,
-            columns=[] if sheet is None else sheet.columns,
-            width=None if sheet is None else len(sheet.original),
+            columns=[] if builder is None else builder.columns,
+            width=None if builder is None else len(builder.original),
         )
 
-    def landed(self) -> Iterator[_Flight]:
+    def answered(self) -> Iterator[_Batch]:
         """The batches, as their answers come; the one with the input itself comes first."""
         try:
             if self.plan.asks_itself:
@@ -183,16 +183,16 @@ class _Flights:
                 if self.start < len(self.plan.todo) and len(self.waiting) < self._limit():
                     self._launch()
                 else:
-                    yield self._land()
+                    yield self._collect()
         finally:
-            for flight in self.waiting:
-                if isinstance(flight.launched, Future):
-                    flight.launched.cancel()
+            for batch in self.waiting:
+                if isinstance(batch.launched, Future):
+                    batch.launched.cancel()
 
     def _limit(self) -> int:
         """How many batches may be under way; no more once one has failed."""
         if self.most > 1:
-            return 0 if any(_has_failed(flight.launched) for flight in self.waiting) else self.most
+            return 0 if any(_has_failed(batch.launched) for batch in self.waiting) else self.most
         return 2 if self.tuner.settled and self.scorer.overlaps else 1
 
     def _open(self) -> None:
@@ -224,40 +224,40 @@ class _Flights:
         except Exception as error:
             raise failed(rows, error) from error
         self.waiting.append(
-            _Flight(positions=positions, opens=opens, launched=launched, begun=begun)
+            _Batch(positions=positions, opens=opens, launched=launched, begun=begun)
         )
         self.start += len(positions)
 
-    def _land(self) -> _Flight:
+    def _collect(self) -> _Batch:
         """Wait for a batch, and check its scores."""
-        flight = self._next()
-        rows = self.plan.question.rows[flight.positions]
-        flight.whole = self.whole or flight.opens
-        columns = [] if flight.whole else self.columns
-        launched = _returned(flight.launched, rows)
-        n = len(rows) + flight.opens
-        flight.scores = checked(self.scorer, launched, n, rows, self.width, columns)
-        if flight.opens:
-            self.width = flight.scores.shape[1]
+        batch = self._next()
+        rows = self.plan.question.rows[batch.positions]
+        batch.whole = self.whole or batch.opens
+        columns = [] if batch.whole else self.columns
+        launched = _returned(batch.launched, rows)
+        n = len(rows) + batch.opens
+        batch.scores = checked(self.scorer, launched, n, rows, self.width, columns)
+        if batch.opens:
+            self.width = batch.scores.shape[1]
         else:
             left = len(self.plan.todo) - self.start
-            self.tuner.learn(len(rows), time.perf_counter() - flight.begun, left)
-        return flight
+            self.tuner.learn(len(rows), time.perf_counter() - batch.begun, left)
+        return batch
 
-    def _next(self) -> _Flight:
+    def _next(self) -> _Batch:
         """The first batch of all, then whichever is done first; those that failed come last.
 
         So the answers of all calls under way are kept when one fails.
         """
-        flights = self.waiting
-        if flights[0].opens or not isinstance(flights[0].launched, Future):
-            return flights.pop(0)
-        while running := [f.launched for f in flights if not _has_failed(f.launched)]:
+        batches = self.waiting
+        if batches[0].opens or not isinstance(batches[0].launched, Future):
+            return batches.pop(0)
+        while running := [b.launched for b in batches if not _has_failed(b.launched)]:
             done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for k, flight in enumerate(flights):
-                if flight.launched in done and not _has_failed(flight.launched):
-                    return flights.pop(k)
-        return flights.pop(0)
+            for k, batch in enumerate(batches):
+                if batch.launched in done and not _has_failed(batch.launched):
+                    return batches.pop(k)
+        return batches.pop(0)
 
 
 def _has_failed(launched: Any) -> bool:

@@ -39,7 +39,7 @@ class System(Protocol):
         """Refuse an explainer or an input that it cannot work with, before any model call."""
         ...
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: BaseExplainer, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the input with the explainer's budget; features and target as `reference`."""
@@ -51,7 +51,7 @@ _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Entry:
+class MethodEntry:
     """One method of a comparison and the design of its masks."""
 
     label: str
@@ -65,7 +65,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Beside:
+class SystemEntry:
     """A system of a comparison; it runs after the methods."""
 
     label: str
@@ -100,7 +100,7 @@ def compare(
         The input: an image, a text, or, with `background=...` in the settings, a row of a table.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. Beside at least one of them also the systems "averaged-lime" and "s-lime", and for
+        design. With at least one of them also the systems "averaged-lime" and "s-lime", and for
         rows of numbers "dlime", "dmm-men" and "unravel". A dictionary gives them names of your own.
     explainer
         An explainer whose settings are used. None makes one from `settings`.
@@ -142,8 +142,8 @@ def compare_with(
 ) -> Comparison:
     """`compare` with the settings and the model of an explainer; its own method is not used."""
     entries = parse_methods(methods)
-    groups = _groups([entry for entry in entries if isinstance(entry, Entry)])
-    systems = [entry for entry in entries if isinstance(entry, Beside)]
+    groups = _groups([entry for entry in entries if isinstance(entry, MethodEntry)])
+    systems = [entry for entry in entries if isinstance(entry, SystemEntry)]
     ready = [(_leading(explainer, group), group) for group in groups]  # refuses before any call
     for other in systems:
         other.system.check(explainer, x)
@@ -156,7 +156,7 @@ def compare_with(
         target = target_of(first.target, explainer.labels)
     cached = explainer if cache is None else _changed(explainer, cache=cache)
     for other in systems:
-        found[other.label] = other.system.explain_beside(cached, x, first, rng)
+        found[other.label] = other.system.explain_for_comparison(cached, x, first, rng)
     return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
 
 
@@ -196,7 +196,7 @@ def _changed(explainer: Any, **settings: Any) -> BaseExplainer:
 
 def parse_methods(
     methods: Sequence[MethodSpec] | Mapping[str, MethodSpec],
-) -> list[Entry | Beside]:
+) -> list[MethodEntry | SystemEntry]:
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
         raise TypeError(f"`methods` must be a list or a dictionary of methods; got {methods!r}.")
@@ -206,7 +206,7 @@ def parse_methods(
         found = [_entry(spec, str(label)) for label, spec in methods.items()]
     else:
         found = [_entry(spec) for spec in methods]
-    if not any(isinstance(entry, Entry) for entry in found):
+    if not any(isinstance(entry, MethodEntry) for entry in found):
         raise ValueError(
             "`methods` must have a method, such as 'lime', beside "
             f"{', '.join(repr(entry.label) for entry in found)}."
@@ -220,12 +220,12 @@ def parse_methods(
     return found
 
 
-def _entry(spec: MethodSpec, label: str | None = None) -> Entry | Beside:
+def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEntry:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
     if isinstance(spec, str) and spec in SYSTEMS:
-        return Beside(label=label or spec, system=registry.resolve(SYSTEMS[spec])())
+        return SystemEntry(label=label or spec, system=registry.resolve(SYSTEMS[spec])())
     if isinstance(spec, System) and not isinstance(spec, type):
-        return Beside(label=label or short_repr(spec), system=spec)
+        return SystemEntry(label=label or short_repr(spec), system=spec)
     method: Any = spec
     design: Any = None
     if isinstance(spec, tuple):
@@ -238,12 +238,12 @@ def _entry(spec: MethodSpec, label: str | None = None) -> Entry | Beside:
     shown = method if isinstance(method, str) else short_repr(method)
     if design is not None:
         shown += f"+{design if isinstance(design, str) else short_repr(design)}"
-    return Entry(label=label or shown, method=as_method(method), design=design)
+    return MethodEntry(label=label or shown, method=as_method(method), design=design)
 
 
-def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
+def _groups(entries: Sequence[MethodEntry]) -> list[list[MethodEntry]]:
     """Entries that share their masks, those first that need the scores of both ends."""
-    groups: dict[Any, list[Entry]] = {}
+    groups: dict[Any, list[MethodEntry]] = {}
     for entry in entries:
         key = entry.design if isinstance(entry.design, str) else id(entry.design)
         groups.setdefault(key, []).append(entry)
@@ -251,7 +251,7 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     return sorted(ordered, key=lambda group: group[0].needs_ends)
 
 
-def _leading(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
+def _leading(explainer: BaseExplainer, group: Sequence[MethodEntry]) -> BaseExplainer:
     """The explainer that asks for a group: with its design, by the method that needs most."""
     changes: dict[str, Any] = {"method": group[0].method}
     if group[0].design is not None:

@@ -19,7 +19,7 @@ from eblime.engine.state import begin
 from eblime.engine.targets import target_of
 from eblime.engine.watch import Watch
 from eblime.family.active import ACQUISITIONS, unravel
-from eblime.family.beside import beside
+from eblime.family.comparison import explanation_like
 from eblime.family.dlime import DLIME, InOrder
 from eblime.family.mixture import fit_mixture
 from eblime.family.number_rows import number_rows
@@ -60,7 +60,7 @@ class StableLIME:
         except ValueError as error:
             raise ValueError(f"S-LIME has `n_masks` as its `max_masks`: {error}") from error
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the input; the explainer's number of masks is the most that are asked."""
@@ -96,7 +96,7 @@ class AveragedLIME:
             )
         self._part(explainer).check()
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the input several times."""
@@ -115,7 +115,7 @@ class AveragedLIME:
             estimand=runs[0].posterior.estimand,
         )
         calls = sum(int(run.provenance["model_calls"]) for run in runs)
-        return beside(reference, posterior, runs[0].answers, calls=calls)
+        return explanation_like(reference, posterior, runs[0].answers, calls=calls)
 
     def _part(self, explainer: Any) -> Any:
         """The explainer of one run."""
@@ -145,7 +145,7 @@ class ClusterLIME:
         known = number_rows(explainer, x, "DLIME").sampled(explainer.n_masks - 1, 0)
         check_count("n_clusters", self.n_clusters, maximum=len(known.background))
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Explain the row by real rows; bins and names are those of the explainer."""
@@ -191,7 +191,7 @@ class RegressionsOfRows:
         check_count("burn_in", self.burn_in, minimum=0)
         check_count("n_masks", explainer.n_masks, minimum=2)
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Fit the mixture to the model's scores of background rows; explain the row by it."""
@@ -207,7 +207,7 @@ class RegressionsOfRows:
             weights=np.ones(len(rows)),
             features=tuple(reference.features),
         )
-        return beside(reference, posterior, answers, calls=len(rows) + 1)
+        return explanation_like(reference, posterior, answers, calls=len(rows) + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ class UnRAVEL:
         check_count("n_calls", self.n_calls, minimum=3)
         check_count("n_masks", explainer.n_masks, minimum=3)
 
-    def explain_beside(
+    def explain_for_comparison(
         self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
     ) -> Explanation:
         """Ask about one row after the other."""
@@ -256,4 +256,4 @@ class UnRAVEL:
             weights=np.ones(len(found.scores)),
             features=tuple(reference.features),
         )
-        return beside(reference, found.posterior, answers, calls=len(found.scores))
+        return explanation_like(reference, found.posterior, answers, calls=len(found.scores))

@@ -78,7 +78,7 @@ class Quadrature:
     index: Literal["lime", "banzhaf", "shapley"] = "lime"
 
     def __post_init__(self) -> None:
-        """Refuse an unknown index and an object that is no kernel."""
+        """Refuse an unknown index and an object that is not a kernel."""
         check_choice("index", self.index, INDICES)
         as_kernel(self.kernel)
 

@@ -84,9 +84,9 @@ def array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
     listed = [str(name) for name in names]
     twice = [name for name in listed if listed.count(name) > 1]
     if len(listed) != n_columns or twice:
-        came = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
+        got = f"{twice[0]!r} more than once" if twice else f"{len(listed)} names"
         raise ValueError(
-            f"`names` must give each of the {n_columns} columns a different name; got {came}."
+            f"`names` must give each of the {n_columns} columns a different name; got {got}."
         )
     return listed
 

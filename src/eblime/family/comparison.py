@@ -13,7 +13,7 @@ from eblime.answers import Answers
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
-__all__ = ["NotRefitted", "beside"]
+__all__ = ["NotRefitted", "explanation_like"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class NotRefitted:
         )
 
 
-def beside(
+def explanation_like(
     reference: Explanation, posterior: Posterior, answers: Answers, *, calls: int
 ) -> Explanation:
     """An explanation of the same input and target as another one."""
