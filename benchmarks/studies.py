@@ -16,7 +16,8 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ N = (50, 100, 200, 300, 400, 500)
 METHODS = ("bayeslime", "eblime-paper", "eblime-ridge", "eblime")
 
 
-def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
+def timed(name: str, study: Callable[[], pd.DataFrame], runs: dict[str, float]) -> pd.DataFrame:
     """Run a study, and record how long it took; a resumed one is quicker."""
     start = time.perf_counter()
     table = study()
@@ -45,31 +46,22 @@ def timed(name: str, study: Callable[[], Any], runs: dict[str, float]) -> Any:
     return table
 
 
-def main() -> None:
-    """Run all studies; finished items are not run again."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--jobs", type=int, default=2, help="processes")
-    jobs = parser.parse_args().jobs
-    RESULTS.mkdir(exist_ok=True)
-    record = RESULTS / "runs.json"
-    runs: dict[str, float] = {}
+def run_coverage(jobs: int, runs: dict[str, float]) -> None:
+    """Coverage of all cases of the paper, and that of the French bulldogs by seed."""
     tables = {}
     for name in (name for name in CASES if not name.startswith("stored")):  # not in the paper
-        items = 20 if name.startswith("digit") else 40
-        tables[name] = timed(
-            f"coverage {name}",
-            lambda name=name, items=items: coverage(
-                name,
-                n=N,
-                seeds=5,
-                items=items,
-                methods=METHODS,
-                truths=("exact", "lime", "paper"),
-                jobs=jobs,
-                out=WORK / f"coverage-{name}",
-            ),
-            runs,
+        study = partial(
+            coverage,
+            name,
+            n=N,
+            seeds=5,
+            items=20 if name.startswith("digit") else 40,
+            methods=METHODS,
+            truths=("exact", "lime", "paper"),
+            jobs=jobs,
+            out=WORK / f"coverage-{name}",
         )
+        tables[name] = timed(f"coverage {name}", study, runs)
     pd.concat(map(summary, tables.values())).round(5).to_csv(RESULTS / "coverage.csv", index=False)
     photos = tables["french-bulldog"]
     keys = ["method", "truth", "n", "seed"]
@@ -77,34 +69,36 @@ def main() -> None:
     sums = photos.groupby(keys, sort=False)[["coverage", "features"]].sum().reset_index()
     sums["coverage"] = (sums["coverage"] / sums["features"]).round(5)
     sums.to_csv(RESULTS / "coverage-french-bulldog.csv", index=False)
-    found = [
-        timed(
-            f"localisation {name}",
-            lambda name=name: localisation(
-                name, methods=("lime", *METHODS), jobs=jobs, out=WORK / f"localisation-{name}"
-            ),
-            runs,
-        )
-        for name in PARTS
-    ]
-    pd.concat(found).round(5).to_csv(RESULTS / "localisation.csv", index=False)
-    ridge = timed("lambda", lambda: lambda_study("french-bulldog", jobs=jobs), runs)
+
+
+def run_each(
+    study: Callable[..., pd.DataFrame],
+    names: Sequence[str],
+    runs: dict[str, float],
+    **settings: Any,
+) -> None:
+    """A study of several datasets, all methods and lime, in one table."""
+    title = study.__name__
+    tables = []
+    for name in names:
+        out = WORK / f"{title}-{name}"
+        one = partial(study, name, methods=("lime", *METHODS), out=out, **settings)
+        tables.append(timed(f"{title} {name}", one, runs))
+    pd.concat(tables).round(5).to_csv(RESULTS / f"{title}.csv", index=False)
+
+
+def main() -> None:
+    """Run all studies; finished items are not run again."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--jobs", type=int, default=2, help="processes")
+    jobs = parser.parse_args().jobs
+    RESULTS.mkdir(exist_ok=True)
+    runs: dict[str, float] = {}
+    run_coverage(jobs, runs)
+    run_each(localisation, PARTS, runs, jobs=jobs)
+    ridge = timed("lambda", partial(lambda_study, "french-bulldog", jobs=jobs), runs)
     ridge.round(5).to_csv(RESULTS / "lambda.csv", index=False)
-    again = [
-        timed(
-            f"stability {name}",
-            lambda name=name: stability(
-                name,
-                items=20,
-                methods=("lime", *METHODS),
-                jobs=jobs,
-                out=WORK / f"stability-{name}",
-            ),
-            runs,
-        )
-        for name in ("french-bulldog", "german", "compas")
-    ]
-    pd.concat(again).round(5).to_csv(RESULTS / "stability.csv", index=False)
+    run_each(stability, ("french-bulldog", "german", "compas"), runs, items=20, jobs=jobs)
     packages = ("eblime", "numpy", "scipy", "scikit-learn", "scikit-image", "torch")
     about = {
         "python": platform.python_version(),
@@ -112,7 +106,7 @@ def main() -> None:
         "cores": jobs,
         "seconds": runs,
     }
-    record.write_text(json.dumps(about, indent=1) + "\n")
+    (RESULTS / "runs.json").write_text(json.dumps(about, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -43,6 +46,44 @@ def load() -> tuple[str, pd.DataFrame, np.ndarray]:
     return "breast cancer", frame, target.to_numpy()
 
 
+Jobs = dict[str, Callable[[int], object]]
+
+
+def array_jobs(data: np.ndarray, model: Clocked) -> Jobs:
+    """Each library's explanation of row k of an array."""
+    jobs: Jobs = {}
+    lime = LimeTabularExplainer(data, random_state=0)
+    jobs["lime"] = lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N)
+    for method in ("eblime", "lime"):
+        jobs[f"eblime.compat.lime, {method}"] = compat_job(data, model, method)
+    for perturb in ("bins", "normal", "rows"):
+        explainer = eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
+        jobs[f"eblime, {perturb}"] = partial(explained, explainer, data)
+    for size in (50, 1):
+        kernel = shap.KernelExplainer(model, data[:size], silent=True)
+        jobs[f"shap, background {size}"] = lambda k, kernel=kernel, size=size: kernel.shap_values(
+            data[k], nsamples=N // size, silent=True
+        )
+    return jobs
+
+
+def compat_job(data: np.ndarray, model: Clocked, method: str) -> Callable[[int], object]:
+    """Our replacement of lime, with intervals where the method has them."""
+    explainer = compat.LimeTabularExplainer(data, random_state=0, method=method)
+
+    def job(k: int) -> object:
+        exp = explainer.explain_instance(data[k], model, num_features=30, num_samples=N)
+        return exp.as_list(intervals=method == "eblime")
+
+    return job
+
+
+def explained(explainer: eblime.TabularExplainer, rows: Any, k: int) -> object:
+    """The intervals of row k of an array or a frame."""
+    row = rows.iloc[k] if hasattr(rows, "iloc") else rows[k]
+    return explainer.explain(row, 1, rng=k).posterior.interval()
+
+
 def main() -> None:
     """Measure and print."""
     settings = options(__doc__, rounds=ROUNDS)
@@ -50,50 +91,13 @@ def main() -> None:
     data = frame.to_numpy()
     network = HistGradientBoostingClassifier(random_state=0).fit(data, target)
     model = Clocked(network.predict_proba, settings.now)
+    jobs = array_jobs(data, model)
+    found = measure(model, chosen(jobs, settings.only), ROWS, settings.rounds)
     framed = HistGradientBoostingClassifier(random_state=0).fit(frame, target)
     model_of_frames = Clocked(framed.predict_proba, settings.now)
-    ours = {
-        perturb: eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
-        for perturb in ("bins", "normal", "rows")
-    }
-    ours_frame = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
-    lime = LimeTabularExplainer(data, random_state=0)
-    replacements = {
-        method: compat.LimeTabularExplainer(data, random_state=0, method=method)
-        for method in ("eblime", "lime")
-    }
-    shaps = {size: shap.KernelExplainer(model, data[:size], silent=True) for size in (50, 1)}
-
-    def intervals(explanation: eblime.Explanation) -> object:
-        return explanation.posterior.interval()
-
-    def listed(exp: compat.explanation.Explanation, method: str) -> object:
-        return exp.as_list(intervals=method == "eblime")
-
-    jobs = {
-        "lime": lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N),
-        **{
-            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
-                e.explain_instance(data[k], model, num_features=30, num_samples=N), method
-            )
-            for method, e in replacements.items()
-        },
-        **{
-            f"eblime, {perturb}": lambda k, e=e: intervals(e.explain(data[k], 1, rng=k))
-            for perturb, e in ours.items()
-        },
-        **{
-            f"shap, background {size}": lambda k, e=e, size=size: e.shap_values(
-                data[k], nsamples=N // size, silent=True
-            )
-            for size, e in shaps.items()
-        },
-    }
-    framed_jobs = {
-        "eblime, pandas": lambda k: intervals(ours_frame.explain(frame.iloc[k], 1, rng=k))
-    }
-    found = measure(model, chosen(jobs, settings.only), ROWS, settings.rounds)
-    found |= measure(model_of_frames, chosen(framed_jobs, settings.only), ROWS, settings.rounds)
+    explainer = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
+    jobs = {"eblime, pandas": partial(explained, explainer, frame)}
+    found |= measure(model_of_frames, chosen(jobs, settings.only), ROWS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
     print(f"Python {platform.python_version()}, {packages}")

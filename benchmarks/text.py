@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -25,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 
 import eblime
 from eblime.compat import lime as compat
-from eblime.domains.text.scene import read_text
+from eblime.domains.text.scene import TextScene, read_text
 
 N, TEXTS, ROUNDS = 5_000, 3, 5
 
@@ -43,6 +44,46 @@ def load() -> tuple[str, list[str], list[int]]:
     return "generated sentences", texts, [int("ba7" in text or "ko9" in text) for text in texts]
 
 
+def text_jobs(documents: Sequence[str], model: Clocked) -> dict[str, Callable[[int], object]]:
+    """Each library's explanation of document k."""
+    lime = LimeTextExplainer(random_state=0)
+    ours = eblime.TextExplainer(model, n_masks=N)
+    scenes = [read_text(document) for document in documents]
+    return {
+        "lime": lambda k: lime.explain_instance(
+            documents[k], model, num_features=30, num_samples=N
+        ),
+        **{
+            f"eblime.compat.lime, {method}": compat_job(documents, model, method)
+            for method in ("eblime", "lime")
+        },
+        "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
+        "shap": lambda k: explained_by_shap(scenes[k], model),
+    }
+
+
+def compat_job(documents: Sequence[str], model: Clocked, method: str) -> Callable[[int], object]:
+    """Our replacement of lime, with intervals where the method has them."""
+    explainer = compat.LimeTextExplainer(random_state=0, method=method)
+
+    def job(k: int) -> object:
+        exp = explainer.explain_instance(documents[k], model, num_features=30, num_samples=N)
+        return exp.as_list(intervals=method == "eblime")
+
+    return job
+
+
+def explained_by_shap(scene: TextScene, model: Clocked) -> object:
+    """Shap's values of the words; the time of our rendering counts as the model's."""
+    texts = Clocked(scene.inputs, model.now)
+    explainer = shap.KernelExplainer(
+        lambda masks: model(texts(masks))[:, 1], np.zeros((1, scene.n_features)), silent=True
+    )
+    values = explainer.shap_values(np.ones(scene.n_features), nsamples=N, silent=True)
+    model.seconds += texts.seconds
+    return values
+
+
 def main() -> None:
     """Measure and print."""
     settings = options(__doc__, rounds=ROUNDS)
@@ -50,43 +91,10 @@ def main() -> None:
     pipe = make_pipeline(TfidfVectorizer(), LogisticRegression(C=4)).fit(sentences, labels)
     model = Clocked(pipe.predict_proba, settings.now)
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
-    ours = eblime.TextExplainer(model, n_masks=N)
-    lime = LimeTextExplainer(random_state=0)
-    replacements = {
-        method: compat.LimeTextExplainer(random_state=0, method=method)
-        for method in ("eblime", "lime")
-    }
-    scenes = [read_text(text) for text in documents]
-
-    def explained_by_shap(k: int) -> object:
-        scene = scenes[k]
-        texts = Clocked(lambda masks: scene.inputs(masks), settings.now)
-        explainer = shap.KernelExplainer(
-            lambda masks: model(texts(masks))[:, 1], np.zeros((1, scene.n_features)), silent=True
-        )
-        values = explainer.shap_values(np.ones(scene.n_features), nsamples=N, silent=True)
-        model.seconds += texts.seconds  # rendering is ours, not shap's
-        return values
-
-    def listed(exp: compat.explanation.Explanation, method: str) -> object:
-        return exp.as_list(intervals=method == "eblime")
-
-    jobs = {
-        "lime": lambda k: lime.explain_instance(
-            documents[k], model, num_features=30, num_samples=N
-        ),
-        **{
-            f"eblime.compat.lime, {method}": lambda k, e=e, method=method: listed(
-                e.explain_instance(documents[k], model, num_features=30, num_samples=N), method
-            )
-            for method, e in replacements.items()
-        },
-        "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
-        "shap": explained_by_shap,
-    }
+    jobs = text_jobs(documents, model)
     found = measure(model, chosen(jobs, settings.only), TEXTS, settings.rounds)
     packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
-    count = np.mean([scene.n_features for scene in scenes])
+    count = np.mean([read_text(text).n_features for text in documents])
     print(f"{name}, {count:.0f} features per text, {N} perturbed texts")
     print(f"Python {platform.python_version()}, {packages}")
     print("Median milliseconds per text; eblime's include the exact posterior and its intervals.\n")
