@@ -143,6 +143,19 @@ def test_methods_for_tables_are_left_out_of_other_inputs(league):
         CONTESTANTS["eblime-table"][0](made_up(0).game, 20, np.random.default_rng(0))
 
 
+def test_lime_explains_rows_with_words(rng):
+    """Its tables hold numbers only: words are coded, and the model gets them back."""
+    pytest.importorskip("lime")
+    jobs = rng.permutation(["cook", "smith", "none"] * 20)
+    table = pd.DataFrame({"age": rng.normal(size=60), "job": jobs, "id": np.arange(60)})
+    row = int(np.flatnonzero(jobs == "cook")[0])
+    subject = row_subject(lambda frame: 1.0 * (frame["job"] == "cook"), table, row, rng)
+    found = CONTESTANTS["lime-table"][0](subject.game, 30, rng)
+
+    assert found.argmax() == 1
+    assert found[1] > 0.5
+
+
 def test_rows_count_by_their_share_of_a_mask():
     """Ten rows are asked for one mask, so that 30 rows are three calls."""
     game = row_of_numbers()

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from eblime._types import FloatArray
 from eblime.designs.masks import MOST_EXHAUSTIVE, bernoulli, exhaustive
 from eblime.evaluation.games import Game, TableRow, game_explainer
 from eblime.explainers.tabular import TabularExplainer
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["CONTESTANTS", "applies", "available", "missing_package"]
 
@@ -100,36 +104,51 @@ def lime_table(game: Game, n: int, rng: np.random.Generator) -> FloatArray:
     from lime.lime_tabular import LimeTabularExplainer
 
     row = _row(game)
-    words = {j: sorted(set(row.table[name])) for j, name in _word_columns(row.table)}
-
-    def coded(frame: Any) -> FloatArray:
-        columns = [
-            [words[j].index(value) for value in frame[name]] if j in words else frame[name]
-            for j, name in enumerate(frame.columns)
-        ]
-        return np.array(columns, dtype=np.float64).T
+    codes = _Codes(words={j: sorted(set(row.table[name])) for j, name in _word_columns(row.table)})
 
     def predict(numbers: FloatArray) -> FloatArray:
-        frame = row.table.iloc[:0].reindex(range(len(numbers)))
-        for j, name in enumerate(frame.columns):
-            values = numbers[:, j]
-            frame[name] = [words[j][int(k)] for k in values] if j in words else values
-        scores = row(frame)
+        scores = row(codes.decoded(numbers, row.table))
         return np.stack([1 - scores, scores], axis=1)
 
     explainer = LimeTabularExplainer(
-        coded(row.table),
-        categorical_features=list(words),
-        categorical_names=words,
+        codes.encoded(row.table),
+        categorical_features=list(codes.words),
+        categorical_names=codes.words,
         random_state=int(rng.integers(2**31)),
     )
+    itself = codes.encoded(row.own)[0]
     found = explainer.explain_instance(
-        coded(row.own)[0], predict, num_features=game.n_features, num_samples=n * row.per_mask
+        itself, predict, num_features=game.n_features, num_samples=n * row.per_mask
     )
     values = np.zeros(game.n_features)
     for feature, weight in found.as_map()[1]:
         values[feature] = weight
     return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Codes:
+    """Numbers in place of words, which lime's tables cannot have."""
+
+    words: dict[int, list[Any]]  # by column: the word of each number
+
+    def encoded(self, frame: pd.DataFrame) -> FloatArray:
+        """A frame as numbers, (n, columns)."""
+        columns = [
+            [self.words[j].index(value) for value in frame[name]]
+            if j in self.words
+            else frame[name]
+            for j, name in enumerate(frame.columns)
+        ]
+        return np.array(columns, dtype=np.float64).T
+
+    def decoded(self, numbers: FloatArray, table: pd.DataFrame) -> pd.DataFrame:
+        """Numbers, (n, columns), as a frame like the table."""
+        frame = table.iloc[:0].reindex(range(len(numbers)))
+        for j, name in enumerate(frame.columns):
+            values = numbers[:, j]
+            frame[name] = [self.words[j][int(k)] for k in values] if j in self.words else values
+        return frame
 
 
 def _row(game: Game) -> TableRow:
