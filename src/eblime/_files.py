@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
 
 __all__ = ["write_whole"]
@@ -20,7 +20,6 @@ def write_whole(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -28,18 +27,16 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def _beside(path: Path) -> tuple[int, Path]:
-    """Open a temporary file in the folder of a path; an error names the folder or the path."""
+    """Create a temporary file in the folder of a path; an error names the folder or the path.
+
+    The system sets its permissions, as for any new file: reading the umask means changing it, which
+    other threads would see.
+    """
+    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        return os.open(temporary, options, 0o666), temporary
     except FileNotFoundError as error:
         raise OSError(error.errno, "There is no such folder", str(path.parent)) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-    return handle, Path(name)
-
-
-def _umask() -> int:
-    """The permission bits that new files must not have; reading it requires setting it briefly."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask

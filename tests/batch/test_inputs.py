@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -381,3 +383,57 @@ def test_a_sparse_matrix_is_converted_once():
 
     assert [inputs.get(k).toarray().argmax() for k in range(5)] == list(range(5))
     assert Counted.conversions == 1
+
+
+@pytest.mark.parametrize("kind", [np.copy, lambda row: dict(zip(NAMES, row, strict=True))])
+def test_an_iterable_may_yield_one_object_again(tmp_path, kind):
+    """As one that fills a buffer for each input: every input is stored as it was."""
+    held = kind(ROWS[0])
+
+    def refilled():
+        for row in ROWS[:4]:
+            if isinstance(held, dict):
+                held.update(kind(row))
+            else:
+                held[:] = row
+            yield held
+
+    stored = Stream(entries=((None, entry) for entry in refilled())).stored_in(
+        Location.of(tmp_path)
+    )
+
+    for number in range(4):
+        np.testing.assert_array_equal(list(stored.get(number)), ROWS[number])
+
+
+def test_paths_may_have_any_bytes(tmp_path):
+    """Also those that are no characters."""
+    strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
+    stored = Stream(entries=iter([(None, strange)])).stored_in(Location.of(tmp_path))
+
+    assert stored.get(0) == strange
+    assert as_inputs([strange]).fingerprint
+
+
+@pytest.mark.parametrize("way", ["itself", "link"])
+def test_a_run_is_not_written_among_its_inputs(tmp_path, way):
+    """Its own files would be inputs of the next call."""
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a good film")
+    (tmp_path / "link").symlink_to(folder)
+    explainer = eblime.TextExplainer(lambda texts: [len(text) for text in texts])
+    with pytest.raises(ValueError, match="`out` must not be the folder of the inputs"):
+        eblime.explain_many(explainer, folder, tmp_path / "link" if way == "link" else folder)
+
+    assert [file.name for file in folder.iterdir()] == ["a.txt"]
+
+
+def test_inputs_that_are_no_texts_are_named(tmp_path):
+    """As `explain` names them."""
+    explainer = eblime.TextExplainer(lambda texts: [len(text) for text in texts])
+    run = eblime.explain_many(explainer, ["a good film", 5, None], tmp_path)
+
+    assert run.failures()["error"].tolist() == [
+        f"TypeError: `text` must be a string; got {kind}." for kind in ("int", "NoneType")
+    ]

@@ -1,5 +1,6 @@
 """Runs: the same numbers with every execution setting, resuming, and refused changes."""
 
+import os
 import sys
 import threading
 import warnings
@@ -463,3 +464,44 @@ def test_complex_scores_fail_also_in_shared_calls(tmp_path):
 
     assert len(run.failures()) == 3
     assert run.failures()["error"].str.contains("must return real numbers").all()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_keep_the_lock(tmp_path):
+    """Such as a pool of the model's own, which lives on after the run."""
+    children = []
+
+    def model(rows):
+        if not children:
+            reading, writing = os.pipe()
+            children.append((os.fork(), writing))
+            if children[0][0] == 0:
+                os.close(writing)
+                os.read(reading, 1)  # until the test is over
+                os._exit(0)
+            os.close(reading)
+        return rows[:, 0]
+
+    explainer = eblime.TabularExplainer(model, ROWS, n_masks=50, method="bayeslime")
+    try:
+        for _ in range(2):
+            run = eblime.explain_many(explainer, ROWS[:2], tmp_path / "r")
+    finally:
+        child, writing = children[0]
+        os.close(writing)
+        os.waitpid(child, 0)
+
+    assert run.frame()["input"].nunique() == 2
+
+
+def test_half_characters_are_stored_as_escapes(tmp_path):
+    """A name with a lone surrogate, which no file can hold, does not stop the run."""
+    settings = {"n_masks": 50, "method": "bayeslime"}
+    names = ["\ud800", *"bcde"]
+    explainer = eblime.TabularExplainer(
+        lambda rows: rows[:, 0], ROWS, names=names, labels=["x\udfff"], **settings
+    )
+    frame = eblime.explain_many(explainer, ROWS[:2], tmp_path / "r").frame()
+
+    assert "\\ud800" in set(frame["feature"])
+    assert set(frame["label"]) == {"x\\udfff"}

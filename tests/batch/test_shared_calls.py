@@ -299,3 +299,22 @@ def test_a_torch_model_knows_whether_it_is_on_a_gpu():
     assert on_gpu(explainer("cuda"))
     assert not on_gpu(series_explainer(Counting()))
     assert not on_gpu(make_series)
+
+
+def test_a_model_may_fill_the_same_array_again(tmp_path):
+    """The scores and predictions of a run are copies of what the model returned."""
+    buffer, rows = np.empty(10_000), np.random.default_rng(0).random((30, 3))
+
+    def model(batch):
+        buffer[: len(batch)] = batch[:, 0]
+        return buffer[: len(batch)]
+
+    in_rounds = {"until": eblime.Width(0.001), "max_masks": 200}
+    run, plain = (
+        eblime.explain_many(
+            eblime.TabularExplainer(function, rows), rows[:6], tmp_path / name, **in_rounds
+        ).frame()
+        for name, function in (("buffer", model), ("plain", lambda batch: batch[:, 0].copy()))
+    )
+
+    pd.testing.assert_frame_equal(run, plain)

@@ -15,6 +15,8 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eblime
+from eblime.engine import cache as cache_module
+from eblime.engine import cache_file
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -365,3 +367,57 @@ def test_runs_share_a_cache(tmp_path):
     assert first.frame()["mean"].tolist() == second.frame()["mean"].tolist()
     eblime.explain_many(explainer, texts, tmp_path / "b", cache=path)
     assert len(model.asked) > asked
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not rename an open file")
+def test_a_damaged_file_is_set_aside_by_one_of_several(tmp_path, monkeypatch):
+    """The others wait, find the new file, and do not rename that one, too."""
+    file, others = tmp_path / "answers.db", []
+    file.write_text("damaged")
+    inode_of, inode = cache_file.inode_of, cache_file.inode_of(file)
+
+    def replace_file():
+        cache_file.set_aside(file, ValueError("no database"), inode)
+        if not file.exists():
+            file.write_text("new")
+
+    def interrupted(path):
+        found = inode_of(path)
+        if not others:  # the first one is overtaken between its look and its renaming
+            others.append(threading.Thread(target=replace_file))
+            others[0].start()
+            others[0].join(0.2)
+        return found
+
+    monkeypatch.setattr(cache_file, "inode_of", interrupted)
+    with pytest.warns(UserWarning, match="is damaged") as warned:
+        replace_file()
+    others[0].join()
+
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [file.name, f"{file.name}.damaged"]
+    assert file.read_text() == "new"
+    assert len(warned) == 1
+
+
+def test_a_cache_is_cleared_in_one_step(cache):
+    """Another process that wants to write waits: its answers are not left without their model."""
+    explain(Counting(), cache)
+    inside = []
+
+    def write():
+        with closing(sqlite3.connect(cache.file, timeout=0)) as other:
+            try:
+                other.execute("DELETE FROM answers WHERE scope = -1")
+            except sqlite3.OperationalError as error:
+                inside.append(str(error))
+
+    def opened(*args):
+        connection = cache_file.open_file(*args)
+        connection.set_trace_callback(lambda text: write() if "scopes" in text else None)
+        return connection
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cache_module, "open_file", opened)
+        cache.clear()
+
+    assert inside == ["database is locked"]

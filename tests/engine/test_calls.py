@@ -50,6 +50,55 @@ def test_failed_calls_are_repeated():
         eblime.TextExplainer(Flaky(1)).explain(TEXT)
 
 
+ROWS = np.random.default_rng(0).random((30, 3))
+
+
+def first(rows):
+    """A score of rows."""
+    return rows[:, 0].copy()
+
+
+def test_a_repeated_call_gets_the_same_batch():
+    """Also after a call that changed it, as one that scales its rows in place, and failed."""
+    tries = []
+
+    def model(rows):
+        rows *= 2
+        tries.append(len(rows))
+        if len(tries) % 2:
+            raise ConnectionError("busy")
+        return rows[:, 0] / 2
+
+    settings = {"n_masks": 100, "batch_size": 30}
+    found = eblime.TabularExplainer(model, ROWS, retry=FAST, **settings).explain(ROWS[0], rng=0)
+    plain = eblime.TabularExplainer(first, ROWS, **settings).explain(ROWS[0], rng=0)
+
+    assert_array_equal(found.scores, plain.scores)
+
+
+@pytest.mark.parametrize(("is_async", "concurrency"), [(False, 1), (True, 1), (True, 8)])
+def test_a_model_may_fill_the_same_array_again(is_async, concurrency):
+    """As one that writes into a buffer, `out=`: answers are copied."""
+    buffer = np.empty(200)
+
+    def model(rows):
+        buffer[: len(rows)] = first(rows)
+        return buffer[: len(rows)]
+
+    async def later(rows):
+        return model(rows)
+
+    settings = {"n_masks": 200, "batch_size": 20}
+    explainer = eblime.TabularExplainer(
+        later if is_async else model, ROWS, concurrency=concurrency, **settings
+    )
+    found = explainer.explain(ROWS[0], rng=0)
+    plain = eblime.TabularExplainer(first, ROWS, **settings).explain(ROWS[0], rng=0)
+
+    assert found.prediction == plain.prediction
+    assert_array_equal(found.scores, plain.scores)
+
+
 def test_only_some_errors_are_repeated():
     """A programming error is not; nor is a lack of memory."""
     for error in (TypeError, MemoryError):

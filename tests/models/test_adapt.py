@@ -214,6 +214,8 @@ async def _later(rows):
         (lambda rows: np.array([None for _ in rows]), r"a ndarray of NoneType, such as None"),
         (lambda rows: [[1.0] * (1 + k) for k in range(len(rows))], r"a list of list, such as"),
         (lambda rows: ["high" for _ in rows], r"a list of str, such as 'high'"),
+        (lambda rows: np.array(["1"] * len(rows), dtype=object), r"a ndarray of str, such as '1'"),
+        (lambda rows: np.ma.masked_less(np.arange(len(rows)), 3), r"in which some are masked\."),
         (lambda rows: None, r"it returned a NoneType"),
     ],
 )
@@ -245,6 +247,23 @@ def test_numbers_of_any_kind_are_scores():
         e = eblime.TabularExplainer(model, rows).explain([1, 1, 1])
 
         assert e.prediction == 1
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "int64", "bool"])
+def test_functions_may_return_tensors(dtype):
+    """Of any dtype, also with a gradient."""
+    torch = pytest.importorskip("torch")
+    kind = getattr(torch, dtype)
+    rows = np.random.default_rng(0).random((30, 3))
+
+    def model(batch):
+        scores = torch.tensor(batch[:, 0] > 0.5).to(kind)
+        return scores.requires_grad_() if kind.is_floating_point else scores
+
+    e = eblime.TabularExplainer(model, rows).explain([1, 1, 1], rng=0)
+    plain = eblime.TabularExplainer(lambda batch: batch[:, 0] > 0.5, rows)
+
+    np.testing.assert_array_equal(e.scores, plain.explain([1, 1, 1], rng=0).scores)
 
 
 def test_a_constant_model_gets_a_note():

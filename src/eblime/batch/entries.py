@@ -6,6 +6,7 @@ is imported only to look at an input.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 __all__ = [
     "bytes_held",
     "content",
+    "copied",
     "has_rows",
     "is_frame",
     "is_large",
@@ -63,6 +65,13 @@ def bytes_held(value: Any) -> int:
     return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
 
 
+def copied(value: Any) -> Any:
+    """A copy of an input, as an iterable may yield the same array or dictionary again, refilled."""
+    if isinstance(value, (str, os.PathLike)):
+        return value
+    return copy.copy(value)
+
+
 def content(value: Any) -> bytes:
     """The content of a value as bytes, which are the same in every process."""
     if is_frame(value):
@@ -78,7 +87,7 @@ def content(value: Any) -> bytes:
         return str(getattr(value, "shape", "")).encode() + bytes(value.tobytes())
     if isinstance(value, os.PathLike):
         path = Path(value)
-        return path.read_bytes() if path.is_file() else str(path).encode()
+        return path.read_bytes() if path.is_file() else os.fsencode(path)
     if is_row(value):
         value = value.to_dict()
     if hasattr(value, "to_pylist"):  # an Arrow table, whose printed form is shortened

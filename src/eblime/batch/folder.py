@@ -183,8 +183,17 @@ def write_part(
     pa, pq = arrow()
     schema = part_schema().with_metadata({_ABOUT: json.dumps(dict(about))})
     sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(dict(rows), schema=schema), sink)
+    columns = {name: _storable(values) for name, values in rows.items()}
+    pq.write_table(pa.table(columns, schema=schema), sink)
     (folder / _name(part)).write(sealed(sink.getvalue().to_pybytes()))
+
+
+def _storable(values: Sequence[Any]) -> list[Any]:
+    """The values of a column; half characters (lone surrogates) in strings become escapes."""
+    return [
+        value.encode("utf8", "backslashreplace").decode("utf8") if isinstance(value, str) else value
+        for value in values
+    ]
 
 
 def done_parts(folder: Location, parts: Sequence[int]) -> dict[int, int]:

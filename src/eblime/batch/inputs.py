@@ -92,10 +92,16 @@ class Stream:
         return store_inputs(self.entries, folder)
 
 
-def as_inputs(given: Any) -> Inputs | Stream:
-    """Inputs from a folder, a file, a frame, an array, a list, any iterable or a Ray Dataset."""
+def as_inputs(given: Any, apart_from: Location | None = None) -> Inputs | Stream:
+    """Inputs from a folder, a file, a frame, an array, a list, any iterable or a Ray Dataset.
+
+    They must not be in the run folder, `apart_from`, whose own files would be taken for inputs.
+    """
     if isinstance(given, (str, os.PathLike, Location)):
-        return _from_files(Location.of(given))
+        location = Location.of(given)
+        if apart_from is not None and location.is_same(apart_from):
+            raise ValueError(f"`out` must not be the folder of the inputs, {str(location)!r}.")
+        return _from_files(location)
     if isinstance(given, Inputs):
         return given
     if type(given).__module__.startswith("ray.data"):

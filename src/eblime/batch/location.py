@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -77,6 +77,13 @@ class Location:
     def suffix(self) -> str:
         """The file name extension, in lower case."""
         return Path(self.name).suffix.lower()
+
+    def is_same(self, other: Location) -> bool:
+        """Whether both are one place, also by way of symbolic links."""
+        one, two = self.local_path, other.local_path
+        if one is None or two is None:
+            return self == other
+        return one.resolve() == two.resolve()
 
     def make(self) -> None:
         """Create the folder if it does not exist."""
@@ -197,6 +204,8 @@ class Location:
                 pass
             yield
         finally:
+            with suppress(OSError):  # a process that was forked meanwhile has the handle, too
+                fcntl.flock(handle, fcntl.LOCK_UN)
             os.close(handle)
 
 

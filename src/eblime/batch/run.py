@@ -155,8 +155,8 @@ def explain_many(
         "about": _plain_about(about),
         **_rule_settings(rule, max_masks),
     }
-    given = as_inputs(inputs)
     folder = Location.of(out)
+    given = as_inputs(inputs, apart_from=folder)
     folder.make()
     with folder.locked():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)

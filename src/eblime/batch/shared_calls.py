@@ -162,7 +162,7 @@ def _called(settings: LoopSettings, batch: Any, size: int) -> FloatArray:
             f"The model must return finite real scores for a batch of {size}; got shape "
             f"{raw.shape} of {raw.dtype}."
         )
-    return scores.astype(np.float64, copy=False)
+    return scores.astype(np.float64)  # a copy: the model may fill the same array again
 
 
 def _joined(batches: Sequence[Any]) -> Any:

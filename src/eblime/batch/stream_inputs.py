@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_row
+from eblime.batch.entries import bytes_held, content, copied, is_frame, is_picture, is_row
 from eblime.batch.folder import part_names, read_manifest
 from eblime.batch.location import Location, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
@@ -162,7 +162,7 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, A
                 yield None, value.iloc[first : first + _COUNT]
             continue
         names.append(name)
-        values.append(value)
+        values.append(copied(value))
         size += bytes_held(value)
     if values:
         yield _some(names), values
@@ -199,7 +199,8 @@ def _table(pa: Any, values: Any) -> Any:
         coded = [value.encode("utf8", "surrogatepass") for value in values]
         return pa.table({"__text__": pa.array(coded, type=pa.binary())})
     if all(isinstance(value, os.PathLike) for value in values):
-        return pa.table({"__path__": [os.fspath(value) for value in values]})
+        coded = [os.fsencode(value) for value in values]
+        return pa.table({"__path__": pa.array(coded, type=pa.binary())})
     if all(isinstance(value, Mapping) or is_row(value) for value in values):
         import pandas as pd
 
@@ -229,7 +230,7 @@ def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Names, Any]:
         coded = table.column("__text__").to_pylist()
         return names, [value.decode("utf8", "surrogatepass") for value in coded]
     if "__path__" in table.column_names:
-        return names, [Path(path) for path in table.column("__path__").to_pylist()]
+        return names, [Path(os.fsdecode(path)) for path in table.column("__path__").to_pylist()]
     if "__array__" in table.column_names:
         return names, [
             np.frombuffer(row["__array__"], dtype=row["dtype"]).reshape(row["shape"])

@@ -126,8 +126,9 @@ class AnswerCache:
         if not self.file.exists():
             return
         with reported(self.file), closing(open_file(self.file, self.timeout)) as connection:
-            connection.execute("DELETE FROM answers")
-            connection.execute("DELETE FROM scopes")
+            with transaction(connection):  # or another process writes answers in between
+                connection.execute("DELETE FROM answers")
+                connection.execute("DELETE FROM scopes")
             with suppress(sqlite3.OperationalError):  # another process is reading
                 connection.execute("VACUUM")
 

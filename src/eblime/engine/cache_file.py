@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -42,7 +43,8 @@ def open_file(file: Path, timeout: float) -> sqlite3.Connection:
     try:
         return _opened(file, timeout)
     except (DamagedError, sqlite3.DatabaseError) as error:
-        if isinstance(error, sqlite3.OperationalError):
+        replaced = inode is not None and inode_of(file) != inode  # by another process
+        if isinstance(error, sqlite3.OperationalError) and not replaced:
             raise
         set_aside(file, error, inode)
         return _opened(file, timeout)
@@ -144,16 +146,39 @@ def inode_of(file: Path) -> int | None:
 
 def set_aside(file: Path, error: Exception, inode: int | None) -> None:
     """Rename a damaged file, and say so; nothing if another process has done it already."""
-    if inode_of(file) != inode:
-        return
-    number, aside = 1, file.with_name(f"{file.name}.damaged")
-    while aside.exists():
-        number += 1
-        aside = file.with_name(f"{file.name}.damaged-{number}")
-    for part, ending in zip(file_parts(file), ("", "-wal", "-shm"), strict=True):
-        with suppress(FileNotFoundError):
-            part.rename(aside.with_name(f"{aside.name}{ending}"))
+    with _held(file, inode) as ours:
+        if not ours:
+            return
+        number, aside = 1, file.with_name(f"{file.name}.damaged")
+        while aside.exists():
+            number += 1
+            aside = file.with_name(f"{file.name}.damaged-{number}")
+        # the file itself last: from then on the other two may be those of its successor
+        for part, ending in zip(reversed(file_parts(file)), ("-shm", "-wal", ""), strict=True):
+            with suppress(FileNotFoundError):
+                part.rename(aside.with_name(f"{aside.name}{ending}"))
     warn_user(
         f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
         "answers are asked again."
     )
+
+
+@contextmanager
+def _held(file: Path, inode: int | None) -> Iterator[bool]:
+    """Whether a file is still the one with this inode; no other process renames it meanwhile."""
+    try:
+        import fcntl
+    except ImportError:  # Windows does not rename a file that is open
+        yield inode_of(file) == inode
+        return
+    try:
+        handle = os.open(file, os.O_RDONLY)
+    except FileNotFoundError:
+        yield False
+        return
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield inode_of(file) == inode
+    finally:
+        os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import random
 import time
@@ -159,7 +160,8 @@ class Caller:
         retry, failures = as_retry(self.calls.retry), 0
         while True:
             try:
-                return self._once(batch)
+                # a call that failed may have changed its batch, or still be at it after a timeout
+                return self._once(batch if retry is None else copy.deepcopy(batch))
             except Exception as error:
                 failures += 1
                 if retry is None or not retry.again(error, failures):

@@ -69,7 +69,8 @@ def checked(
         raw = scorer.fetch(kept)
         if np.iscomplexobj(raw):
             raise TypeError("they are complex")
-        scores = np.asarray(raw, dtype=np.float64).reshape(n, -1)
+        # a copy: the model may fill the same array again at its next call
+        scores = np.array(raw, dtype=np.float64).reshape(n, -1)
     except (TypeError, ValueError) as error:
         message = f"The model must return real numbers; for {place(rows)} it did not: {error}."
         raise ModelError(message) from error

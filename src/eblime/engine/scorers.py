@@ -97,7 +97,7 @@ class _BatchScorer:
         self._renderer.render(masks, batch)
         if not self._caller.waits:
             return self._caller.start(batch)
-        return as_scores(self._caller(batch)).copy()  # the answer may be a view of the batch
+        return as_scores(self._caller(batch))
 
     def fetch(self, launched: Any) -> Any:
         """The scores, which are there already."""

@@ -91,7 +91,7 @@ class TextExplainer(BaseExplainer):
 
     def input_of(self, entry: Any) -> Any:
         """The text itself, or the column "text" of a row."""
-        if isinstance(entry, str):
+        if not hasattr(entry, "keys"):  # a text; all else is refused when it is read
             return entry
         if "text" not in entry:
             known = ", ".join(map(str, entry.keys()))

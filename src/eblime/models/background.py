@@ -11,6 +11,8 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 __all__ = ["AsyncModel", "in_thread"]
 
 _LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by process: a fork has no thread of its own
@@ -37,7 +39,12 @@ class AsyncModel:
 
     def submit(self, batch: Any) -> Future[Any]:
         """Start to score a batch."""
-        return asyncio.run_coroutine_threadsafe(self.function(batch), _loop())
+        return asyncio.run_coroutine_threadsafe(self._scored(batch), _loop())
+
+    async def _scored(self, batch: Any) -> Any:
+        """The scores of a batch; a copy, as another call may fill the same array meanwhile."""
+        returned = await self.function(batch)
+        return returned.copy() if isinstance(returned, np.ndarray) else returned
 
 
 def in_thread(function: Callable[..., Any], *args: Any) -> Future[Any]:
