@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import secrets
 from pathlib import Path
+from typing import BinaryIO
 
 __all__ = ["write_whole"]
 
@@ -14,32 +15,26 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A crash may leave a file `.NAME.*.tmp` behind.
     """
-    handle, temporary = _beside(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with _created(temporary, path) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
 
 
-def _beside(path: Path) -> tuple[int, Path]:
-    """Open a temporary file in the folder of a path; an error names the folder or the path."""
+def _created(temporary: Path, path: Path) -> BinaryIO:
+    """Create a file with the usual permissions; an error names the folder or the final path.
+
+    The system applies the umask. To read it, a process would have to change it for all its threads.
+    """
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+        return temporary.open("xb")
     except FileNotFoundError as error:
         raise OSError(error.errno, "There is no such folder", str(path.parent)) from error
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
-    return handle, Path(name)
-
-
-def _umask() -> int:
-    """The permission bits that new files must not have; reading it requires setting it briefly."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
