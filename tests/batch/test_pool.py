@@ -5,12 +5,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from many import ROWS, make, make_growing, make_killed_while_writing, make_poisoned
+from processes import LONG, in_group, started, wait_until
 
 import eblime
 from eblime.batch import pool
@@ -222,18 +222,18 @@ def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, pr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_leave_no_temporary_files(tmp_path, wanted, number):
+def test_signals_leave_no_temporary_files(tmp_path, wanted, hold, number):
     """The temporary folder is empty, and the run can be resumed."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    driver = subprocess.Popen(
-        [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"],
-        env={**os.environ, "TMPDIR": str(scratch)},
-    )
-    while driver.poll() is None and not list(tmp_path.glob("r/part-*")):
-        time.sleep(0.02)
-    driver.send_signal(number)
-    assert driver.wait() == -number
+    hold.after(tmp_path / "r", 1)
+    command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"]
+    with started(command, env={**os.environ, "TMPDIR": str(scratch)}) as driver:
+        wait_until(lambda: driver.poll() is not None or list(tmp_path.glob("r/part-*")))
+        driver.send_signal(number)
+        assert driver.wait(LONG) == -number
+        wait_until(lambda: in_group(driver.pid) == [])  # its workers end with it
+    hold.release()
 
     assert list(scratch.iterdir()) == []
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
