@@ -1,19 +1,23 @@
 """Inputs on which a model crashes, exits or hangs are recorded as failed; others are explained."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from many import ROWS, make, make_growing, make_killed_while_writing, make_poisoned
-from processes import LONG, in_group, started, wait_until
+from processes import LONG, below, in_group, started, wait_until
 
 import eblime
-from eblime.batch import pool
+from eblime.batch import child, pool
 from eblime.cli.app import main
 
 HERE = Path(__file__).parent
@@ -152,6 +156,43 @@ def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
 
     assert "timeout" not in again.settings
     pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 8], check_exact=True)
+
+
+@pytest.mark.slow
+def test_time_in_which_the_driver_stood_still_does_not_count(tmp_path, wanted, monkeypatch):
+    """Such as after Ctrl-Z: the workers stood still, too, and had no time to answer."""
+    waited, stood_still = pool.wait, itertools.count(1000, 1000)
+    now = [0]
+
+    def wait(events, timeout):
+        found = waited(events, timeout)
+        now[0] = next(stood_still)
+        return found
+
+    monkeypatch.setattr(pool, "wait", wait)
+    for module in (pool, child):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0] + time.monotonic())
+    run = eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=500)
+
+    assert run.failures().empty
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 4], check_exact=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+def test_an_interrupt_while_a_worker_starts_leaves_no_process(tmp_path, monkeypatch):
+    """Ctrl-C right after its process was started."""
+    before = below(os.getpid(), "spawn_main")
+
+    class Interrupted(threading.Thread):
+        def start(self):
+            """The user presses Ctrl-C."""
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(child, "threading", SimpleNamespace(Thread=Interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=60)
+
+    assert set(below(os.getpid(), "spawn_main")) <= set(before)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])
