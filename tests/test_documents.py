@@ -46,8 +46,6 @@ CASES = [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for 
 def test_examples_of_a_page_run_and_print_what_it_shows(page, tmp_path, monkeypatch):
     """The Python blocks of a page run in order, in one namespace and an empty folder."""
     monkeypatch.chdir(tmp_path)
-    added = {kind: dict(names) for kind, names in registry._ADDED.items()}
-    monkeypatch.setattr(registry, "_ADDED", added)  # names of a page end with it
     scope = {}
     for code, shown in BLOCK.findall(page.read_text(encoding="utf8")):
         printed = io.StringIO()
@@ -108,9 +106,8 @@ def test_extras_are_named_before_the_example_that_needs_them(page):
     assert late == set()
 
 
-def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path, monkeypatch):
+def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path):
     """A method, a design, a kernel, a domain and a plot, copied from the page."""
-    monkeypatch.setattr(registry, "_ADDED", {kind: {} for kind in registry._ADDED})
     scope = {}
     text = (DOCS / "how-to" / "extend.md").read_text(encoding="utf8")
     with contextlib.redirect_stdout(io.StringIO()):

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files are written whole, by any number of threads, with the usual permissions."""
 
 import os
 import stat
@@ -9,34 +9,47 @@ from eblime._files import write_whole
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no umask")
-@pytest.mark.parametrize("mask", [0o022, 0o077])
-def test_a_new_file_has_the_usual_permissions(tmp_path, monkeypatch, mask):
-    """Without a look at the umask: to read it is to change it, for all threads of the process."""
-    before = os.umask(mask)
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o000, 0o666)])
+def test_permissions_are_those_of_any_new_file(tmp_path, umask, mode):
+    """A private umask gives a private file."""
+    before = os.umask(umask)
     try:
-        with monkeypatch.context() as patch:
-            patch.delattr(os, "umask")
-            write_whole(tmp_path / "a", b"content")
+        write_whole(tmp_path / "a", b"content")
     finally:
         os.umask(before)
 
-    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o666 & ~mask
-    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+    assert (tmp_path / "a").read_bytes() == b"content"
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    """And no temporary one; the error names the path."""
-    write_whole(tmp_path / "a", b"old")
+def test_the_umask_of_the_process_is_not_changed(tmp_path, monkeypatch):
+    """Not even for a moment: another thread may create a file, or read the umask, just then."""
+    changes = []
+    monkeypatch.setattr(os, "umask", lambda mask: changes.append(mask) or 0o077)
+    write_whole(tmp_path / "a", b"content")
+
+    assert changes == []
+
+
+def test_an_error_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
+    """And no temporary file."""
+    (tmp_path / "a").write_bytes(b"old")
 
     def full(handle):
-        raise OSError(28, "No space left on device")
+        raise OSError("No space left on device")
 
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            write_whole(tmp_path / "a", b"new")
-    with pytest.raises(OSError, match=r"There is no such folder.*missing"):
-        write_whole(tmp_path / "missing" / "a", b"new")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_whole(tmp_path / "a", b"new")
 
     assert (tmp_path / "a").read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["a"]
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    """Not the temporary file in it."""
+    with pytest.raises(OSError, match="There is no such folder") as raised:
+        write_whole(tmp_path / "nowhere" / "a", b"")
+
+    assert raised.value.filename == str(tmp_path / "nowhere")

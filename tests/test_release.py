@@ -104,7 +104,8 @@ def test_links_of_the_page_on_pypi_are_absolute():
 def test_the_source_archive_has_what_the_tests_read():
     """Each file and folder of the repository that a test or the Makefile names."""
     included = build_settings()["build"]["targets"]["sdist"]["include"]
-    needed = ["src", "tests", "docs", "benchmarks", ".ci", ".github", "Makefile", "CITATION.cff"]
+    needed = ["src", "tests", "conftest.py", "docs", "benchmarks", ".ci", ".github", "Makefile"]
+    needed += ["CITATION.cff"]
 
     assert {f"/{name}" for name in needed} <= set(included)
     assert "/*.md" in included

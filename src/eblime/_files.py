@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
+from typing import BinaryIO
 
 __all__ = ["write_whole"]
 
@@ -14,9 +15,9 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A crash may leave a file `.NAME.*.tmp` behind.
     """
-    handle, temporary = _beside(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with _created(temporary, path) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -26,16 +27,13 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def _beside(path: Path) -> tuple[int, Path]:
-    """Create a temporary file in the folder of a path; an error names the folder or the path.
+def _created(temporary: Path, path: Path) -> BinaryIO:
+    """Create a file with the usual permissions; an error names the folder or the final path.
 
-    The system sets its permissions, as for any new file: reading the umask means changing it, which
-    other threads would see.
+    The system applies the umask. To read it, a process would have to change it for all its threads.
     """
-    options = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
     try:
-        return os.open(temporary, options, 0o666), temporary
+        return temporary.open("xb")
     except FileNotFoundError as error:
         raise OSError(error.errno, "There is no such folder", str(path.parent)) from error
     except OSError as error:

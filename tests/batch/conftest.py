@@ -1,12 +1,16 @@
 """An undisturbed run and a Ray cluster, for all tests of runs."""
 
+import json
 import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 from many import ROWS, make
+from processes import LONG, started
 
 import eblime
 
@@ -25,28 +29,72 @@ def wanted(undisturbed):
     return undisturbed.frame()
 
 
+class Hold:
+    """Stops the model of `many.py` in every process, so that a run cannot end too early."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def after(self, folder, parts):
+        """Stop the model of a run that has so many parts."""
+        self.file.write_text(json.dumps([str(folder), parts]))
+
+    def release(self):
+        """Let the model continue."""
+        self.file.unlink(missing_ok=True)
+
+
 @pytest.fixture
-def cluster(monkeypatch):
-    """A Ray cluster on this machine, ended afterwards; drivers find it by its address."""
-    ray = pytest.importorskip("ray", reason="ray is not installed")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+def hold(tmp_path, monkeypatch):
+    """Stops runs; processes that are started later know it by an environment variable."""
+    monkeypatch.setenv("EBLIME_TEST_HOLD", str(tmp_path / "hold.json"))
+    held = Hold(tmp_path / "hold.json")
+    yield held
+    held.release()
+
+
+@contextmanager
+def ray_head(port):
+    """The first node of a Ray cluster; it ends its other processes itself."""
     command = [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block"]
     options = [f"--port={port}", "--num-cpus=2", "--include-dashboard=false"]
-    head = subprocess.Popen(command + options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    address = f"127.0.0.1:{port}"
-    monkeypatch.setenv("RAY_ADDRESS", address)
-    for _ in range(120):
-        time.sleep(1.0)
+    with started(command + options, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as head:
+        try:
+            yield head
+        finally:
+            head.terminate()
+            head.wait(LONG)
+
+
+def connected(ray, address, head):
+    """Whether a cluster is up; False if its first node has ended, such as for a port in use."""
+    while head.poll() is None:
         try:
             ray.init(address, log_to_driver=False)
-            break
+            return True
         except Exception:  # it is not up yet
-            assert head.poll() is None
-    yield ray
-    ray.shutdown()
-    head.terminate()
-    head.wait()
+            time.sleep(0.5)
+    return False
+
+
+@pytest.fixture
+def cluster(monkeypatch):
+    """A Ray cluster on this machine, ended afterwards; drivers find it by its address.
+
+    `cluster.head` is its first process.
+    """
+    ray = pytest.importorskip("ray", reason="ray is not installed")
+    data = pytest.importorskip("ray.data", reason="ray[data] is not installed")
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    for _ in range(5):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        with ray_head(port) as head:
+            if connected(ray, f"127.0.0.1:{port}", head):
+                monkeypatch.setenv("RAY_ADDRESS", f"127.0.0.1:{port}")
+                yield SimpleNamespace(data=data, head=head)
+                ray.shutdown()
+                return
+    pytest.fail("no Ray cluster can be started")

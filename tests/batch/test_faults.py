@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import many
 import pandas as pd
 import pytest
 from many import ROWS, make, make_deadly, make_nothing, make_shifted
+from processes import LONG, below, in_group, started, wait_until
 
 import eblime
 from eblime.batch.inputs import _ray_rows
@@ -27,62 +29,57 @@ TRIES = int(os.environ.get("EBLIME_TEST_KILLS", "8"))  # kills of each kind
 
 def begun(out, workers, engine="local"):
     """A run in another process."""
-    return subprocess.Popen(
+    return started(
         [sys.executable, str(HERE / "many.py"), str(out), str(workers), engine],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        start_new_session=True,
     )
-
-
-def processes(word, parent=None):
-    """Numbers of processes with a word in their command line, or in their title."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            line = (folder / "cmdline").read_bytes().decode(errors="replace")
-            above = int((folder / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except (OSError, IndexError):
-            continue
-        if word in line and parent in (None, above):
-            found.append(int(folder.name))
-    return found
 
 
 def wait_for_parts(driver, out, count):
     """Wait until a run has written so many parts, or has ended."""
-    while driver.poll() is None and len(list(out.glob("part-*.parquet"))) < count:
-        time.sleep(0.01)
+    wait_until(lambda: driver.poll() is not None or len(list(out.glob("part-*.parquet"))) >= count)
 
 
 def killed_driver(out, workers, engine, count):
     """Begin a run in another process, and kill it and its workers after so many parts."""
-    driver = begun(out, workers, engine)
-    wait_for_parts(driver, out, count)
-    os.killpg(driver.pid, signal.SIGKILL)
-    driver.communicate()
+    with begun(out, workers, engine) as driver:
+        wait_for_parts(driver, out, count)
+        if driver.returncode is None:
+            os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate(timeout=LONG)
+        return driver.returncode
 
 
-def killed_worker(out, engine, count, word, *, child):
+def killed_worker(out, engine, count, workers_of, hold):
     """Begin a run, kill one of its workers after so many parts; the driver finishes."""
-    driver = begun(out, 2, engine)
-    wait_for_parts(driver, out, count)
-    there = processes(word, driver.pid if child else None)
-    if there:
-        os.kill(random.choice(there), signal.SIGKILL)
-    _, errors = driver.communicate(timeout=120)
-    assert driver.returncode == 0, errors.decode()
-    return bool(there)
+    with begun(out, 2, engine) as driver:
+        wait_for_parts(driver, out, count)
+        there = workers_of(driver)
+        if there:
+            with suppress(ProcessLookupError):  # it has just ended
+                os.kill(random.choice(there), signal.SIGKILL)
+        hold.release()
+        _, errors = driver.communicate(timeout=LONG)
+        assert driver.returncode == 0, errors.decode()
+        return bool(there)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_driver_is_resumed(tmp_path, wanted, workers):
-    """Kill -9 after any number of parts; resuming loses and duplicates nothing."""
+def test_a_killed_driver_is_resumed(tmp_path, wanted, hold, workers):
+    """Kill -9 after any number of parts; resuming loses and duplicates nothing.
+
+    The first run cannot end before it is killed; the others are killed at any time.
+    """
     chance = random.Random(workers)
     for attempt in range(TRIES):
-        out = tmp_path / f"r{attempt}"
-        killed_driver(out, workers, "local", chance.randint(0, PARTS - 1))
+        out, parts = tmp_path / f"r{attempt}", chance.randint(0, PARTS - 2)
+        if attempt == 0:
+            hold.after(out, parts)
+        code = killed_driver(out, workers, "local", parts)
+        hold.release()
+        assert code == -signal.SIGKILL or attempt > 0
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
 
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -91,26 +88,37 @@ def test_a_killed_driver_is_resumed(tmp_path, wanted, workers):
 
 @pytest.mark.slow
 @linux
-def test_workers_killed_at_any_time_are_replaced(tmp_path, wanted):
-    """Kill -9 of one of two workers: the driver finishes the run."""
-    chance, hit = random.Random(3), 0
-    for attempt in range(TRIES):
-        out = tmp_path / f"r{attempt}"
-        hit += killed_worker(out, "local", chance.randint(1, PARTS - 2), "spawn_main", child=True)
+def test_workers_killed_at_any_time_are_replaced(tmp_path, wanted, hold):
+    """Kill -9 of one of two workers: the driver finishes the run.
 
+    The first run cannot end before a worker is killed; in the others it is killed at any time.
+    """
+    chance = random.Random(3)
+    for attempt in range(TRIES):
+        out, parts = tmp_path / f"r{attempt}", chance.randint(1, PARTS - 2)
+        if attempt == 0:
+            hold.after(out, parts)
+        hit = killed_worker(
+            out, "local", parts, lambda driver: below(driver.pid, "spawn_main"), hold
+        )
+
+        assert hit or attempt > 0
         run = eblime.open_run(out)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
-    assert hit > 0
 
 
 @pytest.mark.slow
-def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
-    """Ctrl-C ends the workers with the driver, and the run can be resumed."""
-    driver = begun(tmp_path / "r", 2)
-    wait_for_parts(driver, tmp_path / "r", 1)
-    os.killpg(driver.pid, signal.SIGINT)
-    driver.communicate(timeout=20)
-    assert processes("spawn_main", driver.pid) == []
+@linux
+def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted, hold):
+    """Ctrl-C ends the workers with the driver, also in a model call; the run can be resumed."""
+    hold.after(tmp_path / "r", 1)
+    with begun(tmp_path / "r", 2) as driver:
+        wait_for_parts(driver, tmp_path / "r", 1)
+        os.killpg(driver.pid, signal.SIGINT)
+        _, errors = driver.communicate(timeout=LONG)
+        assert driver.returncode == -signal.SIGINT, errors.decode()
+        assert in_group(driver.pid, "spawn_main") == []
+    hold.release()
 
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -118,14 +126,17 @@ def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted):
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
-def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, cluster):
+def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster):
     """Actors write the same parts as processes; killed actors and drivers lose nothing."""
-    chance, hit = random.Random(0), 0
+    chance = random.Random(0)
     for attempt in range(max(1, TRIES // 2)):
-        out = tmp_path / f"w{attempt}"
-        hit += killed_worker(
-            out, "ray", chance.randint(1, PARTS - 2), "ray::MapWorker", child=False
+        out, parts = tmp_path / f"w{attempt}", chance.randint(1, PARTS - 2)
+        if attempt == 0:
+            hold.after(out, parts)
+        hit = killed_worker(
+            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::MapWorker"), hold
         )
+        assert hit or attempt > 0
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
 
         out = tmp_path / f"d{attempt}"
@@ -133,7 +144,6 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, cluster):
         again = {"engine": "ray", "workers": "auto"} if attempt == 0 else {}
         run = eblime.explain_many(make, ROWS, out, part_size=4, together=False, **again)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
-    assert hit > 0
 
     def late(row):
         time.sleep(0.3 if row["id"] < 4 else 0.0)
@@ -303,7 +313,7 @@ def test_retry_repeats_failed_inputs(tmp_path, monkeypatch):
 @linux
 def test_an_error_in_the_driver_ends_the_workers(tmp_path):
     """No worker of a run whose call has ended is left, so none can write to its folder."""
-    before = processes("spawn_main", os.getpid())
+    before = below(os.getpid(), "spawn_main")
 
     def fail(done, total):
         if done:
@@ -313,7 +323,7 @@ def test_an_error_in_the_driver_ends_the_workers(tmp_path):
         eblime.explain_many(
             make, ROWS, tmp_path / "r", part_size=4, workers=2, together=False, progress=fail
         )
-    assert set(processes("spawn_main", os.getpid())) <= set(before)
+    assert set(below(os.getpid(), "spawn_main")) <= set(before)
 
 
 @pytest.mark.slow

@@ -1,19 +1,23 @@
 """Inputs on which a model crashes, exits or hangs are recorded as failed; others are explained."""
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 from many import ROWS, make, make_growing, make_killed_while_writing, make_poisoned
+from processes import LONG, below, in_group, started, wait_until
 
 import eblime
-from eblime.batch import pool
+from eblime.batch import child, pool
 from eblime.cli.app import main
 
 HERE = Path(__file__).parent
@@ -154,6 +158,43 @@ def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
     pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 8], check_exact=True)
 
 
+@pytest.mark.slow
+def test_time_in_which_the_driver_stood_still_does_not_count(tmp_path, wanted, monkeypatch):
+    """Such as after Ctrl-Z: the workers stood still, too, and had no time to answer."""
+    waited, stood_still = pool.wait, itertools.count(1000, 1000)
+    now = [0]
+
+    def wait(events, timeout):
+        found = waited(events, timeout)
+        now[0] = next(stood_still)
+        return found
+
+    monkeypatch.setattr(pool, "wait", wait)
+    for module in (pool, child):
+        monkeypatch.setattr(module, "monotonic", lambda: now[0] + time.monotonic())
+    run = eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=500)
+
+    assert run.failures().empty
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 4], check_exact=True)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+def test_an_interrupt_while_a_worker_starts_leaves_no_process(tmp_path, monkeypatch):
+    """Ctrl-C right after its process was started."""
+    before = below(os.getpid(), "spawn_main")
+
+    class Interrupted(threading.Thread):
+        def start(self):
+            """The user presses Ctrl-C."""
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(child, "threading", SimpleNamespace(Thread=Interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=60)
+
+    assert set(below(os.getpid(), "spawn_main")) <= set(before)
+
+
 @pytest.mark.parametrize("timeout", [0, -1, float("nan"), float("inf"), "3"])
 def test_timeouts_are_checked(tmp_path, timeout):
     """Before anything is written."""
@@ -222,18 +263,18 @@ def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, pr
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_signals_leave_no_temporary_files(tmp_path, wanted, number):
+def test_signals_leave_no_temporary_files(tmp_path, wanted, hold, number):
     """The temporary folder is empty, and the run can be resumed."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    driver = subprocess.Popen(
-        [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"],
-        env={**os.environ, "TMPDIR": str(scratch)},
-    )
-    while driver.poll() is None and not list(tmp_path.glob("r/part-*")):
-        time.sleep(0.02)
-    driver.send_signal(number)
-    assert driver.wait() == -number
+    hold.after(tmp_path / "r", 1)
+    command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local"]
+    with started(command, env={**os.environ, "TMPDIR": str(scratch)}) as driver:
+        wait_until(lambda: driver.poll() is not None or list(tmp_path.glob("r/part-*")))
+        driver.send_signal(number)
+        assert driver.wait(LONG) == -number
+        wait_until(lambda: in_group(driver.pid) == [])  # its workers end with it
+    hold.release()
 
     assert list(scratch.iterdir()) == []
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)

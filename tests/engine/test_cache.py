@@ -13,6 +13,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from processes import LONG, started
 
 import eblime
 from eblime.engine import cache as cache_module
@@ -161,26 +162,26 @@ SCRIPT = """
 """
 
 
-def run(path, limit=10**9, n_masks=500, seed=0):
-    """A process that explains."""
-    arguments = [sys.executable, "-c", textwrap.dedent(SCRIPT), str(path), str(limit)]
-    return subprocess.Popen(
-        [*arguments, str(n_masks), str(seed)], stdout=subprocess.PIPE, env=dict(os.environ)
-    )
+def command(path, limit=10**9, n_masks=500, seed=0):
+    """The command of a process that explains."""
+    arguments = (path, limit, n_masks, seed)
+    return [sys.executable, "-c", textwrap.dedent(SCRIPT), *map(str, arguments)]
+
+
+def run(path, **settings):
+    """A process that explains, and what it has printed."""
+    return subprocess.run(command(path, **settings), stdout=subprocess.PIPE, check=False)
 
 
 @pytest.mark.slow
 def test_a_killed_process_loses_at_most_one_batch(tmp_path):
     """The next one asks only for the rest."""
     path = tmp_path / "answers.db"
-    killed = run(path, limit=100)
-    killed.communicate(timeout=120)
 
-    assert killed.returncode == -signal.SIGKILL
+    assert run(path, limit=100).returncode == -signal.SIGKILL
     stored = len(eblime.AnswerCache(path))
     assert 95 <= stored <= 100
-    out, _ = run(path).communicate(timeout=120)
-    asked = int(out)
+    asked = int(run(path).stdout)
     assert len(eblime.AnswerCache(path)) == stored + asked
 
 
@@ -188,14 +189,17 @@ def test_a_killed_process_loses_at_most_one_batch(tmp_path):
 def test_processes_share_a_file(tmp_path):
     """Two at once, with different masks: no error, and all answers are there."""
     path = tmp_path / "answers.db"
-    both = [run(path, seed=seed) for seed in (1, 2)]
-    printed = [process.communicate(timeout=120)[0] for process in both]
+    with (
+        started(command(path, seed=1), stdout=subprocess.PIPE) as one,
+        started(command(path, seed=2), stdout=subprocess.PIPE) as two,
+    ):
+        printed = [process.communicate(timeout=LONG)[0] for process in (one, two)]
 
-    assert [process.returncode for process in both] == [0, 0]
+    assert [one.returncode, two.returncode] == [0, 0]
     asked = [int(number) for number in printed]
     assert max(asked) <= len(eblime.AnswerCache(path)) <= sum(asked)
     for seed in (1, 2):
-        assert int(run(path, seed=seed).communicate(timeout=120)[0]) == 0
+        assert int(run(path, seed=seed).stdout) == 0
 
 
 def test_a_file_is_created_by_several_at_once(tmp_path):

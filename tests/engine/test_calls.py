@@ -3,12 +3,15 @@
 import asyncio
 import threading
 import time
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import eblime
+from eblime.engine import calls
 from eblime.engine.calls import Caller, CallSettings
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
@@ -36,6 +39,7 @@ class Flaky:
 
 
 FAST = eblime.Retry(times=2, wait=0.001)
+PATIENT = eblime.Retry(times=100, wait=0.001)  # more than a busy machine can make late
 
 
 def test_failed_calls_are_repeated():
@@ -177,10 +181,10 @@ def test_a_call_that_took_too_long_is_repeated():
     def model(texts):
         tries.append(len(texts))
         if len(tries) == 1:
-            stuck.wait()
+            stuck.wait(60)
         return score(texts)
 
-    found = eblime.TextExplainer(model, timeout=0.5, retry=FAST).explain(TEXT)
+    found = eblime.TextExplainer(model, timeout=0.5, retry=PATIENT).explain(TEXT)
     stuck.set()
 
     assert_array_equal(found.scores, eblime.TextExplainer(score).explain(TEXT).scores)
@@ -194,6 +198,22 @@ def test_a_timeout_error_of_the_model_itself_is_passed_on():
 
     with pytest.raises(eblime.ModelError, match="gateway"):
         eblime.TextExplainer(model, timeout=5).explain(TEXT)
+
+
+def test_an_answer_at_the_last_moment_is_used(monkeypatch):
+    """One that comes after the wait has ended, but before the call is given up."""
+
+    class LateFuture(Future):
+        def result(self, timeout=None):
+            """Answer when the wait has ended."""
+            if timeout is None:
+                return super().result()
+            self.set_result([0.5])
+            raise NotYet
+
+    monkeypatch.setattr(calls, "in_thread", lambda function, batch: LateFuture())
+
+    assert Caller(model=score, calls=CallSettings(timeout=5))([TEXT]) == [0.5]
 
 
 class Gate:
@@ -230,17 +250,16 @@ def test_calls_run_at_once(batch_size):
 
 def test_async_calls_run_at_once():
     """In one event loop."""
-    now, most, loops = 0, 0, set()
+    now, most, loops, enough = 0, 0, set(), asyncio.Event()
 
     async def model(texts):
         nonlocal now, most
         now += 1
         most = max(most, now)
         loops.add(id(asyncio.get_running_loop()))
-        for _ in range(200):
-            await asyncio.sleep(0.005)
-            if most >= 8:
-                break
+        if most >= 8:
+            enough.set()
+        await asyncio.wait_for(enough.wait(), 60)
         now -= 1
         return score(texts)
 
@@ -266,7 +285,7 @@ def test_async_calls_have_timeouts_and_retries():
                 raise
         return score(texts)
 
-    explainer = eblime.TextExplainer(model, timeout=0.2, retry=FAST, n_masks=50)
+    explainer = eblime.TextExplainer(model, timeout=0.2, retry=PATIENT, n_masks=50)
     explainer.explain(TEXT)
 
     assert cancelled == [1]
@@ -289,18 +308,18 @@ def test_errors_of_calls_at_once_name_their_masks():
 
 def test_answers_of_calls_under_way_are_kept_when_one_fails(tmp_path):
     """Also those that come after the failure."""
-    both, lock, calls = threading.Barrier(2), threading.Lock(), []
+    both, lock, threads = threading.Barrier(2), threading.Lock(), []
 
     def model(texts):
         if texts[0] == TEXT:  # the first call, with the input itself
             return score(texts)
         with lock:
-            calls.append(texts)
-            number = len(calls)
-        both.wait()  # two calls are under way
+            threads.append(threading.current_thread())
+            number = len(threads)
+        both.wait(60)  # two calls are under way
         if number == 1:
             raise ValueError("busy")
-        time.sleep(0.1)  # so that the failure comes first
+        threads[0].join(60)  # so that the failure comes first
         return score(texts)
 
     cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="busy")

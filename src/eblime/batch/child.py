@@ -13,12 +13,12 @@ import pickle
 import signal
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
+from time import monotonic
 from typing import Any, Protocol
 
 from eblime._threads import limit_threads
@@ -60,20 +60,24 @@ class Child:
 
     def __init__(self, packed_job: bytes, threads: int) -> None:
         context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process = context.Process(target=_serve, args=(theirs, threads))
-        self.process.start()
-        theirs.close()
+        self.connection, self._theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(self._theirs, threads))
         # in a thread: sending to a pipe blocks until the process at the other end has started
         self._sender = threading.Thread(
             target=_send_job, args=(self.connection, packed_job), daemon=True
         )
+        self.since = monotonic()  # time of the last message
+
+    def start(self) -> None:
+        """Start the process. If this is interrupted, as by Ctrl-C, `kill` still ends it."""
+        self.process.start()
+        self._theirs.close()
         self._sender.start()
-        self.since = time.monotonic()  # time of the last message
+        self.since = monotonic()
 
     def send(self, task: Message) -> None:
         """Send a task; a process that has died is noticed later."""
-        self.since = time.monotonic()
+        self.since = monotonic()
         with suppress(OSError):
             self.connection.send(task)
 
@@ -82,16 +86,24 @@ class Child:
         try:
             while self.connection.poll():
                 message: Message = self.connection.recv()
-                self.since = time.monotonic()
+                self.since = monotonic()
                 yield message
         except (EOFError, OSError):  # it has died
             return
 
+    def stop(self) -> None:
+        """Send the signal that ends the process, and do not wait."""
+        if self.process.pid is not None:  # it was started
+            self.process.kill()
+
     def kill(self) -> None:
         """End the process at once; an unfinished part is done again."""
-        self.process.kill()
-        self.process.join()
-        self._sender.join()
+        self.stop()
+        if self.process.pid is not None:
+            self.process.join()
+        self._theirs.close()
+        if self._sender.ident is not None:
+            self._sender.join()
         self.connection.close()
 
 

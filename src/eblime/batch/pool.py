@@ -111,6 +111,7 @@ class Pool:
         self._members: list[_Member] = []
         self._about: dict[str, str] = {}  # the settings of the explainer
         self._failed_starts = 0
+        self._looked = monotonic()  # time of the last look at the workers
 
     def run(self, parts: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Do parts; yields (part, number of failed inputs) as each is done."""
@@ -120,6 +121,7 @@ class Pool:
             children = [member.child for member in self._members]
             events: list[Any] = [child.connection for child in children]
             wait(events + [child.process.sentinel for child in children], timeout=_LOOK)
+            self._excuse_pause()
             for member in list(self._members):
                 died = not member.child.process.is_alive()  # before its last messages are read
                 for message in member.child.messages():
@@ -131,7 +133,7 @@ class Pool:
     def close(self) -> None:
         """End all workers."""
         for member in self._members:
-            member.child.process.kill()
+            member.child.stop()
         while self._members:
             self._members.pop().child.kill()
 
@@ -144,6 +146,7 @@ class Pool:
         room = self._size - len(self._members)
         for _ in range(min(room, len(todo) - starting)):
             self._members.append(_Member(child=Child(self._job, self._threads)))
+            self._members[-1].child.start()
 
     def _handle(self, member: _Member, message: Message) -> Iterator[tuple[int, int]]:
         """Handle a message of a worker; yields its part if that is done."""
@@ -182,6 +185,18 @@ class Pool:
             self._members.remove(member)
             member.child.kill()
         yield task.part, failed
+
+    def _excuse_pause(self) -> None:
+        """Do not count time in which this process stood still: its workers may have, too.
+
+        Ctrl-Z stops all of them, and so does a virtual machine that is paused.
+        """
+        now = monotonic()
+        pause = now - self._looked - 2 * _LOOK
+        self._looked = now
+        if pause > 0:
+            for member in self._members:
+                member.child.since = min(now, member.child.since + pause)
 
     def _late(self, member: _Member) -> bool:
         """Whether a worker has worked on its inputs for longer than the timeout."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -30,10 +31,9 @@ def make_folder(path: Path) -> Path:
     if path.exists() and not path.is_dir():
         raise NotADirectoryError(f"--out must be a folder; {str(path)!r} is a file.")
     path.mkdir(parents=True, exist_ok=True)
-    probe = path / ".eblime-write-test"
     try:
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=path):  # a file of its own: another command may do the same
+            pass
     except OSError as error:
         raise PermissionError(f"--out must be writable; {str(path)!r} is not ({error}).") from error
     return path

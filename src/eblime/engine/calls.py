@@ -182,8 +182,8 @@ class Caller:
         try:
             return future.result(timeout)
         except NotYet:
-            if future.done():  # an error of the model's own
-                raise
+            if future.done():  # it answered just now, or raised a TimeoutError of its own
+                return future.result()
             raise TimeoutError(f"no answer within the timeout of {timeout:g} s") from None
         finally:
             future.cancel()
