@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Kind, numbers_or_categories
+from eblime.domains.tabular.cells import Kind, plain, read_objects
 
 __all__ = ["ArrayFrame", "array_names", "read_array"]
 
@@ -28,11 +28,11 @@ class ArrayFrame:
         return len(self.values)
 
     def column(self, position: int) -> tuple[NDArray[Any], Kind]:
-        """Numbers as floats; a column of objects is categorical unless all are numbers."""
+        """Numbers as floats; a column of objects holds numbers, times or categories."""
         values = self.values[:, position]
         if values.dtype.kind in "uif":
             return values.astype(np.float64), "number"
-        return numbers_or_categories(values.astype(object))
+        return read_objects(values.astype(object))
 
     def append_row(self, row: Sequence[Any]) -> ArrayFrame:
         """One more row; an integer array becomes float if the row has fractions."""
@@ -45,6 +45,10 @@ class ArrayFrame:
                 fits = dtype.kind in "buif" and np.array_equal(numbers.astype(dtype), numbers)
             last = numbers.astype(dtype if fits or dtype.kind == "f" else np.float64)
         return ArrayFrame(values=np.concatenate([self.values, last]), names=self.names)
+
+    def row(self, position: int) -> list[Any]:
+        """The values of a row."""
+        return [plain(value) for value in self.values[position]]
 
     def append(self, other: Any) -> ArrayFrame:
         """The rows of another array at the end."""
