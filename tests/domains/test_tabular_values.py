@@ -37,7 +37,8 @@ def masks_and_rows(explainer, row):
 @pytest.mark.parametrize(
     ("values", "own", "message"),
     [
-        (["1", "5", "7"], 5, "must be a string, as in the background; got 5"),
+        (["1", "5", "7"], 3, "must be a string, as in the background; got 3"),
+        (["1", "5", "7"], 5.0, "must be a string, as in the background; got 5.0"),
         ([True, False], "no", "must be True or False, as in the background; got 'no'"),
         ([True, False], 2.5, "must be True or False, as in the background; got 2.5"),
         (pd.Categorical([10, 20, 30]), "10", "must be a number, as in the background; got '10'"),
@@ -67,7 +68,18 @@ def test_polars_strings_are_not_numbers_either():
     pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"kind": ["1", "5"] * 20, "x": list(range(40))})
     with pytest.raises(TypeError, match="'kind' of the row must be a string"):
-        eblime.TabularExplainer(Spy(), frame).explain({"kind": 5, "x": 3})
+        eblime.TabularExplainer(Spy(), frame).explain({"kind": 3, "x": 3})
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_digits_may_be_given_as_a_number(library):
+    """As a CSV file whose other rows have no letters in this column is read."""
+    table = table_of(library, {"zip": ["94110", "10115", "SW1"] * 20, "x": list(range(60))})
+    model = lambda rows: (rows["zip"] == "10115").to_numpy().astype(float)  # noqa: E731
+    e = eblime.TabularExplainer(model, table, n_masks=100).explain({"zip": 10115, "x": 3})
+
+    assert e.features[0] == "zip = 10115"
+    assert e.posterior.mean == pytest.approx([1, 0], abs=1e-3)
 
 
 def test_labels_show_the_values_of_the_background():

@@ -76,7 +76,7 @@ def read_array(table: Any, names: Sequence[str] | None) -> ArrayFrame:
     if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
         raise ValueError(
             "`background` must be a table of at least one row and one column; got an array "
-            f"of shape {values.shape} and dtype {values.dtype}."
+            f"of shape {values.shape} and dtype {values.dtype}.{_advice(values)}"
         )
     return ArrayFrame(values=values, names=array_names(values.shape[1], names))
 
@@ -93,6 +93,12 @@ def array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
             f"`names` must give each of the {n_columns} columns a different name; got {came}."
         )
     return listed
+
+
+def _advice(values: NDArray[Any]) -> str:
+    """What to do with a list of dictionaries or an array of records."""
+    records = values.ndim == 1 and values.size > 0 and isinstance(values[0], (Mapping, np.void))
+    return " Pass pandas.DataFrame(background)." if records else ""
 
 
 def _unmasked(table: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
 from decimal import Decimal
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -72,9 +72,10 @@ def read_row(row: Any, background: Background) -> list[Any]:
         values = _by_name(labelled, names)
     else:
         values = _in_order(labelled, len(names))
-    for column, value in zip(background.columns, values, strict=True):
+    both = list(zip(background.columns, values, strict=True))
+    for column, value in both:
         _check_value(column, value)
-    return values
+    return [_spelled(column, value) for column, value in both]
 
 
 def _labelled(row: Any) -> Any:
@@ -154,7 +155,7 @@ def _check_category(column: Column, value: Any) -> None:
             f"Column {column.name!r} of the row must be one number, string or boolean; got "
             f"{value!r:.60}."
         )
-    if not column.levels or plain(value) in column.levels:
+    if not column.levels or plain(_spelled(column, value)) in column.levels:
         return
     kinds = dict.fromkeys(_kind(level) for level in column.levels)
     if None not in kinds and _kind(value) not in kinds:
@@ -163,6 +164,17 @@ def _check_category(column: Column, value: Any) -> None:
             f"Column {column.name!r} of the row must be {wanted}, as in the background; got "
             f"{value!r:.60}."
         )
+
+
+def _spelled(column: Column, value: Any) -> Any:
+    """A whole number as its digits, if these are a category: a CSV file has no quotes around 94110.
+
+    Other values are unchanged.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and column.levels and value not in column.levels and str(value) in column.levels:
+        return str(value)
+    return value
 
 
 def _kind(value: Any) -> str | None:
