@@ -474,6 +474,31 @@ def test_explain_text_reads_arguments_files_and_standard_input(folder, capsys, m
     assert (code, "no text file" in err) == (2, True)
 
 
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [("", "must not be empty"), (" ", "must not be empty"), ("many.csv", "eblime batch text")],
+)
+def test_explain_text_refuses_what_is_not_one_text(folder, capsys, given, complaint):
+    """An empty argument is not the current folder, and a table is not one text."""
+    (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
+    (folder / "one.txt").write_text("a good day", encoding="utf8")
+    (folder / "many.csv").write_text("text\na good day\n", encoding="utf8")
+    code, out, err = run(capsys, "explain", "text", given, "--model", "mood:score")
+
+    assert (code, out) == (2, "")
+    assert complaint in err
+
+
+def test_a_table_with_semicolons_is_refused(folder, capsys):
+    """Otherwise every column of the model would be missing from it."""
+    (folder / "shades.py").write_text("def green(rows):\n    return rows['g']\n")
+    (folder / "two.csv").write_text("r;g\n1;2\n3;4\n", encoding="utf8")
+    code, _, err = run(capsys, "explain", "tabular", "two.csv", "--model", "shades:green")
+
+    assert code == 2
+    assert "first line has semicolons" in err
+
+
 def test_a_text_that_cannot_be_read_does_not_stop_the_others(folder, capsys):
     """It is reported, and the exit code is 2."""
     (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")

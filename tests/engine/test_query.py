@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.ensemble import RandomForestClassifier
 
+import eblime
 from eblime.engine.neighbourhood import MaskedNeighbourhood, masks_at
 from eblime.engine.query import ModelError, ask
 from eblime.engine.settings import Question
@@ -81,3 +83,22 @@ def test_an_error_of_the_device_names_the_masks(rng):
     scorer.fetch = broken
     with pytest.raises(ModelError, match=r"failed on masks .*RuntimeError: device lost"):
         ask(scorer, question(np.eye(3), [0]), batch_size=4)
+
+
+@pytest.mark.parametrize(
+    ("model", "advice"),
+    [
+        (lambda rows: 1.0 if rows[0] > 0.5 else 0.0, True),
+        (lambda rows: rows.lower(), True),
+        (lambda rows: 0.5, True),
+        (RandomForestClassifier(), False),
+        (lambda rows: [1 / 0], False),
+    ],
+)
+def test_a_model_of_one_input_is_told_that_it_gets_a_batch(model, advice):
+    """If its error shows that it expects one; an estimator that is not fitted is another error."""
+    rows = np.random.default_rng(0).random((50, 3))
+    with pytest.raises(eblime.ModelError) as raised:
+        eblime.TabularExplainer(model, rows).explain(rows[0])
+
+    assert ("called with a batch of inputs" in str(raised.value)) == advice

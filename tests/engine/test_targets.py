@@ -4,10 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.multioutput import ClassifierChain, MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
 import eblime
 from eblime.family import averaged
@@ -191,3 +194,47 @@ def test_explanations_of_classes_named_by_other_numbers_are_averaged():
     explainer = eblime.TabularExplainer(classifier(1, 2, 3), ROWS, n_masks=30)
     for row in ROWS[:4]:
         assert averaged(explainer, row, runs=2, widths=[1.0]).importances.shape == (1, 1, 2, 3)
+
+
+@pytest.mark.parametrize(("classes", "target"), [((False, True), True), ((1.5, 2.5), 2.5)])
+def test_classes_that_are_booleans_or_fractions_are_found_by_value(classes, target):
+    """As well as by their label; a fraction without a label is refused."""
+    model = SimpleNamespace(
+        classes_=np.array(classes), predict_proba=lambda rows: np.c_[1 - rows[:, 0], rows[:, 0]]
+    )
+
+    assert explain(model, target).target == 1
+    assert explain(model, str(target)).target == 1
+    with pytest.raises(TypeError, match="`target` must be a whole number, a label or None"):
+        explain(model, 0.25)
+
+
+def test_each_classifier_of_a_chain_has_one_output():
+    """The probability of its second class, although `classes_` lists two for each."""
+    both = np.c_[ROWS[:, 0] > 0.5, ROWS[:, 1] > 0.5].astype(int)
+    chain = make_pipeline(StandardScaler(), ClassifierChain(LogisticRegression())).fit(ROWS, both)
+    e = explain(chain, "output 1: 1")
+
+    assert e.target == 1
+    assert e.prediction == pytest.approx(chain.predict_proba(ROWS[:1])[0, 1])
+
+
+def test_several_classifiers_without_probabilities():
+    """Each class of each output scores 1 if it is predicted."""
+    both = np.c_[ROWS[:, 0] > 0.5, ROWS[:, 1] > 0.5].astype(int) + 3
+    model = MultiOutputClassifier(LinearSVC()).fit(ROWS, both)
+    e = explain(model, "output 1: 4")
+
+    assert e.target == 3
+    assert e.prediction == float(model.predict(ROWS[:1])[0, 1] == 4)
+
+
+def test_numbers_of_clusters_are_not_scores():
+    """A cluster scores 1 where it is predicted; its number would have no meaning."""
+    model = make_pipeline(StandardScaler(), KMeans(3, n_init=1, random_state=0)).fit(ROWS)
+    number = model.predict(ROWS[:1])[0]
+    e = explain(model)
+
+    assert e.label == f"cluster {number}"
+    assert e.prediction == 1
+    assert set(e.scores) <= {0, 1}

@@ -73,9 +73,15 @@ def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
     try:
         if suffix == ".parquet":
             return pd.read_parquet(path)
-        return pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+        table = pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
+    if len(table.columns) == 1 and ";" in str(table.columns[0]):
+        raise ValueError(
+            f"{str(path)!r} must be separated by commas, or by tabs with the ending .tsv; its "
+            "first line has semicolons."
+        )
+    return table
 
 
 def parse_rows(text: str, count: int) -> list[int]:

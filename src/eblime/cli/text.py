@@ -13,11 +13,15 @@ from eblime.domains.record import Command, Item, Option
 
 __all__ = ["COMMAND"]
 
+_TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
+
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """The text itself, a file, the .txt files of a folder, or standard input for `-`."""
     if argument == "-":
         return [Item("standard input", "text", sys.stdin.read())]
+    if not argument.strip():  # an empty path would be the current folder
+        raise ValueError("The text must not be empty.")
     path = Path(argument)
     try:
         exists, is_folder = path.exists(), path.is_dir()
@@ -29,6 +33,10 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
             raise FileNotFoundError(f"The folder {argument!r} has no .txt file.")
         stems = free_names(paths)
         return [Item(p.name, stem, partial(_read, p)) for p, stem in zip(paths, stems, strict=True)]
+    if exists and path.suffix.lower() in _TABLES:
+        raise ValueError(
+            f"{argument!r} is a table; `eblime batch text` explains each of its texts."
+        )
     if exists:
         return [Item(path.name, path.stem, partial(_read, path))]
     if path.suffix.lower() == ".txt" and " " not in argument:

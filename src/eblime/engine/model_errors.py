@@ -13,6 +13,9 @@ from eblime.engine.scorers import RowScorer
 __all__ = ["ModelError", "checked", "failed", "place"]
 
 
+_BATCH = "A model is called with a batch of inputs, not with one."
+
+
 class ModelError(RuntimeError):
     """The model failed or returned something that is not a score, for the masks named.
 
@@ -30,9 +33,17 @@ class ModelError(RuntimeError):
 def failed(rows: IntArray, error: BaseException) -> ModelError:
     """The error that says where the model failed."""
     message = f"The model failed on {place(rows)}: {type(error).__name__}: {error}"
-    if isinstance(error, AttributeError):  # such as `text.lower()` of a list of texts
-        message = f"{message.rstrip('.')}. A model is called with a batch of inputs, not with one."
-    return ModelError(message)
+    return ModelError(f"{message.rstrip('.')}. {_BATCH}" if _expects_one(error) else message)
+
+
+def _expects_one(error: BaseException) -> bool:
+    """Whether a model seems to treat a batch as one input.
+
+    Such as `text.lower()` of a list of texts, or `if row["age"] > 40` of a table.
+    """
+    if isinstance(error, ValueError):
+        return "truth value" in str(error)  # also an AttributeError: scikit-learn's NotFittedError
+    return isinstance(error, AttributeError)
 
 
 def place(rows: IntArray) -> str:
@@ -57,6 +68,7 @@ def checked(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
             f"for {place(rows)} it returned shape {shape}."
             + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
+            + (f" {_BATCH}" if shape == () else "")
         )
     outputs = 1 if len(shape) == 1 else shape[1]
     if width is not None and outputs != width:

@@ -121,6 +121,8 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
     """One column, by number or by label."""
     if isinstance(target, str):
         column = _column_of_label(target, labels)
+    elif isinstance(target, (float, bool, np.bool_)) and str(target) in _by_column(labels).values():
+        column = _column_of_label(str(target), labels)  # a class such as True or 1.0
     elif isinstance(target, bool) or not isinstance(target, (int, np.integer)):
         raise TypeError(f"`target` must be a whole number, a label or None; got {target!r}.")
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["SklearnModel", "wrap_predict"]
+__all__ = ["SklearnModel", "clusters", "last_step", "wrap_predict"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,8 @@ class SklearnModel:
     predict
         The method: rows, texts or a data frame in, scores or class names out.
     classes
-        Class names, for a classifier that has only `predict`.
+        Class names, for a classifier that has only `predict`; with several outputs, an array of
+        names for each.
     regressor
         Whether it is a regressor; then the largest output is not "the prediction".
     """
@@ -42,27 +43,47 @@ class SklearnModel:
             scores = np.concatenate(scores, axis=1)
         found = np.asarray(scores)
         if self.classes is not None and found.ndim == 1:
-            return np.stack([found == name for name in self.classes], axis=1).astype(np.float64)
+            return _indicators(found, self.classes)
+        if self.classes is not None and np.ndim(self.classes[0]) > 0:  # several outputs
+            both = zip(found.T, self.classes, strict=True)
+            return np.concatenate([_indicators(one, names) for one, names in both], axis=1)
         return found[:, None] if found.ndim == 1 else found
 
 
 def wrap_predict(model: Any) -> SklearnModel:
-    """Wrap an estimator that has only `predict`: a regressor, or a classifier of class names."""
-    classes = getattr(model, "classes_", None)
+    """Wrap an estimator that has only `predict`: a regressor, a classifier or a clusterer."""
+    classes = getattr(model, "classes_", clusters(model))
     named = None if classes is None else tuple(classes)
     return SklearnModel(
         predict=model.predict,
         classes=named or None,  # CatBoost's regressors have `classes_` of length 0
-        regressor=_is_regressor(model),
+        regressor=_estimator_type(model) == "regressor",
     )
 
 
-def _is_regressor(model: Any) -> bool:
-    """Whether an estimator declares itself a regressor, by scikit-learn's conventions."""
+def last_step(model: Any) -> Any:
+    """The last step of a pipeline; other models unchanged."""
+    return model.steps[-1][1] if hasattr(model, "steps") else model
+
+
+def clusters(model: Any) -> list[Any] | None:
+    """The numbers of the clusters, for an estimator that assigns inputs to clusters."""
+    if _estimator_type(model) != "clusterer":
+        return None
+    found = getattr(last_step(model), "labels_", None)
+    return None if found is None else list(np.unique(found))
+
+
+def _indicators(found: NDArray[Any], classes: Sequence[Any]) -> NDArray[Any]:
+    """Score 1 for the predicted class and 0 for the others."""
+    return np.stack([found == name for name in classes], axis=1).astype(np.float64)
+
+
+def _estimator_type(model: Any) -> str | None:
+    """What an estimator declares itself to be, by scikit-learn's conventions."""
     try:
         tags = getattr(model, "__sklearn_tags__", None)
-        if tags is not None:
-            return bool(tags().estimator_type == "regressor")
-        return getattr(model, "_estimator_type", None) == "regressor"
+        declared = tags().estimator_type if tags else getattr(model, "_estimator_type", None)
     except Exception:  # a pipeline whose last step has no tags
-        return False
+        return None
+    return None if declared is None else str(declared)

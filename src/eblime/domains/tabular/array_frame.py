@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Kind, numbers_or_categories
+from eblime.domains.tabular.cells import Kind, plain, read_objects
 
 __all__ = ["ArrayFrame", "array_names", "read_array"]
 
@@ -28,11 +28,11 @@ class ArrayFrame:
         return len(self.values)
 
     def column(self, position: int) -> tuple[NDArray[Any], Kind]:
-        """Numbers as floats; a column of objects is categorical unless all are numbers."""
+        """Numbers as floats; a column of objects holds numbers, times or categories."""
         values = self.values[:, position]
         if values.dtype.kind in "uif":
             return values.astype(np.float64), "number"
-        return numbers_or_categories(values.astype(object))
+        return read_objects(values.astype(object))
 
     def append_row(self, row: Sequence[Any]) -> ArrayFrame:
         """One more row; an integer array becomes float if the row has fractions."""
@@ -45,6 +45,10 @@ class ArrayFrame:
                 fits = dtype.kind in "buif" and np.array_equal(numbers.astype(dtype), numbers)
             last = numbers.astype(dtype if fits or dtype.kind == "f" else np.float64)
         return ArrayFrame(values=np.concatenate([self.values, last]), names=self.names)
+
+    def row(self, position: int) -> list[Any]:
+        """The values of a row."""
+        return [plain(value) for value in self.values[position]]
 
     def append(self, other: Any) -> ArrayFrame:
         """The rows of another array at the end."""
@@ -72,7 +76,7 @@ def read_array(table: Any, names: Sequence[str] | None) -> ArrayFrame:
     if values.ndim != 2 or 0 in values.shape or values.dtype.kind not in "buifO":
         raise ValueError(
             "`background` must be a table of at least one row and one column; got an array "
-            f"of shape {values.shape} and dtype {values.dtype}."
+            f"of shape {values.shape} and dtype {values.dtype}.{_advice(values)}"
         )
     return ArrayFrame(values=values, names=array_names(values.shape[1], names))
 
@@ -89,6 +93,12 @@ def array_names(n_columns: int, names: Sequence[str] | None) -> list[str]:
             f"`names` must give each of the {n_columns} columns a different name; got {got}."
         )
     return listed
+
+
+def _advice(values: NDArray[Any]) -> str:
+    """What to do with a list of dictionaries or an array of records."""
+    records = values.ndim == 1 and values.size > 0 and isinstance(values[0], (Mapping, np.void))
+    return " Pass pandas.DataFrame(background)." if records else ""
 
 
 def _unmasked(table: Any) -> Any:

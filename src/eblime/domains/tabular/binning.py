@@ -21,7 +21,7 @@ __all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
 BINS = ("quartile", "decile", "entropy")
 _PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
 
-_DAY = 86400e9  # nanoseconds
+_DAY = 86400e6  # microseconds
 
 BinSpec = str | Sequence[float] | Mapping[str, Any]
 
@@ -41,7 +41,7 @@ class Column:
     levels: Mapping[Any, int] | None  # value -> bin
     lowest: FloatArray  # (bins,) smallest number of each bin, NaN for an empty one
     highest: FloatArray  # (bins,) largest number of each bin
-    times: bool = False  # numbers are nanoseconds
+    times: bool = False  # numbers are microseconds
     whole: bool = False  # numbers are whole numbers, or whole days
 
     def code(self, value: Any) -> int:

@@ -8,7 +8,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Kind", "as_number", "is_missing", "is_time", "numbers_or_categories", "plain"]
+from eblime._types import FloatArray
+
+__all__ = ["Kind", "as_number", "is_missing", "is_time", "microseconds", "plain", "read_objects"]
 
 Kind = Literal["number", "time", "category"]  # of a column
 
@@ -29,13 +31,19 @@ def is_time(value: Any) -> bool:
 
 
 def as_number(value: Any) -> float:
-    """A number or a time as a float: times in nanoseconds, missing values as NaN."""
+    """A number or a time as a float: times in microseconds, missing values as NaN."""
     if is_missing(value):
         return float("nan")
     if is_time(value):
         local = value.replace(tzinfo=None) if getattr(value, "tzinfo", None) else value
-        return float(np.datetime64(local, "ns").astype(np.int64))
+        return float(np.datetime64(local, "us").astype(np.int64))
     return float(value)
+
+
+def microseconds(stamps: NDArray[Any]) -> FloatArray:
+    """Times as microseconds since 1970, missing ones as NaN."""
+    known = stamps.astype("datetime64[us]")
+    return np.where(np.isnat(known), np.nan, known.astype(np.int64).astype(np.float64))
 
 
 def plain(value: Any) -> Any:
@@ -43,10 +51,16 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def numbers_or_categories(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
-    """A column of objects: floats if all values are numbers or missing, otherwise categories."""
+def read_objects(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
+    """A column of objects: floats if it holds only numbers or only times, otherwise categories.
+
+    Missing values may be among them.
+    """
+    known = [value for value in values if not is_missing(value)]
+    if known and all(is_time(value) for value in known):
+        return np.array([as_number(value) for value in values]), "time"
     other = (str, bool, np.bool_, list, tuple, set, dict, np.ndarray)
-    if any(isinstance(value, other) for value in values):
+    if any(isinstance(value, other) for value in known):
         return values, "category"
     try:
         floats = np.array([np.nan if is_missing(value) else value for value in values], dtype=float)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from eblime._types import FloatArray, IntArray
 from eblime.domains.tabular.cells import Kind
 
-__all__ = ["Frame", "refuse_column"]
+__all__ = ["Frame", "refuse_column", "refuse_value"]
 
 
 class Frame(Protocol):
@@ -38,6 +38,10 @@ class Frame(Protocol):
         """The same table with one more row at its end."""
         ...
 
+    def row(self, position: int) -> list[Any]:
+        """The values of a row, as the model sees them."""
+        ...
+
     def append(self, other: Any) -> Frame:
         """The same table with the rows of another one of the same kind at its end."""
         ...
@@ -55,4 +59,12 @@ def refuse_column(name: str, dtype: Any) -> NoReturn:
     raise TypeError(
         f"Column {name!r} must hold numbers, dates, strings, booleans or categories; got {dtype}. "
         "Convert it to numbers first."
+    )
+
+
+def refuse_value(name: str, dtype: Any, value: Any) -> NoReturn:
+    """Refuse a value of the row that the dtype of its column cannot hold."""
+    raise ValueError(
+        f"Column {name!r} of the row must have a value that its dtype {dtype} can hold; got "
+        f"{value!r:.60}."
     )

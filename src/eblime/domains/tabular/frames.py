@@ -57,6 +57,10 @@ def _advice(table: Any) -> str:
     """What to do with a table that is not in memory yet."""
     if isinstance(table, (str, os.PathLike)):
         return " Read the file first, for example with pandas.read_csv."
+    if isinstance(table, dict):
+        return " Pass pandas.DataFrame(background)."
+    if hasattr(table, "__array__"):
+        return " Pass numpy.asarray(background)."
     return " Call its collect() first." if hasattr(table, "collect") else ""
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Kind, is_missing
-from eblime.domains.tabular.frame import refuse_column
+from eblime.domains.tabular.cells import Kind, is_missing, microseconds
+from eblime.domains.tabular.frame import refuse_column, refuse_value
 
 __all__ = ["NarwhalsFrame"]
 
@@ -36,9 +36,9 @@ class NarwhalsFrame:
         if series.dtype in (nw.Duration, nw.Time, nw.Decimal):
             refuse_column(self.names[position], series.dtype)
         if series.dtype.is_temporal():
-            stamps = np.asarray(series.to_numpy()).astype("datetime64[ns]")
-            numbers = stamps.astype(np.int64).astype(np.float64)
-            return np.where(np.isnat(stamps), np.nan, numbers), "time"
+            zone = getattr(series.dtype, "time_zone", None)
+            local = series if zone is None else series.dt.replace_time_zone(None)
+            return microseconds(np.asarray(local.to_numpy())), "time"
         if series.dtype.is_numeric():
             values = [np.nan if is_missing(v) else v for v in series.to_list()]
             return np.array(values, dtype=np.float64), "number"
@@ -59,6 +59,11 @@ class NarwhalsFrame:
         both = [nw.from_dict(wider), nw.from_dict(last)]
         return NarwhalsFrame(frame=nw.concat(both, how="vertical"), names=self.names)
 
+    def row(self, position: int) -> list[Any]:
+        """The values of a row, in the dtypes of their columns."""
+        one = self.frame[position : position + 1]
+        return [one[name].to_list()[0] for name in one.columns]
+
     def append(self, other: Any) -> NarwhalsFrame:
         """The rows of another frame at the end, in this frame's column order and dtypes."""
         import narwhals as nw
@@ -68,7 +73,7 @@ class NarwhalsFrame:
                 "`perturb` must return a frame of the background's kind with the same columns."
             )
         below = other.frame.select(list(self.frame.columns))
-        cast = {name: below[name].cast(self.frame[name].dtype) for name in self.frame.columns}
+        cast = {name: _cast(below[name], self.frame[name]) for name in self.frame.columns}
         both = [self.frame, nw.from_dict(cast)]
         return NarwhalsFrame(frame=nw.concat(both, how="vertical"), names=self.names)
 
@@ -93,13 +98,10 @@ class NarwhalsFrame:
         one = nw.new_series(name, [known], backend=self.frame.implementation)
         try:
             fits = not dtype.is_integer() or known is None or known == int(known)
-            return one.cast(dtype) if fits else one
-        except Exception as error:  # each library has its own exception for a value that fails
-            if isinstance(known, str):
-                raise ValueError(
-                    f"Column {name!r} of the row must have a value that its dtype {dtype} can "
-                    f"hold; got {known!r:.60}."
-                ) from error
+            return _cast(one, self.frame[name]) if fits else one
+        except Exception:  # each library has its own exception for a value that fails
+            if not dtype.is_numeric() or isinstance(known, str):
+                refuse_value(name, dtype, known)
             return one.cast(nw.Float64)
 
     def _new_series(self, name: str, numbers: FloatArray) -> Any:
@@ -110,3 +112,16 @@ class NarwhalsFrame:
         known = [None if number != number else number for number in numbers.tolist()]
         made = nw.new_series(name, known, nw.Float64, backend=self.frame.implementation)
         return made.cast(dtype) if dtype.is_float() else made
+
+
+def _cast(series: Any, column: Any) -> Any:
+    """A series in the dtype of a column.
+
+    narwhals has one dtype for strings and one for dictionaries where arrow has several.
+    """
+    import narwhals as nw
+
+    if not column.implementation.is_pyarrow():
+        return series.cast(column.dtype)
+    cast = series.to_native().cast(column.to_native().type)
+    return nw.from_native(cast, series_only=True).alias(column.name)

@@ -13,7 +13,7 @@ _FEW = 4  # digits to start with, if the number has as many
 _ALL = 17  # digits that distinguish any two floats
 _LONG = 12  # characters of a number that is not rounded
 _LARGE, _SMALL = 1e15, 1e-4  # beyond these, exponents are easier to read
-_TIME_UNITS = ("m", "s", "ms", "us", "ns")
+_TIME_UNITS = ("m", "s", "ms", "us")
 
 
 def edge_text(
@@ -30,7 +30,7 @@ def edge_text(
     whole
         All values are whole numbers, or whole days for times; the text is too, if possible.
     times
-        The numbers are nanoseconds since 1970.
+        The numbers are microseconds since 1970.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def exact_text(number: float, *, times: bool = False) -> str:
     """Write a number with all its digits; very large and very small ones have an exponent."""
     if times:
         found = [text for text, stamp in _dates(number, True) if stamp == number]
-        return found[0] if found else str(np.datetime64(int(number), "ns"))
+        return found[0] if found else str(np.datetime64(int(number), "us"))
     if number == 0 or _SMALL <= abs(number) < _LARGE:
         return np.format_float_positional(number, trim="-")
     return repr(float(number)).removesuffix(".0")
@@ -88,15 +88,15 @@ def _decimal(number: float, digits: int) -> str:
 
 def _dates(number: float, whole: bool) -> Iterator[tuple[str, float]]:
     """Ways to write a time, shorter ones first, each rounded down."""
-    stamp = np.datetime64(int(number), "ns")
+    stamp = np.datetime64(int(number), "us")
     day = stamp.astype("datetime64[D]")
     if whole or day == stamp:
-        yield str(day), _nanoseconds(day)
+        yield str(day), _microseconds(day)
     for unit in _TIME_UNITS:
         rounded = stamp.astype(f"datetime64[{unit}]")
-        yield str(rounded).replace("T", " "), _nanoseconds(rounded)
+        yield str(rounded).replace("T", " "), _microseconds(rounded)
 
 
-def _nanoseconds(stamp: np.datetime64) -> float:
-    """Nanoseconds since 1970."""
-    return float(stamp.astype("datetime64[ns]").astype(np.int64))
+def _microseconds(stamp: np.datetime64) -> float:
+    """Microseconds since 1970."""
+    return float(stamp.astype("datetime64[us]").astype(np.int64))

@@ -11,8 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Kind, is_missing, numbers_or_categories
-from eblime.domains.tabular.frame import refuse_column
+from eblime.domains.tabular.cells import (
+    Kind,
+    as_number,
+    is_missing,
+    microseconds,
+    plain,
+    read_objects,
+)
+from eblime.domains.tabular.frame import refuse_column, refuse_value
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,17 +46,14 @@ class PandasFrame:
         series = self.frame.iloc[:, position]
         dtype = series.dtype
         if types.is_datetime64_any_dtype(dtype):
-            local = series.dt.tz_localize(None) if series.dt.tz is not None else series
-            stamps = local.to_numpy(dtype="datetime64[ns]")
-            numbers = stamps.astype(np.int64).astype(np.float64)
-            return np.where(np.isnat(stamps), np.nan, numbers), "time"
-        if types.is_timedelta64_dtype(dtype):
+            return _times(series), "time"
+        if types.is_timedelta64_dtype(dtype) or types.is_complex_dtype(dtype):
             refuse_column(self.names[position], dtype)
         categorical = types.is_bool_dtype(dtype) or dtype.name == "category"
         if types.is_numeric_dtype(dtype) and not categorical:
             return series.to_numpy(dtype=np.float64, na_value=np.nan), "number"
         objects = np.array([*series.tolist(), None], dtype=object)[:-1]
-        return (objects, "category") if categorical else numbers_or_categories(objects)
+        return (objects, "category") if categorical else read_objects(objects)
 
     def append_row(self, row: Sequence[Any]) -> PandasFrame:
         """One more row, in the dtypes of the frame if its values fit them."""
@@ -58,12 +62,15 @@ class PandasFrame:
         base = self.frame
         parts: dict[int, Any] = {}
         for c, (value, dtype) in enumerate(zip(row, self.frame.dtypes, strict=True)):
-            parts[c] = _one_value(value, dtype)
+            parts[c] = _one_value(self.names[c], value, dtype)
             if parts[c].dtype != dtype and isinstance(dtype, pd.CategoricalDtype):  # a new category
-                name = self.frame.columns[c]
-                base = base.assign(**{name: base[name].astype(parts[c].dtype)})
+                base = base.astype({base.columns[c]: parts[c].dtype})
         both = pd.concat([base, self._with_labels(parts)], ignore_index=True)
         return PandasFrame(frame=both, names=self.names)
+
+    def row(self, position: int) -> list[Any]:
+        """The values of a row, in the dtypes of their columns."""
+        return [plain(self.frame.iat[position, c]) for c in range(len(self.names))]
 
     def append(self, other: Any) -> PandasFrame:
         """The rows of another frame at the end, in this frame's column order and dtypes."""
@@ -102,7 +109,17 @@ class PandasFrame:
         return made
 
 
-def _one_value(value: Any, dtype: Any) -> pd.Series[Any]:
+def _times(series: pd.Series[Any]) -> FloatArray:
+    """A column of times as local time in microseconds."""
+    import pandas as pd
+
+    if isinstance(series.dtype, pd.ArrowDtype):  # its dates have no time zone to remove
+        return np.array([as_number(value) for value in series.tolist()])
+    local = series.dt.tz_localize(None) if series.dt.tz is not None else series
+    return microseconds(local.to_numpy())
+
+
+def _one_value(name: str, value: Any, dtype: Any) -> pd.Series[Any]:
     """A series of one value, in the column's dtype or in one that can hold the value."""
     import pandas as pd
 
@@ -117,5 +134,7 @@ def _one_value(value: Any, dtype: Any) -> pd.Series[Any]:
     try:
         one: pd.Series[Any] = pd.Series([value], dtype=dtype)
         return one
-    except (TypeError, ValueError, OverflowError):  # a fraction in an integer column
-        return pd.Series([value])
+    except (TypeError, ValueError, OverflowError):
+        if not pd.api.types.is_numeric_dtype(dtype) or isinstance(value, str):
+            refuse_value(name, dtype, value)
+        return pd.Series([value])  # a fraction in an integer column

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -70,9 +72,10 @@ def read_row(row: Any, background: Background) -> list[Any]:
         values = _by_name(labelled, names)
     else:
         values = _in_order(labelled, len(names))
-    for column, value in zip(background.columns, values, strict=True):
+    both = list(zip(background.columns, values, strict=True))
+    for column, value in both:
         _check_value(column, value)
-    return values
+    return [_spelled(column, value) for column, value in both]
 
 
 def _labelled(row: Any) -> Any:
@@ -134,16 +137,50 @@ def _check_value(column: Column, value: Any) -> None:
     if is_missing(value):
         return
     if column.numbers is None:
-        if not isinstance(value, Hashable):
-            raise TypeError(
-                f"Column {column.name!r} of the row must be one number, string or boolean; got "
-                f"{value!r:.60}."
-            )
+        _check_category(column, value)
         return
     time = is_time(value)
-    number = isinstance(value, (int, float, bool, np.number, np.bool_))
+    number = _kind(value) in ("a number", "True or False")
     if time != column.times or not (time or number):
         kind = "a date" if column.times else "a number"
         raise TypeError(f"Column {column.name!r} of the row must be {kind}; got {value!r:.60}.")
     if not time and not np.isfinite(float(value)):
         raise ValueError(f"Column {column.name!r} of the row must be finite; got {value!r}.")
+
+
+def _check_category(column: Column, value: Any) -> None:
+    """Refuse a category of another kind than those of the background, such as 5 among strings."""
+    if not isinstance(value, Hashable):
+        raise TypeError(
+            f"Column {column.name!r} of the row must be one number, string or boolean; got "
+            f"{value!r:.60}."
+        )
+    if not column.levels or plain(_spelled(column, value)) in column.levels:
+        return
+    kinds = dict.fromkeys(_kind(level) for level in column.levels)
+    if None not in kinds and _kind(value) not in kinds:
+        wanted = " or ".join(kind for kind in kinds if kind is not None)
+        raise TypeError(
+            f"Column {column.name!r} of the row must be {wanted}, as in the background; got "
+            f"{value!r:.60}."
+        )
+
+
+def _spelled(column: Column, value: Any) -> Any:
+    """A whole number as its digits, if these are a category: a CSV file has no quotes around 94110.
+
+    Other values are unchanged.
+    """
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if whole and column.levels and value not in column.levels and str(value) in column.levels:
+        return str(value)
+    return value
+
+
+def _kind(value: Any) -> str | None:
+    """What a value is, in words; None for other kinds, such as periods and intervals."""
+    if isinstance(value, (bool, np.bool_)):
+        return "True or False"
+    if isinstance(value, (Real, Decimal)):
+        return "a number"
+    return "a string" if isinstance(value, str) else None

@@ -78,6 +78,10 @@ class SparseView:
         inner = self.inner.append_row(row)
         return SparseView(inner=inner, columns=self.columns, n_columns=self.n_columns)
 
+    def row(self, position: int) -> list[Any]:
+        """The values of a row in these columns."""
+        return self.inner.row(position)
+
     def append(self, other: Any) -> SparseView:
         """Not supported: user functions return rows for dense tables only."""
         raise ValueError("`perturb` must be a name if the background is a sparse matrix.")

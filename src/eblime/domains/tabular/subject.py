@@ -81,6 +81,8 @@ def open_row(
         background, values = _open_sparse_row(row, table, settings)
     else:
         background, values = table, read_row(row, table)
+    frame = background.frame.append_row(values)
+    values = frame.row(background.n_rows)  # in the dtypes of the background, as the model sees them
     background = background.for_row(values)
     continuous = representation == "continuous"
     features = background.features
@@ -91,7 +93,7 @@ def open_row(
     )
     context = RowContext(
         background=background,
-        frame=background.frame.append_row(values),
+        frame=frame,
         values=values,
         same=background.same(values),
         continuous=continuous,
