@@ -49,8 +49,11 @@ def distances_to_first(data: FloatArray, metric: str | Callable[..., Any]) -> Fl
         ) from error
 
 
-def describe_kernel(kernel_fn: Any, metric: str | Callable[..., Any], *, unit: float = 1.0) -> str:
-    """A kernel in words, for the reader of the results; distances were multiplied by `unit`."""
+def describe_kernel(base: Any, metric: str | Callable[..., Any], *, unit: float = 1.0) -> str:
+    """The kernel of a `LimeBase` in words; distances were multiplied by `unit`."""
+    kernel_fn = getattr(base, "kernel_fn", None)
+    if kernel_fn is None:
+        return f"that of {type(base).__name__}"
     function, settings = getattr(kernel_fn, "func", kernel_fn), getattr(kernel_fn, "keywords", {})
     width = settings.get("kernel_width")
     known: Any = metric

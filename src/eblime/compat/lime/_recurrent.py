@@ -112,7 +112,7 @@ class RecurrentTabularExplainer:
 
     def __getattr__(self, name: str) -> Any:
         """What the explainer of long rows has: `feature_names`, `base`, `scaler` and so on."""
-        if name.startswith("_"):  # not set yet while an object is unpickled
+        if name.startswith("__") or name in ("_explainer", "_flat"):  # not set while unpickling
             raise AttributeError(name)
         return getattr(self._explainer, name)
 

@@ -56,7 +56,7 @@ class Result:
     def _explained(self, label: Any) -> Explained:
         """The explanation of a label, fitted when it is first asked for."""
         if label not in self._records:
-            raise KeyError(_not_explained(label, self._records))
+            raise KeyError(_not_explained(label, self.local_exp))
         if label not in self._built:
             self._built[label] = self._records[label].explanation()
         return self._built[label]
@@ -72,14 +72,16 @@ class Result:
     def _add(self, label: int, fit: Fit, record: Record) -> None:
         """Keep the fit of a label."""
         self.local_exp[label] = list(fit.listed)
-        self.intercept[label] = fit.posterior.intercept
-        self.score, self.local_pred = fit.posterior.r2, fit.local_pred
+        self.intercept[label] = fit.intercept
+        self.score, self.local_pred = fit.score, fit.local_pred
         self._records[label], self._last = record, label
         self._built.pop(label, None)
 
 
 def _not_explained(label: Any, known: Mapping[int, Any]) -> str:
-    """The message for a label that has no explanation."""
+    """The message for a label that has no explanation, or weights only."""
+    if known and (label is None or label in known):
+        return "There is no posterior: the weights in `local_exp` were not fitted by an explainer."
     names = ", ".join(str(name) for name in known) or "none"
     return f"Label {label!r} was not explained; explained labels: {names}."
 

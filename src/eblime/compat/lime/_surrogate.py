@@ -19,7 +19,14 @@ from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-__all__ = ["Fit", "Restricted", "UserRegressor", "checked_answers", "fit_labels"]
+__all__ = [
+    "Fit",
+    "GivenWeights",
+    "Restricted",
+    "UserRegressor",
+    "checked_answers",
+    "fit_labels",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,25 +66,34 @@ class UserRegressor:
         chosen = list(self.columns)
         model = self.regressor
         model.fit(answers.masks[:, chosen], answers.scores, sample_weight=answers.weights)
-        mean = _spread_out(np.ravel(model.coef_), chosen, answers)
-        intercept = PointValue(value=float(np.ravel(model.intercept_)[0]))
-        return Posterior.from_law(
-            PointMass(mean=mean, method=self.name),
-            answers,
-            method=self.name,
-            estimand=f"coefficients of {self.name}",
-            extras={"intercept": intercept},
-        )
+        intercept = float(np.ravel(model.intercept_)[0])
+        return _point(self.name, chosen, np.ravel(model.coef_), intercept, answers)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenWeights:
+    """Weights and an intercept that the user's own `LimeBase` returned, as a point estimate."""
+
+    name: str
+    listed: tuple[tuple[int, float], ...]
+    intercept: float
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """The weights as they are; nothing is fitted."""
+        columns = [j for j, _ in self.listed]
+        weights = np.array([weight for _, weight in self.listed])
+        return _point(self.name, columns, weights, self.intercept, answers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fit:
     """The linear model of one label."""
 
-    posterior: Posterior
     method: Method
     listed: Sequence[tuple[int, float]]  # features and importances, largest first
-    local_pred: FloatArray  # (1,) what the linear model predicts for the input itself
+    intercept: float
+    score: Any  # weighted R^2
+    local_pred: Any  # (1,) what the linear model predicts for the input itself
 
 
 def fit_labels(
@@ -148,10 +164,24 @@ def _fit(method: Method, posterior: Posterior, used: IntArray, answers: Answers)
     mean = posterior.mean
     order = sorted((int(j) for j in used), key=lambda j: -abs(mean[j]))
     return Fit(
-        posterior=posterior,
         method=method,
         listed=[(j, float(mean[j])) for j in order],
+        intercept=posterior.intercept,
+        score=posterior.r2,
         local_pred=np.array([posterior.intercept + answers.masks[0] @ mean]),
+    )
+
+
+def _point(
+    name: str, columns: Sequence[int], weights: FloatArray, intercept: float, answers: Answers
+) -> Posterior:
+    """Weights of some columns and an intercept as a posterior without spread."""
+    return Posterior.from_law(
+        PointMass(mean=_spread_out(weights, columns, answers), method=name),
+        answers,
+        method=name,
+        estimand=f"coefficients of {name}",
+        extras={"intercept": PointValue(value=intercept)},
     )
 
 

@@ -45,6 +45,34 @@ class Neighbours:
     inverse: Any  # (N, columns) as the model sees them
     columns: IntArray | None = None  # of the table, for each of the p features; None if the same
 
+    @classmethod
+    def of(cls, row: Any, data: Any, inverse: Any) -> Neighbours:
+        """Perturbed rows that were drawn for a row; a sparse one has features only where it is set.
+
+        Parameters
+        ----------
+        row
+            The row, (columns,), or a sparse matrix with one row.
+        data, inverse
+            The perturbed rows as the regression and as the model sees them, (N, columns).
+        """
+        wanted = row.shape[-1:]
+        if data.shape[1:] != wanted or data.shape[0] != inverse.shape[0]:
+            raise ValueError(
+                f"Perturbed rows must have shape (n, {wanted[0]}), for the regression and for the "
+                f"model; got shapes {data.shape} and {inverse.shape}."
+            )
+        if not sparse.issparse(row):
+            return cls(data=np.asarray(data, dtype=np.float64), inverse=inverse)
+        columns = np.asarray(row.indices, dtype=np.intp)
+        return cls(data=data[:, columns].toarray(), inverse=inverse, columns=columns)
+
+    def scaled(self, scaler: Scaler) -> FloatArray:
+        """What the regression sees; as in lime, sparse rows are multiplied by the scales."""
+        if self.columns is not None:
+            return np.asarray(self.data * scaler.scale_[self.columns])
+        return np.asarray((self.data - scaler.mean_) / scaler.scale_)
+
 
 class TableDomainMapper(DomainMapper):
     """Names of the features of a row.
@@ -113,8 +141,8 @@ def draw_rows(
     normal: tuple[FloatArray, FloatArray] | None,
     levels: Mapping[int, tuple[Sequence[Any], FloatArray]],
     discretizer: BaseDiscretizer | None,
-) -> Neighbours:
-    """Perturbed rows in lime's order of draws.
+) -> tuple[FloatArray, FloatArray]:
+    """Perturbed rows in lime's order of draws, as the regression and as the model sees them.
 
     Parameters
     ----------
@@ -147,20 +175,18 @@ def draw_rows(
     if discretizer is not None:
         inverse[1:] = discretizer.undiscretize(inverse[1:])
     inverse[0] = row
-    return Neighbours(data=np.ascontiguousarray(data), inverse=np.ascontiguousarray(inverse))
+    return np.ascontiguousarray(data), np.ascontiguousarray(inverse)
 
 
 def draw_sparse(
     random_state: np.random.RandomState, row: Any, n: int, *, around: bool, scaler: Scaler
-) -> Neighbours:
-    """Perturbed sparse rows: only the entries that the row has are changed."""
+) -> tuple[Any, Any]:
+    """Perturbed sparse rows, twice: only the entries that the row has are changed."""
     columns = np.asarray(row.indices, dtype=np.intp)
     values, scale, mean = row.data, scaler.scale_[columns], scaler.mean_[columns]
     drawn = random_state.normal(0, 1, n * len(columns)).reshape(n, len(columns))
     data = drawn * scale + (values if around else mean)
     data[0] = values
     starts = np.arange(n + 1) * len(columns)
-    inverse = sparse.csr_matrix(
-        (data.ravel(), np.tile(columns, n), starts), shape=(n, row.shape[1])
-    )
-    return Neighbours(data=data, inverse=inverse, columns=columns)
+    rows = sparse.csr_matrix((data.ravel(), np.tile(columns, n), starts), shape=(n, row.shape[1]))
+    return rows, rows.copy()

@@ -46,9 +46,14 @@ def column_names(data: Any, names: Sequence[Any] | None) -> list[Any]:
     n = data.shape[1] if hasattr(data, "shape") else np.shape(data)[1]
     if names is None:
         return [str(name) for name in getattr(data, "columns", range(n))]
-    if len(names) != n:
+    if len(names) < n:
         raise ValueError(f"`feature_names` must have {n} entries; got {len(names)}.")
-    return list(names)
+    if len(names) > n:  # as lime does: often the last name is that of the target
+        warn_user(
+            f"`feature_names` has {len(names)} entries for {n} columns; the first {n} are used. "
+            "Check that they are in the order of the columns."
+        )
+    return list(names)[:n]
 
 
 def as_row(row: Any, n_columns: int) -> Any:

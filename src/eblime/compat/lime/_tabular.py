@@ -18,7 +18,6 @@ from eblime.compat.lime._distances import (
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
 from eblime.compat.lime._result import fill
-from eblime.compat.lime._surrogate import checked_answers
 from eblime.compat.lime._table import (
     Neighbours,
     Scaler,
@@ -36,7 +35,7 @@ from eblime.compat.lime._table_reading import (
 )
 from eblime.compat.lime.discretize import BaseDiscretizer, named_discretizer
 from eblime.compat.lime.explanation import Explanation, check_mode
-from eblime.compat.lime.lime_base import LimeBase, check_settings
+from eblime.compat.lime.lime_base import Asked, LimeBase, check_settings, fit_asked
 from eblime.methods.lime import LIME
 from eblime.methods.regression import as_method
 from eblime.protocols import Method
@@ -193,9 +192,9 @@ class LimeTabularExplainer:
         """
         check_settings(num_features, num_samples, self.feature_selection)
         row = as_row(data_row, len(self.feature_names))
-        drawn = self._draw(row, num_samples)
-        scaled = self._scaled(drawn)
-        weights = self.base.kernel_fn(distances_to_first(scaled, distance_metric))
+        drawn = Neighbours.of(row, *self.__data_inverse(row, num_samples))
+        scaled = drawn.scaled(self.scaler)
+        distances = distances_to_first(scaled, distance_metric)
         scores = self._scores(predict_fn(drawn.inverse))
         mapper, scene = name_row(
             row,
@@ -207,9 +206,13 @@ class LimeTabularExplainer:
         )
         result = Explanation(mapper, mode=self.mode, class_names=self.class_names)
         chosen = result.choose_labels(scores, labels, top_labels)
-        answers = checked_answers(scaled, scores, weights, chosen, scene.features)
-        fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
-        about: dict[str, Any] = {"kernel": describe_kernel(self.base.kernel_fn, distance_metric)}
+        asked = Asked(
+            data=scaled, scores=scores, distances=distances, labels=chosen, features=scene.features
+        )
+        answers, fits = fit_asked(
+            self.base, asked, num_features, self.feature_selection, model_regressor
+        )
+        about: dict[str, Any] = {"kernel": describe_kernel(self.base, distance_metric)}
         names: Sequence[Any] | None = ["prediction"]
         if self.mode == "classification":
             names = self.class_names
@@ -263,11 +266,16 @@ class LimeTabularExplainer:
             self.feature_frequencies[feature] = shares
             self.scaler.mean_[feature], self.scaler.scale_[feature] = 0, 1
 
-    def _draw(self, row: Any, n: int) -> Neighbours:
-        """Perturbed rows."""
-        around = self.sample_around_instance
+    def __data_inverse(self, data_row: Any, num_samples: int) -> tuple[Any, Any]:
+        """Perturbed rows as the regression and as the model sees them; subclasses may replace it.
+
+        It has lime's name because programs call `_LimeTabularExplainer__data_inverse`.
+        """
+        row, around = as_row(data_row, len(self.feature_names)), self.sample_around_instance
         if sparse.issparse(row):
-            return draw_sparse(self.random_state, row, n, around=around, scaler=self.scaler)
+            return draw_sparse(
+                self.random_state, row, num_samples, around=around, scaler=self.scaler
+            )
         centre = row if around else self.scaler.mean_
         levels = {
             column: (self.feature_values[column], self.feature_frequencies[column])
@@ -276,25 +284,17 @@ class LimeTabularExplainer:
         return draw_rows(
             self.random_state,
             row,
-            n,
+            num_samples,
             normal=(centre, self.scaler.scale_) if self.discretizer is None else None,
             levels=levels,
             discretizer=self.discretizer,
         )
-
-    def _scaled(self, drawn: Neighbours) -> FloatArray:
-        """Perturbed rows as the regression sees them; as in lime, sparse ones are multiplied."""
-        if drawn.columns is not None:
-            return np.asarray(drawn.data * self.scaler.scale_[drawn.columns])
-        return np.asarray((drawn.data - self.scaler.mean_) / self.scaler.scale_)
 
     def _scores(self, predicted: Any) -> FloatArray:
         """The model's answers, (n, outputs); sets the names of the classes if there are none."""
         if self.mode == "regression":
             return regression_scores(predicted)
         scores = class_scores(predicted)
-        given = self.class_names
-        self.class_names = (
-            list(given) if given is not None else [str(j) for j in range(scores.shape[1])]
-        )
+        names = range(scores.shape[1]) if self.class_names is None else self.class_names
+        self.class_names = [str(j) for j in names] if self.class_names is None else list(names)
         return scores

@@ -9,7 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eblime._files import write_whole
+from eblime.compat.lime._record import class_name
 from eblime.compat.lime._result import Result
 from eblime.compat.lime.exceptions import LimeError
 from eblime.results.explanation import Explanation as Explained
@@ -125,11 +128,11 @@ class Explanation(Result):
         from eblime.compat.lime._figure import bar_figure
 
         target = label if self.mode == "classification" else self.dummy_label
-        certain = target in self._records and self._explained(target).posterior.has_spread
+        certain = self._fitted(target) and self._explained(target).posterior.has_spread
         rows = self.as_list(label, intervals=certain, **kwargs)
         title = "Local explanation"
         if self.mode == "classification" and self.class_names is not None:
-            title = f"{title} for class {self.class_names[label]}"
+            title = f"{title} for class {class_name(self.class_names, label)}"
         return bar_figure(rows, title, figsize)
 
     def as_html(
@@ -154,8 +157,12 @@ class Explanation(Result):
             have no effect: the page always shows the row or the text.
         """
         from eblime.reporting.page import report
+        from eblime.reporting.weights import weights_page
 
-        return report(self._shown(labels, predict_proba, kwargs))
+        chosen = self._labels_to_show(labels, kwargs)
+        if all(self._fitted(label) for label in chosen):
+            return report(self._shown(chosen, predict_proba))
+        return weights_page(self._weights(chosen))
 
     def save_to_file(
         self,
@@ -184,20 +191,45 @@ class Explanation(Result):
                 "`show_in_notebook` needs IPython: pip install ipython. Outside of a notebook, use "
                 "`save_to_file`."
             ) from error
-        for entry in self._shown(labels, predict_proba, kwargs):
-            display(HTML(entry._repr_html_()))
+        from eblime.reporting.weights import weights_fragment
 
-    def _shown(
-        self, labels: Sequence[int] | None, predict_proba: bool, options: Mapping[str, Any]
-    ) -> list[Explained]:
-        """The explanations of a page; unknown options are refused."""
+        chosen = self._labels_to_show(labels, kwargs)
+        if all(self._fitted(label) for label in chosen):
+            parts = [entry._repr_html_() for entry in self._shown(chosen, predict_proba)]
+        else:
+            parts = [weights_fragment(self._weights(chosen))]
+        for part in parts:
+            display(HTML(part))
+
+    def _labels_to_show(
+        self, labels: Sequence[int] | None, options: Mapping[str, Any]
+    ) -> list[int]:
+        """The labels of a page; unknown options are refused."""
         unknown = sorted(set(options) - set(getattr(self.domain_mapper, "page_options", ())))
         if unknown:
             raise TypeError(f"`{unknown[0]}` is not an option of this page.")
         if self.mode == "regression":
-            labels = [self.dummy_label]
-        elif labels is None:
-            labels = self.available_labels()
+            return [self.dummy_label]
+        return self.available_labels() if labels is None else list(labels)
+
+    def _fitted(self, label: Any) -> bool:
+        """Whether the weights of a label are those of its posterior, not the user's own."""
+        exp = self._listed(label)
+        if label not in self._records:
+            return False
+        mean = self._explained(label).posterior.mean
+        places = [self._place(j) for j, _ in exp]
+        found = [0.0 if place is None else mean[place] for place in places]
+        return bool(np.allclose([weight for _, weight in exp], found))
+
+    def _weights(self, labels: Sequence[int]) -> dict[str, list[tuple[Any, ...]]]:
+        """Features and weights by the name of the label, for a page without posteriors."""
+        if self.mode == "regression":
+            return {"prediction": self.as_list()}
+        return {class_name(self.class_names, label): self.as_list(label) for label in labels}
+
+    def _shown(self, labels: Sequence[int], predict_proba: bool) -> list[Explained]:
+        """The explanations of a page, with or without the other classes."""
         found = [self._explained(label) for label in labels]
         if predict_proba:
             return found
@@ -240,10 +272,14 @@ class Explanation(Result):
 
     def _interval(self, ends: Any, j: int) -> tuple[float, float]:
         """The interval of a feature; zeros for one that the input does not have."""
-        column = j if self._columns is None else self._columns.get(j)
-        if column is None:
+        place = self._place(j)
+        if place is None:
             return 0.0, 0.0
-        return float(ends[column, 0]), float(ends[column, 1])
+        return float(ends[place, 0]), float(ends[place, 1])
+
+    def _place(self, j: int) -> int | None:
+        """The number of a feature in the posterior; None if the input does not have it."""
+        return j if self._columns is None else self._columns.get(j)
 
 
 def check_mode(mode: str) -> None:

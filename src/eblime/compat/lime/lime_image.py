@@ -21,8 +21,7 @@ from eblime.compat.lime._image_result import ImageExplanation
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
 from eblime.compat.lime._result import fill
-from eblime.compat.lime._surrogate import checked_answers
-from eblime.compat.lime.lime_base import LimeBase, check_settings
+from eblime.compat.lime.lime_base import Asked, LimeBase, check_settings, fit_asked
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from eblime.domains.image.scene import ImageScene
 from eblime.domains.image.segmentation import three_channels
@@ -143,15 +142,28 @@ class LimeImageExplainer:
             random_seed = int(self.random_state.randint(0, high=1000))
         segments = _segments(pixels, segmentation_fn, random_seed)
         scene = _scene(pixels, segments, hide_color)
-        masks = self._masks(num_samples, scene.n_features)
-        weights = self.base.kernel_fn(distances_to_first(masks, distance_metric))
-        scores = _ask(scene, masks, classifier_fn, batch_size, progress_bar)
+        distances_to_first(np.ones((1, scene.n_features)), distance_metric)  # refuse early
+        more = {"progress_bar": True} if progress_bar else {}  # subclasses may not take it
+        masks, scores = self.data_labels(
+            pixels,
+            scene.hidden,
+            segments,
+            classifier_fn,
+            num_samples,
+            batch_size=batch_size,
+            **more,
+        )
         result = ImageExplanation(pixels, segments)
         chosen = result._choose(scores[0], labels, top_labels)
-        answers = checked_answers(masks, scores, weights, chosen, scene.features)
-        fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
+        distances = distances_to_first(np.asarray(masks, dtype=float), distance_metric)
+        asked = Asked(
+            data=masks, scores=scores, distances=distances, labels=chosen, features=scene.features
+        )
+        answers, fits = fit_asked(
+            self.base, asked, num_features, self.feature_selection, model_regressor
+        )
         about = {
-            "kernel": describe_kernel(self.base.kernel_fn, distance_metric),
+            "kernel": describe_kernel(self.base, distance_metric),
             "top_classes": top_classes(scores[0], None),
             "batch_size": batch_size,
         }
@@ -169,7 +181,10 @@ class LimeImageExplainer:
         batch_size: int = 10,
         progress_bar: bool = False,
     ) -> tuple[FloatArray, FloatArray]:
-        """Masks of superpixels and what the model answers, (N, p) and (N, classes)."""
+        """Masks of superpixels and what the model answers, (N, p) and (N, classes).
+
+        `explain_instance` calls it, so that a subclass may draw or ask in its own way.
+        """
         scene = ImageScene(
             shown=np.ascontiguousarray(image),
             hidden=np.ascontiguousarray(fudged_image),

@@ -18,9 +18,8 @@ from eblime.compat.lime._indexed import IndexedCharacters, IndexedString, Pieces
 from eblime.compat.lime._random import as_random_state
 from eblime.compat.lime._record import Sample, top_classes
 from eblime.compat.lime._result import fill
-from eblime.compat.lime._surrogate import checked_answers
 from eblime.compat.lime.explanation import DomainMapper, Explanation
-from eblime.compat.lime.lime_base import LimeBase, check_settings
+from eblime.compat.lime.lime_base import Asked, LimeBase, check_settings, fit_asked
 from eblime.protocols import Method
 
 __all__ = ["IndexedCharacters", "IndexedString", "LimeTextExplainer", "TextDomainMapper"]
@@ -154,28 +153,48 @@ class LimeTextExplainer:
         check_settings(num_features, num_samples, self.feature_selection)
         text = self._indexed(text_instance)
         scene = text.scene()
-        masks = self._masks(num_samples, scene.n_features)
-        distances = 100 * distances_to_first(masks, distance_metric)
-        scores = _class_scores(classifier_fn(scene.inputs(masks)), num_samples)
+        masks, predicted, distances = self.__data_labels_distances(
+            text, classifier_fn, num_samples, distance_metric=distance_metric
+        )
+        scores = _class_scores(predicted, len(masks))
         if self.class_names is None:
             self.class_names = [str(j) for j in range(scores.shape[1])]
         mapper = TextDomainMapper(text)
         result = Explanation(mapper, class_names=self.class_names, random_state=self.random_state)
         chosen = result.choose_labels(scores, labels, top_labels)
-        weights = self.base.kernel_fn(distances)
-        answers = checked_answers(masks, scores, weights, chosen, scene.features)
-        fits = self.base.fit_all(answers, num_features, self.feature_selection, model_regressor)
+        asked = Asked(
+            data=masks, scores=scores, distances=distances, labels=chosen, features=scene.features
+        )
+        answers, fits = fit_asked(
+            self.base, asked, num_features, self.feature_selection, model_regressor
+        )
         sample = Sample.of(
             answers[0],
             scene,
             {
-                "kernel": describe_kernel(self.base.kernel_fn, distance_metric, unit=100.0),
+                "kernel": describe_kernel(self.base, distance_metric, unit=100.0),
                 "top_classes": top_classes(scores[0], self.class_names),
             },
         )
         fits_by_label = dict(zip(chosen, fits, strict=True))
         fill(result, fits_by_label, sample, scores, self.class_names)
         return result
+
+    def __data_labels_distances(
+        self,
+        indexed_string: Pieces,
+        classifier_fn: Callable[[list[str]], Any],
+        num_samples: int,
+        distance_metric: str | Callable[..., Any] = "cosine",
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Masks of words, the model's answers and the distances; subclasses may replace it.
+
+        It has lime's name because programs call `_LimeTextExplainer__data_labels_distances`.
+        """
+        scene = indexed_string.scene()
+        masks = self._masks(num_samples, scene.n_features)
+        distances = 100 * distances_to_first(masks, distance_metric)
+        return masks, _class_scores(classifier_fn(scene.inputs(masks)), num_samples), distances
 
     def _indexed(self, text: str) -> Pieces:
         """The text cut into words or characters."""

@@ -1,0 +1,323 @@
+"""Programs that extend lime run with either library: subclasses, replaced parts, own results.
+
+Each runs with the installed lime, which shows that it works there, and with our replacement.
+"""
+
+import importlib
+import sys
+import types
+
+import numpy as np
+import pytest
+from lime_cases import TEXT, classify, judge, look, photo, rows, squares
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+DATA = rows()
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")  # of lime
+
+
+@pytest.fixture(params=["lime", "eblime.compat.lime"])
+def load(request):
+    """Imports a module of either library."""
+    if request.param == "lime":
+        pytest.importorskip("lime", reason="lime is not installed")
+    return lambda name: importlib.import_module(f"{request.param}.{name}")
+
+
+@pytest.fixture
+def both():
+    """The modules of lime and of the replacement under one name."""
+    pytest.importorskip("lime", reason="lime is not installed")
+    return lambda name: [
+        importlib.import_module(f"{package}.{name}") for package in ("lime", "eblime.compat.lime")
+    ]
+
+
+@pytest.mark.parametrize("cut", [True, False])
+def test_the_perturbed_rows_can_be_asked_for(both, cut):
+    """`_LimeTabularExplainer__data_inverse`, which other packages call for their own models."""
+    wanted, found = (
+        module.LimeTabularExplainer(
+            DATA, random_state=3, discretize_continuous=cut, categorical_features=[4]
+        )._LimeTabularExplainer__data_inverse(DATA[5], num_samples=40)
+        for module in both("lime_tabular")
+    )
+
+    assert_allclose(found[0], wanted[0], atol=1e-9)
+    assert_allclose(found[1], wanted[1], atol=1e-9)
+
+
+def test_the_perturbed_sparse_rows_can_be_asked_for(both):
+    """Both are sparse matrices with the columns of the table."""
+    data = sparse.random(60, 12, density=0.4, format="csr", random_state=3)
+    wanted, found = (
+        module.LimeTabularExplainer(
+            data, random_state=3, discretize_continuous=False
+        )._LimeTabularExplainer__data_inverse(data[0], 30)
+        for module in both("lime_tabular")
+    )
+
+    assert_allclose(found[0].toarray(), wanted[0].toarray())
+    assert_allclose(found[1].toarray(), wanted[1].toarray())
+
+
+def test_the_perturbed_texts_can_be_asked_for(both):
+    """`_LimeTextExplainer__data_labels_distances`, and a fit to them."""
+    wanted, found = (
+        module.LimeTextExplainer(random_state=3)._LimeTextExplainer__data_labels_distances(
+            module.IndexedString(TEXT), judge, 40
+        )
+        for module in both("lime_text")
+    )
+
+    for mine, other in zip(found, wanted, strict=True):
+        assert_allclose(mine, other, atol=1e-6)
+
+
+def test_a_subclass_draws_rows_of_its_own(load):
+    """The model sees them, and the names of bins are still those of the row."""
+    seen = []
+
+    class Near(load("lime_tabular").LimeTabularExplainer):
+        def _LimeTabularExplainer__data_inverse(self, data_row, num_samples):
+            drawn = data_row + np.random.default_rng(0).normal(size=(num_samples, 5))
+            drawn[0] = data_row
+            return (np.abs(drawn - data_row) < 1).astype(float), drawn
+
+    def model(x):
+        seen.append(x)
+        return classify(x)
+
+    exp = Near(DATA, random_state=0).explain_instance(DATA[2], model, num_samples=60)
+
+    assert_allclose(np.abs(seen[0] - DATA[2]).max(), 3, atol=2)
+    assert len(seen[0]) == 60
+    assert len(exp.as_list()) == 5
+
+
+def test_a_subclass_draws_texts_of_its_own(load):
+    """Only one word is ever hidden."""
+    seen = []
+
+    class OneWord(load("lime_text").LimeTextExplainer):
+        def _LimeTextExplainer__data_labels_distances(
+            self, indexed_string, classifier_fn, num_samples, distance_metric="cosine"
+        ):
+            p = indexed_string.num_words()
+            data = np.vstack([np.ones(p), 1 - np.eye(p)])
+            texts = [indexed_string.inverse_removing(np.flatnonzero(row == 0)) for row in data]
+            seen.extend(texts)
+            return data, classifier_fn(texts), 100 * (1 - data.mean(axis=1))
+
+    exp = OneWord(random_state=0).explain_instance("not a good dog", judge)
+
+    assert seen == ["not a good dog", " a good dog", "not  good dog", "not a  dog", "not a good "]
+    assert exp.as_list()[0][0] == "good"
+
+
+def test_a_subclass_asks_about_images_in_its_own_way(load, capfd):
+    """`data_labels` of a subclass that gives the model one channel."""
+
+    class Grey(load("lime_image").LimeImageExplainer):
+        def data_labels(
+            self, image, fudged_image, segments, classifier_fn, num_samples, batch_size=10
+        ):
+            p = len(np.unique(segments))
+            data = self.random_state.randint(0, 2, num_samples * p).reshape(num_samples, p)
+            data[0] = 1
+            shown = data[:, segments] == 1
+            grey, hidden = image.mean(axis=2), fudged_image.mean(axis=2)
+            return data, classifier_fn(np.where(shown, grey, hidden))
+
+    def model(batch):
+        assert batch.shape[1:] == (24, 32)
+        bright = batch[:, :8, :8].mean(axis=(1, 2)) / 255
+        return np.stack([1 - bright, bright], axis=1)
+
+    exp = Grey(random_state=0).explain_instance(
+        photo(), model, top_labels=1, hide_color=0, num_samples=200, segmentation_fn=squares
+    )
+
+    assert max(exp.local_exp[exp.top_labels[0]], key=lambda pair: abs(pair[1]))[0] == 0
+
+
+def test_wrong_masks_of_a_subclass_are_refused():
+    """Masks must have one column per superpixel."""
+    from eblime.compat.lime.lime_image import LimeImageExplainer
+
+    class Wrong(LimeImageExplainer):
+        def data_labels(self, image, *args, **kwargs):
+            return np.ones((5, 3)), look(np.stack([image] * 5))
+
+    with pytest.raises(ValueError, match="must have 12 columns"):
+        Wrong().explain_instance(photo(), look, segmentation_fn=squares)
+
+
+@pytest.mark.parametrize("how", ["subclass", "attribute", "other class"])
+def test_a_linear_model_of_the_user(load, how):
+    """A `base` with another `explain_instance_with_data` is asked for every label."""
+    base = load("lime_base").LimeBase
+    told = []
+
+    def answer(data, labels, distances, label, num_features, feature_selection, model_regressor):
+        told.append((data.shape, labels.shape, distances.shape, label, num_features))
+        return 0.5, [(2, 1.5), (0, -0.25)], 0.9, np.array([1.75])
+
+    class Mine(base):
+        def explain_instance_with_data(self, *args, **kwargs):
+            return answer(*args, **kwargs)
+
+    explainer = load("lime_tabular").LimeTabularExplainer(DATA, feature_names=list("abcde"))
+    if how == "subclass":
+        explainer.base = Mine(explainer.base.kernel_fn, False, explainer.random_state)
+    elif how == "attribute":
+        explainer.base.explain_instance_with_data = answer
+    else:
+        explainer.base = types.SimpleNamespace(explain_instance_with_data=answer)
+    exp = explainer.explain_instance(DATA[0], classify, labels=[0, 2], num_samples=30)
+
+    assert told == [((30, 5), (30, 3), (30,), label, 10) for label in (0, 2)]
+    assert [weight for _, weight in exp.as_list(2)] == [1.5, -0.25]
+    assert ["c" in name for name, _ in exp.as_list(0)] == [True, False]
+    assert (exp.intercept, exp.score, exp.local_pred[0]) == ({0: 0.5, 2: 0.5}, 0.9, 1.75)
+    assert "html" in exp.as_html()
+
+
+def test_weights_of_a_users_linear_model_have_plots_but_no_intervals():
+    """The explanation has the weights of the user's model."""
+    from eblime import NoSpreadError
+    from eblime.compat.lime.lime_tabular import LimeTabularExplainer
+
+    explainer = LimeTabularExplainer(DATA)
+    explainer.base = types.SimpleNamespace(
+        explain_instance_with_data=lambda *_, **__: (0.5, [(2, 1.5)], 0.9, np.array([2.0]))
+    )
+    exp = explainer.explain_instance(DATA[0], classify, num_samples=30)
+
+    assert_array_equal(exp.posterior.mean, [0, 0, 1.5, 0, 0])
+    assert exp.posterior.intercept == 0.5
+    assert exp.explanation.plot() is not None
+    with pytest.raises(NoSpreadError):
+        exp.as_list(intervals=True)
+
+
+def own_result(load, mode="classification"):
+    """An explanation that the program puts together, as explainers of other kinds of data do."""
+    parts = load("explanation")
+
+    class Slices(parts.DomainMapper):
+        def map_exp_ids(self, exp, **kwargs):
+            return [(f"slice <{j}>", weight) for j, weight in exp]
+
+        def visualize_instance_html(self, *args, **kwargs):  # lime asks for it
+            return ""
+
+    exp = parts.Explanation(Slices(), mode=mode, class_names=["gull", "heron"])
+    masks = np.random.default_rng(0).integers(0, 2, (80, 6))
+    masks[0] = 1
+    scores = np.column_stack([1 - 0.1 * masks[:, 3], 0.1 * masks[:, 3]])
+    base = load("lime_base").LimeBase(lambda d: np.exp(-(d**2)))
+    exp.predict_proba, exp.predicted_value = scores[0], 1.0
+    for label in (0, 1):
+        (exp.intercept[label], exp.local_exp[label], exp.score, exp.local_pred) = (
+            base.explain_instance_with_data(masks, scores, np.zeros(80), label, 2)
+        )
+    return exp
+
+
+@pytest.mark.parametrize("mode", ["classification", "regression"])
+def test_a_result_of_the_program_has_lists_figures_and_pages(load, mode, tmp_path):
+    """Names come from the program's `DomainMapper`."""
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    exp = own_result(load, mode)
+    figure = exp.as_pyplot_figure(label=1)
+    exp.save_to_file(tmp_path / "own.html")
+
+    assert exp.as_list(label=1)[0] == ("slice <3>", pytest.approx(0.1, abs=0.02))
+    assert [text.get_text() for text in figure.axes[0].get_yticklabels()][-1] == "slice <3>"
+    assert (tmp_path / "own.html").stat().st_size > 500
+    pyplot.close(figure)
+
+
+def test_pages_of_a_programs_result_are_escaped_and_shown_in_notebooks(monkeypatch):
+    """Weights only: one table per label, no script."""
+    exp = own_result(lambda name: importlib.import_module(f"eblime.compat.lime.{name}"))
+    shown = []
+    fake = types.ModuleType("IPython.display")
+    fake.HTML, fake.display = str, shown.append
+    monkeypatch.setitem(sys.modules, "IPython", fake)
+    monkeypatch.setitem(sys.modules, "IPython.display", fake)
+    exp.show_in_notebook()
+    page = exp.as_html(labels=[1])
+
+    for part in (page, shown[0]):
+        assert "slice &lt;3&gt;" in part
+        assert "slice <3>" not in part
+        assert "<script" not in part
+    assert "gull" in shown[0]
+    assert "gull" not in page
+    with pytest.raises(KeyError, match="Label 7 was not explained; explained labels: 0, 1"):
+        exp.as_html(labels=[7])
+    with pytest.raises(KeyError, match="There is no posterior"):
+        exp.as_list(1, intervals=True)
+    with pytest.raises(KeyError, match="There is no posterior"):
+        _ = exp.posterior
+
+
+def test_weights_that_the_program_changed_are_those_of_the_page_and_the_figure():
+    """Neither shows the posterior of the weights before."""
+    from eblime.compat.lime.lime_text import LimeTextExplainer
+
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    exp = LimeTextExplainer(random_state=0).explain_instance(TEXT, judge, num_samples=100)
+    assert "0.123" not in exp.as_html()
+    exp.local_exp = {1: [[0, 0.1234], [2, -0.0456]]}
+    figure = exp.as_pyplot_figure()
+
+    assert "0.123" in exp.as_html()
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [-0.0456, 0.1234]
+    assert not figure.axes[0].collections
+    pyplot.close(figure)
+
+
+def test_a_name_of_the_target_among_the_features(load):
+    """`feature_names` of the whole frame, with the target last; lime uses the first ones."""
+    explainer = load("lime_tabular").LimeTabularExplainer(
+        DATA, feature_names=["a", "b", "c", "d", "e", "price"], random_state=0
+    )
+    exp = explainer.explain_instance(DATA[0], classify, num_samples=50)
+
+    assert not any("price" in name for name, _ in exp.as_list())
+
+
+@pytest.mark.filterwarnings("default::UserWarning")
+def test_more_names_than_columns_are_mentioned():
+    """The names may be in another order than the columns."""
+    from eblime.compat.lime import LimeTabularExplainer
+
+    with pytest.warns(UserWarning, match="6 entries for 5 columns; the first 5 are used"):
+        LimeTabularExplainer(DATA, feature_names=list("abcdef"))
+
+
+def test_the_figure_of_a_class_without_a_name():
+    """As in lists and pages, its number is shown."""
+    from eblime.compat.lime import LimeTabularExplainer
+
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    explainer = LimeTabularExplainer(DATA, class_names=["gull"], random_state=0)
+    figure = explainer.explain_instance(DATA[0], classify, num_samples=50).as_pyplot_figure()
+
+    assert figure.axes[0].get_title().endswith("class 1")
+    pyplot.close(figure)
+
+
+def test_the_recurrent_explainer_has_the_private_methods_too():
+    """Its rows are the long ones."""
+    from eblime.compat.lime import RecurrentTabularExplainer
+
+    series = DATA[:, :4].reshape(-1, 2, 2)
+    explainer = RecurrentTabularExplainer(series, random_state=0)
+    data, inverse = explainer._LimeTabularExplainer__data_inverse(DATA[0, :4], 7)
+
+    assert data.shape == inverse.shape == (7, 4)
