@@ -195,6 +195,17 @@ def test_answers_that_are_a_line_are_met_exactly() -> None:
     np.testing.assert_allclose(post.mean[[0, 5]], [1, -2], atol=0.01)
 
 
+@pytest.mark.parametrize("step", [1, 2])  # in pairs, and without partners
+def test_a_few_features_among_hundreds_are_found(step) -> None:
+    """The search for the parameters does not stop where all answers look like noise."""
+    masks = paired(RNG(0), 300 * step, 250).masks[::step]
+    scores = masks[:, 0] - 0.5 * masks[:, 1] + 0.4 * masks[:, 2] * masks[:, 3]
+    post = eblime.fit(masks, scores, method=Quadrature(index="banzhaf"))
+
+    np.testing.assert_allclose(post.mean[:5], [1.0, -0.5, 0.2, 0.2, 0.0], atol=0.02)
+    assert post.r2_held_out > 0.95
+
+
 def test_any_index_with_a_kernel_that_is_no_product() -> None:
     """Any index with a kernel that is not a product."""
     whole = all_masks(7)

@@ -30,6 +30,7 @@ __all__ = [
 
 LARGEST = 0.95  # of rho
 _LEAD = 3  # parameters before the logits of rho
+_FIRST_SUM = 4.0  # largest sum of rho that the search for the best parameters begins with
 _ROUNDING = 1e-12  # of a variance
 _MOST_ROWS = 250  # answers of a part that the information about the parameters is computed from
 
@@ -191,7 +192,14 @@ def _quadratic(s: FloatArray, matrix: FloatArray) -> FloatArray:
 
 
 def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
-    """The parameters with the highest posterior density, by L-BFGS in units of the prior."""
+    """The parameters with the highest posterior density, by L-BFGS in units of the prior.
+
+    Notes
+    -----
+    The search begins at the prior's mean, but with `sum rho_j` at most 4. With a larger sum most of
+    the variance is in interactions of many features, and different masks are nearly independent:
+    all answers look like noise, and the gradient is close to zero there.
+    """
     split, root = len(parts) > 1, np.linalg.cholesky(prior.cov)
 
     def downhill(u: FloatArray) -> tuple[float, FloatArray]:
@@ -204,7 +212,7 @@ def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
 
     found = optimize.minimize(
         downhill,
-        np.zeros_like(prior.mean),
+        np.linalg.solve(root, _first(prior) - prior.mean),
         jac=True,
         method="L-BFGS-B",
         bounds=[(-6.0, 6.0)] * len(prior.mean),
@@ -215,6 +223,15 @@ def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
         },
     )
     return Parameters(vector=prior.mean + root @ found.x, split=split)
+
+
+def _first(prior: Prior) -> FloatArray:
+    """The parameter vector that the search begins with."""
+    share = _FIRST_SUM / (LARGEST * (len(prior.mean) - _LEAD))
+    vector = prior.mean.copy()
+    if share < 1:
+        vector[_LEAD:] = np.minimum(vector[_LEAD:], special.logit(share))
+    return vector
 
 
 def information(parts: Sequence[Part], parameters: Parameters) -> FloatArray:
