@@ -322,6 +322,13 @@ def test_examples_can_be_copied():
     assert {name: missing for name, missing in unknown.items() if missing} == {}
 
 
+def test_examples_print_the_same_with_every_numpy():
+    """NumPy 2 shows a number as `np.float64(1.0)`, NumPy 1 as `1.0`; examples show Python's."""
+    named = [pair for path in reference() for pair in examples(path).items()]
+
+    assert [name for name, parts in named if any("np." in part.want for part in parts)] == []
+
+
 def skipped(path):
     """Whether a doctest leaves the example out because it reads data."""
     return any(part.options.get(doctest.SKIP) for part in examples(path)[path])

@@ -80,6 +80,55 @@ def test_workflows_and_forms_can_be_read(path):
     assert called <= targets
 
 
+def workflow(name):
+    """The jobs of a workflow."""
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    return yaml.safe_load(text_of(f".github/workflows/{name}.yml"))["jobs"]
+
+
+def jobs_before(jobs, name):
+    """All jobs that must succeed before a job starts."""
+    needed = jobs[name].get("needs", [])
+    direct = {needed} if isinstance(needed, str) else set(needed)
+    return direct.union(*(jobs_before(jobs, other) for other in direct))
+
+
+def steps_with(jobs, action):
+    """The settings of each step that uses an action."""
+    steps = [step for job in jobs.values() for step in job.get("steps", [])]
+    return [step["with"] for step in steps if step.get("uses", "").startswith(f"actions/{action}@")]
+
+
+def test_a_version_is_published_after_its_tests():
+    """PyPI and the documentation get what the jobs of test.yml built, and only if all pass."""
+    jobs = workflow("publish")
+    tests = {name for name, job in jobs.items() if job.get("uses", "").endswith("/test.yml")}
+    built = {step["name"] for step in steps_with(workflow("test"), "upload-artifact")}
+
+    assert len(tests) == 1
+    for name, job in jobs.items():
+        if job.get("environment"):
+            assert tests <= jobs_before(jobs, name)
+    assert {step["name"] for step in steps_with(jobs, "download-artifact")} == built
+
+
+def test_every_extra_for_users_is_tested():
+    """The extra [test] has its packages, or the job that measures coverage installs it as well."""
+    tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")
+    extras = tomllib.loads(text_of("pyproject.toml"))["project"]["optional-dependencies"]
+    commands = " ".join(step.get("run", "") for step in workflow("test")["coverage"]["steps"])
+    installed = [extras[name] for name in ["test", *re.findall(r"\.venv/\.(\w+)", commands)]]
+    names = {package_name(line) for lines in installed for line in lines}
+
+    for extra in set(extras) - {"bench", "docs", "lint", "nuts", "release"}:
+        assert {package_name(line) for line in extras[extra]} <= names, extra
+
+
+def package_name(requirement):
+    """The name of the package in a requirement."""
+    return re.match(r"[\w.-]+", requirement)[0]
+
+
 def build_settings():
     """The tables of hatch in pyproject.toml."""
     tomllib = pytest.importorskip("tomllib", reason="Python 3.11 or later reads TOML")

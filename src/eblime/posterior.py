@@ -53,8 +53,8 @@ class Posterior:
     >>> rng = np.random.default_rng(0)
     >>> masks = rng.integers(0, 2, size=(100, 2))
     >>> post = eblime.fit(masks, masks @ [1.0, 0.0] + 0.1 * rng.normal(size=100))
-    >>> post.mean.round(1) + 0.0, post.prob_positive().round(1)[0]
-    (array([1., 0.]), np.float64(1.0))
+    >>> post.mean.round(1) + 0.0, float(post.prob_positive()[0].round(1))
+    (array([1., 0.]), 1.0)
     >>> post.interval(0.95).shape
     (2, 2)
     """
@@ -253,8 +253,8 @@ class Posterior:
         >>> rng = np.random.default_rng(0)
         >>> masks = rng.integers(0, 2, size=(100, 3))
         >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> post.prob_greater()[0, 2].round(3)
-        np.float64(1.0)
+        >>> float(post.prob_greater()[0, 2].round(3))
+        1.0
         """
         return self.law.prob_greater()
 

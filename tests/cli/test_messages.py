@@ -50,7 +50,8 @@ def test_a_wrong_value_is_shown_and_the_right_help_named(folder, capsys, words):
     found = explained(capsys, *words)
 
     assert "'--masks'" in found
-    assert found.endswith("'many'. See eblime explain text --help.")
+    assert found.count("many") == 1  # the parser's message has the value in some versions
+    assert found.endswith(". See eblime explain text --help.")
 
 
 def test_an_unknown_command_ends_with_sentences(capsys):

@@ -43,8 +43,8 @@ class ActiveExplanation:
     >>> found = eblime.family.unravel(lambda z: np.sin(2 * z[:, 0]), [0.0, 0.0], rows, n_calls=15)
     >>> found.rows.shape, found.scores.shape
     ((15, 2), (15,))
-    >>> found.relevance.argmax()
-    np.int64(0)
+    >>> int(found.relevance.argmax())
+    0
     """
 
     names: tuple[str, ...]

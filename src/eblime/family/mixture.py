@@ -182,8 +182,8 @@ def fit_mixture(
     >>> rows = rng.normal(size=(200, 3))
     >>> scores = np.where(rows[:, 2] > 0, 2.0, -2.0) * rows[:, 0] + 3 * (rows[:, 2] > 0)
     >>> found = fit_mixture(rows, scores, draws=100, burn_in=100)
-    >>> found.local(rows[0], scores[0]).mean.round(1) + 0.0, rows[0, 2] > 0
-    (array([2., 0., 0.]), np.True_)
+    >>> found.local(rows[0], scores[0]).mean.round(1) + 0.0, bool(rows[0, 2] > 0)
+    (array([2., 0., 0.]), True)
     """
     x = check_masks(rows, name="rows")
     y = check_scores(scores, len(x), ndim=1)

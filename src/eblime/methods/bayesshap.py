@@ -60,8 +60,8 @@ class BayesSHAP:
     >>> masks = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1], [0, 1, 0], [1, 0, 1]])
     >>> scores = masks[:, 0] * masks[:, 1] + 0.5 * masks[:, 2]
     >>> post = eblime.fit(masks, scores, method=eblime.BayesSHAP())
-    >>> post.mean.sum().round(6), post.estimand
-    (np.float64(1.5), 'Shapley values')
+    >>> float(post.mean.sum().round(6)), post.estimand
+    (1.5, 'Shapley values')
     """
 
     constrained: bool | None = None

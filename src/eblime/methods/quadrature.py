@@ -70,8 +70,8 @@ class Quadrature:
     >>> masks = np.array([[1, 1, 1], [0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 0], [0, 0, 1]])
     >>> scores = masks @ [0.5, 0.0, 0.2] + 0.3 * masks[:, 0] * masks[:, 1]
     >>> post = eblime.fit(masks, scores, method=eblime.Quadrature(index="shapley"))
-    >>> post.mean.sum().round(6)
-    np.float64(1.0)
+    >>> float(post.mean.sum().round(6))
+    1.0
     """
 
     kernel: str | Kernel | None = None

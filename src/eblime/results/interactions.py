@@ -34,8 +34,8 @@ class Interactions:
     >>> both = lambda texts: [float("not" in t and "bad" in t) for t in texts]
     >>> e = eblime.TextExplainer(both, n_masks=100).explain("not bad at all")
     >>> found = e.interactions()
-    >>> found.matrix()[0, 1].round(3)
-    np.float64(1.0)
+    >>> float(found.matrix()[0, 1].round(3))
+    1.0
     """
 
     posterior: Posterior  # of the interactions, in the order of `pairs`

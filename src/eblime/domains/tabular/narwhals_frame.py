@@ -84,7 +84,7 @@ class NarwhalsFrame:
         series = {
             name: self._new_series(name, new_values[c])
             if c in new_values
-            else self.frame[name][rows[:, c]]
+            else self.frame[rows[:, c], name]
             for c, name in enumerate(self.frame.columns)
         }
         return nw.from_dict(series).to_native()
