@@ -61,7 +61,7 @@ Targets = Annotated[
 Compare = Annotated[
     str | None,
     typer.Option(
-        help="Other methods to show beside --method, such as lime,bayeslime or "
+        help="Other methods in addition to --method, such as lime,bayeslime or "
         "quadrature+adaptive (a method and its design); adds NAME-methods.csv and .png."
     ),
 ]
