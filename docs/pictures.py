@@ -73,7 +73,7 @@ def text() -> None:
     above, below = figure.subplots(2, 1, height_ratios=[1, 4])
     explanation.plot("text", ax=above)
     explanation.plot("intervals", top=8, ax=below)
-    below.set_title("")
+    below.set_title("", loc="left")  # the plot above has it
     save(figure, "front-text")
 
 
@@ -102,9 +102,9 @@ def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
         colour = GREEN if inside else ORANGE
         ax.plot([low, high], [seed, seed], color=colour, lw=3, solid_capstyle="butt")
         ax.plot(post.mean[0], seed, "o", color=colour, ms=4, mec="white", mew=0.5)
-    ax.axvline(truth, color="black", lw=1)
-    ax.annotate("the value that all\n1,024 masks give", (truth, 20.4), ha="center", fontsize=8)
-    ax.set_ylim(-1, 23)
+    ax.plot([truth, truth], [-1, 20], color="black", lw=1)
+    ax.annotate("the value that all\n1,024 masks give", (truth, 20.3), ha="center", fontsize=8)
+    ax.set_ylim(-1, 22.5)
     ax.set_yticks([0, 19], ["run 1", "run 20"])
     ax.spines[["top", "right"]].set_visible(False)
     return held

@@ -15,10 +15,12 @@ from pathlib import Path
 import conformance
 import numpy as np
 import pytest
+import typer.main
 from test_architecture import ALLOWED, HOUSE
 
 import eblime
 from eblime import registry
+from eblime.cli.app import app
 from eblime.results.export import JSON_SCHEMA
 
 ROOT = Path(__file__).parents[1]
@@ -149,6 +151,36 @@ def unknown_names(parts):
     imported = [node for node in nodes if isinstance(node, ast.alias)]
     bound |= {node.asname or node.name.partition(".")[0] for node in imported}
     return used - bound - set(dir(builtins))
+
+
+NAMES = "|".join(typer.main.get_command(app).commands)
+COMMAND = re.compile(rf"(?:^|`|^    )(eblime (?:{NAMES})\b(?:[^`\n\\]|\\\n)*)", re.M)
+COMMANDS = [page for page in LINKED if COMMAND.search(page.read_text(encoding="utf8"))]
+
+
+@pytest.mark.parametrize("page", COMMANDS, ids=name_of)
+def test_options_on_a_page_belong_to_their_command(page):
+    """Every `--option` of an `eblime` command on a page is one that the command has."""
+    unknown = []
+    for line in COMMAND.findall(page.read_text(encoding="utf8")):
+        command, words = command_of(line.replace("\\\n", " ").partition(" #")[0].split()[1:])
+        known = {name for option in command.params for name in option.opts} | {"--help", "--debug"}
+        used = {re.match(r"--[\w-]+", word)[0] for word in words if word.startswith("--")}
+        unknown += [f"{line}: {option}" for option in used - known]
+
+    assert unknown == []
+
+
+def command_of(words):
+    """The command that words name, and the words that follow its name."""
+    command = typer.main.get_command(app)
+    with command.make_context("eblime", [], resilient_parsing=True) as context:
+        while hasattr(command, "get_command") and words and not words[0].startswith("-"):
+            found = command.get_command(context, words[0])
+            if found is None:  # as in `eblime explain ... --compare`: all have the same options
+                found = command.get_command(context, "text")
+            command, words = found, words[1:]
+    return command, words
 
 
 def test_the_examples_of_the_readme_are_found():

@@ -53,3 +53,12 @@ def test_a_missing_folder_is_named(tmp_path):
         write_whole(tmp_path / "nowhere" / "a", b"")
 
     assert raised.value.filename == str(tmp_path / "nowhere")
+
+
+def test_a_path_below_a_file_is_named(tmp_path):
+    """Not the temporary file either."""
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(OSError, match="Not a directory") as raised:
+        write_whole(tmp_path / "file" / "a", b"")
+
+    assert raised.value.filename == str(tmp_path / "file" / "a")

@@ -16,8 +16,9 @@ def write_whole(path: Path, content: bytes) -> None:
     A crash may leave a file `.NAME.*.tmp` behind.
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    created = _created(temporary, path)
     try:
-        with _created(temporary, path) as file:
+        with created as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

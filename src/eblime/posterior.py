@@ -39,10 +39,10 @@ _BARELY = 1e-5  # of their size: a model in single precision returns such differ
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Posterior:
-    """P(beta | Y) of p feature importances, with the fit's R^2 beside it.
+    """P(beta | Y) of p feature importances, and the R^2 of the fit.
 
     The intervals say how well the masks that were asked determine the best weighted linear fit.
-    They do not say how good that fit is: read `r2_held_out` beside them.
+    They do not say how good that fit is: read `r2_held_out` with them.
 
     A method of your own builds one from its law with `Posterior.from_law(law, answers, ...)`.
 

@@ -389,6 +389,25 @@ def test_eblime_without_arguments_prints_help(capsys):
         assert command in out
 
 
+@pytest.mark.parametrize("group", ["", "explain", "batch", "bench"])
+def test_summaries_of_commands_are_not_cut_off(monkeypatch, capsys, group):
+    """A list of commands has whole sentences on a terminal of 80 columns."""
+    monkeypatch.setenv("COLUMNS", "80")
+    _, out, _ = run(capsys, *group.split(), "--help")
+    summaries = out.partition("\nCommands:\n")[2].splitlines()
+
+    assert len(summaries) >= 3
+    assert [line for line in summaries if not line.endswith(".") or line.endswith("...")] == []
+
+
+def test_commands_are_listed_in_the_order_of_their_use(capsys):
+    """The first command is the one to try first."""
+    _, out, _ = run(capsys, "--help")
+    names = [line.split()[0] for line in out.partition("\nCommands:\n")[2].splitlines()]
+
+    assert names == ["demo", "explain", "show", "compare", "batch", "report", "bench"]
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_tables_fit_the_width_of_the_terminal(monkeypatch, capsys, columns):
     """No line is wider than the terminal, and none is wrapped."""

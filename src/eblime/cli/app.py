@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from eblime._text import printable
 from eblime._version import __version__
@@ -26,8 +27,20 @@ _SEVERAL = ("--n", "--method", "--truth")  # options that take several values, i
 
 _INTERRUPTED = 130  # exit code
 
+_ORDER = ("demo", "explain", "show", "compare", "batch", "report", "bench")  # of the commands
+
+
+class _Ordered(TyperGroup):
+    """Lists the commands in the order of their use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of the commands."""
+        return sorted(self.commands, key=_ORDER.index)
+
+
 app = typer.Typer(
     name="eblime",
+    cls=_Ordered,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -58,7 +71,14 @@ def _eblime(
         bool, typer.Option("--debug", help="Show the traceback of an error; may be given anywhere.")
     ] = False,
 ) -> None:
-    """Explain the predictions of any black-box model, with an error bar for every number."""
+    """Explain the predictions of any black-box model, with an error bar for every number.
+
+    Try it: eblime demo
+
+    Then: eblime explain image dog.jpg --model net.onnx
+
+    `eblime COMMAND --help` has the options and an example of a command.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -117,7 +117,7 @@ def batch(
     ] = False,
     trust_pickle: Trust = False,
 ) -> None:
-    """Explain many inputs into a folder that survives interruptions.
+    """Explain many inputs; an interrupted run can be resumed.
 
     Exit code 0: every input is explained; 3: some inputs failed, the others are explained; 2: an
     error stopped the run; 130: interrupted.
@@ -140,15 +140,20 @@ def batch(
 
 
 def report(
-    run: Annotated[str, typer.Argument(help="Folder of a run.")],
-    html: Annotated[Path | None, typer.Option(help="Write the page to this file.")] = None,
+    run: Annotated[str, typer.Argument(help="Folder of the run.")],
+    html: Annotated[
+        Path | None, typer.Option(help="File of the page. Default: report.html in the run.")
+    ] = None,
     pages: Annotated[
         int,
         typer.Option(help="For a run with --keep: how many inputs get their own page.", min=0),
     ] = 60,
     open_it: Open = False,
 ) -> None:
-    """Make a page about a run: importance over all inputs, worst fits, failures, links.
+    """Make a page about a run of `eblime batch`.
+
+    The page has the importances over all inputs, the worst fits, the failures, and links to pages
+    of single inputs.
 
     Example: eblime report run/ --open
     """

@@ -21,7 +21,7 @@ __all__ = ["bench_app"]
 
 bench_app = typer.Typer(
     no_args_is_help=True,
-    help="Rerun the paper's studies, and compare methods.",
+    help="Rerun the studies of the EBLIME paper, and compare methods.",
     rich_markup_mode=None,
 )
 
@@ -53,7 +53,7 @@ def bench_coverage(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How often intervals contain the truth: table 2 and figure 3 of the paper.
+    """How often intervals contain the truth (table 2, figure 3).
 
     An interrupted run resumes where it stopped. The truth is lime's ridge with a free intercept on
     all masks (exact) or on 10,000 masks (lime), or equation (1) of the paper, which has no
@@ -120,7 +120,7 @@ def bench_localisation(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Is the defect under the superpixels with the highest importance? Table 1 of the paper.
+    """Whether important superpixels cover the defect (table 1).
 
     On simulated ultrasonic scans (the authors' are not public), on real magnetic tiles, and on real
     ultrasonic scans of drilled holes.
@@ -166,7 +166,7 @@ def _shares_table(found: pd.DataFrame) -> str:
 
 @bench_app.command("lambda")
 def bench_lambda(
-    dataset: Annotated[str, typer.Option(help="As for coverage.")] = "french-bulldog",
+    dataset: Annotated[str, typer.Option(help="See eblime bench coverage.")] = "french-bulldog",
     n: Annotated[int, typer.Option("--masks", help="Masks per input.", min=1)] = 200,
     items: Items = None,
     seed: Seed = 0,
@@ -174,7 +174,7 @@ def bench_lambda(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """The ridge parameter over many inputs: figure 5 of the paper.
+    """The ridge parameter over many inputs (figure 5).
 
     Example: eblime bench lambda --dataset french-bulldog
     """
@@ -196,7 +196,7 @@ def bench_lambda(
 
 @bench_app.command("stability")
 def bench_stability(
-    dataset: Annotated[str, typer.Option(help="As for coverage.")] = "german",
+    dataset: Annotated[str, typer.Option(help="As coverage; stored-photos, -games.")] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 400.")] = None,
     runs: Annotated[int, typer.Option(help="Explanations per input.", min=2)] = 5,
     top: Annotated[int, typer.Option(help="Number of features that count.", min=1)] = 3,
@@ -213,7 +213,7 @@ def bench_stability(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """How much repeated runs differ at equal model calls, and whether the posterior predicts it.
+    """How much repeated runs differ at equal model calls.
 
     Example: eblime bench stability --dataset german --n 100 400 --items 10
 
@@ -244,7 +244,7 @@ def bench_figure_2(
     out: Annotated[Path, typer.Option(help="File of the picture.")] = Path("figure-2.png"),
     n: Annotated[int, typer.Option("--masks", help="Masks per photo.", min=1)] = 200,
 ) -> None:
-    """Posterior mean and variance for three French bulldogs: two methods, the same masks."""
+    """Maps of mean and variance of three photos (figure 2)."""
     from eblime.datasets.imagenet import efficientnet_lite0, photo_set, read_square
     from eblime.evaluation.figures import bulldogs_figure
     from eblime.explainers.image import ImageExplainer

@@ -21,17 +21,22 @@ _WHICH = 2  # of the scans that ship with the package
 
 
 def demo(
-    which: Annotated[str, typer.Argument(help="scan or photo.")] = "scan",
+    which: Annotated[str, typer.Argument(help="Which example: scan or photo.")] = "scan",
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
         "demo"
     ),
     open_it: Open = False,
 ) -> None:
-    """Locate a defect in an ultrasonic scan, or explain what a classifier sees in a photo.
+    """Explain an example: a defect in an ultrasonic scan, or a photo.
 
-    "scan": a small network that comes with the package predicts that a printed block has a defect;
-    the explanation shows where. "photo": EfficientNet-Lite0 from PyPI classifies scikit-image's
-    photo of a coffee cup. Writes table, explanation, numbers, picture and page to the folder --out.
+    "scan": a small network that comes with eblime predicts that a printed block has a defect; the
+    explanation shows where. "photo": EfficientNet-Lite0 classifies a photo of a coffee cup; this
+    needs pip install 'eblime[demo]'.
+
+    Prints a table, and writes the explanation, its numbers, a picture and a page to the folder
+    --out.
+
+    Example: eblime demo --open
     """
     check_choice("demo", which, ("scan", "photo"))
     folder = make_folder(out)

@@ -110,4 +110,9 @@ explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_m
 
 @explain_app.callback()
 def _group() -> None:
-    """Explain a model's prediction for an image, a row of a table, a text or another input."""
+    """Explain a prediction: of an image, a row of a table or a text.
+
+    Example: eblime explain text "A witty film." --model sentiment.skops
+
+    Packages that are installed can add other kinds of inputs.
+    """

@@ -166,7 +166,7 @@ COMMAND = Command(
     example=(
         "eblime explain image dog.jpg --model net.onnx --labels names.txt --activation softmax"
     ),
-    batch_help="Explain the photos of a folder and its subfolders, by superpixels.",
+    batch_help="Explain all photos of a folder and its subfolders.",
     batch_argument="A folder, here or such as s3://bucket/photos.",
     batch_example="eblime batch image photos/ --model net.onnx --activation softmax --out run/",
     items=items,
@@ -176,10 +176,16 @@ COMMAND = Command(
     options=[
         Option(
             name="segmentation",
-            help="slic, quickshift, felzenszwalb, grid; or slic:n_segments=100.",
+            help="How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
+            "slic:n_segments=100.",
             default="slic",
         ),
-        Option(name="hide", help="mean, blur, a grey value, or #808080.", default="mean"),
+        Option(
+            name="hide",
+            help="What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
+            "as 0, or a colour such as #808080.",
+            default="mean",
+        ),
         Option(
             name="size",
             help="Scale photos to this size. Default: the size that the graph takes.",
@@ -190,14 +196,15 @@ COMMAND = Command(
         ),
         Option(
             name="normalise",
-            help="Pixels for ONNX: unit (0..1), imagenet, symmetric, bytes.",
+            help="Pixel values that an ONNX graph takes: unit (0 to 1), imagenet (standardised), "
+            "symmetric (-1 to 1) or bytes (0 to 255).",
             default="unit",
             choices=NORMALISATIONS,
             used_by="model",
         ),
         Option(
             name="activation",
-            help="On ONNX outputs: none, softmax or sigmoid.",
+            help="What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
             default="none",
             used_by="model",
         ),

@@ -37,12 +37,12 @@ def bench_faithfulness(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Does the model behave as the importances say? Ours and other packages, at equal model calls.
+    """Whether the model behaves as the importances say.
 
-    Methods: eblime, quadrature, quadrature+adaptive, bayesshap, lime, shap, captum-lime,
-    captum-shap, rise, random, oracle and oracle-shapley; for tables also eblime-table and
-    lime-table, which draw rows. Those whose package is missing are left out. Measures are not
-    averaged.
+    eblime and other packages explain the same inputs with equal model calls. Methods: eblime,
+    quadrature, quadrature+adaptive, bayesshap, lime, shap, captum-lime, captum-shap, rise, random,
+    oracle and oracle-shapley; for tables also eblime-table and lime-table, which draw rows. Those
+    whose package is missing are left out. Measures are not averaged.
 
     Example: eblime bench faithfulness --dataset german --items 10 --method eblime lime shap
     """

@@ -67,7 +67,7 @@ Targets = Annotated[
 Compare = Annotated[
     str | None,
     typer.Option(
-        help="Other methods to show beside --method, such as lime,bayeslime or "
+        help="Other methods in addition to --method, such as lime,bayeslime or "
         "quadrature+adaptive (a method and its design); adds NAME-methods.csv and .png."
     ),
 ]
@@ -103,19 +103,21 @@ Cache = Annotated[
 ]
 ModelId = Annotated[
     str | None,
-    typer.Option(help="With --cache: name and version of a model, instead of its content."),
+    typer.Option(
+        help="With --cache: name and version of a model that is not known by its content."
+    ),
 ]
-Retry = Annotated[
-    int | None, typer.Option(help="How often to repeat a model call that failed.", min=0)
+Retry = Annotated[int | None, typer.Option(help="How often to repeat a failed model call.", min=0)]
+Concurrency = Annotated[
+    int | None, typer.Option(help="How many model calls to make at once.", min=1)
 ]
-Concurrency = Annotated[int | None, typer.Option(help="Model calls under way at once.", min=1)]
 # of `eblime explain`
 CallTimeout = Annotated[
     float | None,
     typer.Option(callback=_seconds, help="Seconds for one model call; a longer one fails."),
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")]
-Top = Annotated[int, typer.Option(help="Features to print and to mark.", min=1)]
+Top = Annotated[int, typer.Option(help="How many features to print and to mark.", min=1)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Open = Annotated[bool, typer.Option("--open", help="Open the page in a browser.")]
 # of `eblime batch`
@@ -124,7 +126,7 @@ PartSize = Annotated[
     int | None,
     typer.Option(help="Inputs per part. Default: 8 images, 64 of other inputs.", min=1),
 ]
-Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too.")]
+Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too, for pages.")]
 Engine = Annotated[
     str, typer.Option(help="Where to run: local (processes of this machine) or ray (a cluster).")
 ]
@@ -196,7 +198,11 @@ def _shared(domain: Domain, command: Command) -> list[Parameter]:
         _parameter("until", Until, None),
         _parameter("max_masks", MaxMasks, None),
         _parameter("design", _named("designs", "Which masks to ask about"), usual["design"]),
-        _parameter("kernel", _named("kernels", "How much a mask counts"), usual["kernel"]),
+        _parameter(
+            "kernel",
+            _named("kernels", "How much a mask counts (by default euclidean; for texts cosine)"),
+            usual["kernel"],
+        ),
         _parameter("seed", Seed, 0),
         _parameter("prob", Prob, 0.95),
         _parameter("cache", Cache, None),

@@ -25,7 +25,7 @@ Items = Annotated[
 Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
 Out = Annotated[
     Path | None,
-    typer.Option(help="Folder for results, from which a study resumes. Default: eblime-bench/..."),
+    typer.Option(help="Folder of the results; a study resumes there. Default: in eblime-bench."),
 ]
 Seed = Annotated[int, typer.Option(help="Seed of the whole study.", min=0)]
 

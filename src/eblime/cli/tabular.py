@@ -163,15 +163,16 @@ def _check_background(argument: str) -> None:
 
 COMMAND = Command(
     help=(
-        "Explain rows of a table by its columns. Columns that the model was trained on are found "
-        "by their names; others are left out."
+        "Explain rows of a table by its columns.\n\n"
+        "Columns that the model was trained on are found by their names; others are left out. "
+        "Without --design, hidden columns take values from rows of the background at random."
     ),
     metavar="DATA",
     argument="A .csv, .tsv or .parquet file.",
     example="eblime explain tabular data.csv --row 3 --model m.skops --background train.csv",
     batch_help=(
-        "Explain every row of a .csv, .tsv, .parquet or .jsonl file, or of a folder of .parquet "
-        "files."
+        "Explain every row of a table.\n\n"
+        "The table is a .csv, .tsv, .parquet or .jsonl file, or a folder of .parquet files."
     ),
     batch_argument="A file or a folder, here or such as s3://bucket/rows.parquet.",
     batch_example=(
@@ -184,7 +185,7 @@ COMMAND = Command(
     options=[
         Option(
             name="row",
-            help="Rows, from 0: 3, or 3,7, or 0:10.",
+            help="Which rows to explain, counted from 0: 3, or 3,7, or 0:10.",
             default="0",
             used_by="inputs",
             batch=False,
@@ -206,12 +207,27 @@ COMMAND = Command(
         ),
         Option(
             name="group",
-            help="Columns that move together: job=job_a,job_b.",
+            help="Columns that change together as one feature: job=job_a,job_b. May be repeated.",
             many=True,
             setting="groups",
         ),
-        Option(name="representation", help="binary or continuous.", default="binary"),
-        Option(name="bins", help="quartile or decile.", default="quartile"),
-        Option(name="perturb", help="bins, normal or rows.", default="bins"),
+        Option(
+            name="representation",
+            help="What a feature is: binary (the value is in the row's bin, or not) or continuous "
+            "(the standardised number).",
+            default="binary",
+        ),
+        Option(
+            name="bins",
+            help="Bins of columns of numbers: quartile or decile.",
+            default="quartile",
+        ),
+        Option(
+            name="perturb",
+            help="Where hidden values come from: bins (values of the background, column by "
+            "column), normal (normal distributions in the bins, as lime) or rows (whole rows of "
+            "the background).",
+            default="bins",
+        ),
     ],
 )

@@ -78,8 +78,9 @@ COMMAND = Command(
     argument="The text itself, a .txt file, a folder of them, or - for standard input.",
     example='eblime explain text "A witty, gorgeous film." --model sentiment.skops',
     batch_help=(
-        'Explain the .txt files of a folder, the lines of a .jsonl file, or the column "text" of a '
-        "table."
+        "Explain many texts.\n\n"
+        'They are the .txt files of a folder, the lines of a .jsonl file, or the column "text" of '
+        "a table."
     ),
     batch_argument="A folder or a file, here or such as s3://bucket/texts.",
     batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
@@ -90,16 +91,20 @@ COMMAND = Command(
     options=[
         Option(
             name="tokens",
-            help="word, sentence, char, or a regular expression.",
+            help="What a feature is: word, sentence, char, or what a regular expression matches.",
             default="word",
         ),
         Option(
             name="positions",
-            help="Each occurrence of a word is a feature.",
+            help="Each occurrence of a word is a feature of its own.",
             type=bool,
             default=False,
             setting="bag",
         ),
-        Option(name="hide", help="Text shown for a hidden word. Default: none.", default=""),
+        Option(
+            name="hide",
+            help="What replaces a hidden word, such as [MASK]. Default: it is removed.",
+            default="",
+        ),
     ],
 )

@@ -100,7 +100,7 @@ def compare(
         The input: an image, a text, or, with `background=...` in the settings, a row of a table.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. With at least one of them also the systems "averaged-lime" and "s-lime", and for
+        design. With at least one of them, also the systems "averaged-lime" and "s-lime", and for
         rows of numbers "dlime", "dmm-men" and "unravel". A dictionary gives them names of your own.
     explainer
         An explainer whose settings are used. None makes one from `settings`.

@@ -40,15 +40,15 @@ class ImageExplainer(BaseExplainer):
         Number of masks to score; all 2^p if there are no more.
     design
         Which masks: "paired", "bernoulli", "stratified", "leverage", "sizes", "focused",
-        "information", "adaptive", "exhaustive", a function of (rng, n_masks, p), or a `Design`,
-        which may ask in rounds.
+        "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function of
+        (rng, n_masks, p), or a `Design`, which may ask in rounds.
     kernel
-        The weight of a mask. None is lime's kernel for tables, with width 0.75 sqrt(p) and the
-        Euclidean distance; "cosine" is lime's kernel for images; "uniform" weighs all masks
-        equally; or an object such as `ExponentialKernel(theta=3.0)`.
+        The weight of a mask. None has the Euclidean distance and the width 0.75 sqrt(p), as lime
+        for tables; "cosine" is lime's kernel for images; "uniform" weighs all masks equally; or an
+        object such as `ExponentialKernel(theta=3.0)`.
     method
         How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
-        "bayesshap", "lime", "quadrature", or an object.
+        "baylime", "bayesshap", "lime", "quadrature", or an object.
     batch_size
         Images per model call; None finds the fastest size.
     progress

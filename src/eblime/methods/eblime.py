@@ -67,7 +67,7 @@ class PublishedGrid:
 class EBLIME:
     """Bayesian ridge regression with a half-Cauchy on lambda^-1/2 and an inverse gamma on sigma^2.
 
-    Each feature has a scale of its own beside the common ridge parameter lambda.
+    Each feature has its own scale, in addition to the common ridge parameter lambda.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class EBLIME:
         None integrates over the whole half-line of lambda; a `PublishedGrid` integrates as the
         paper does.
     local
-        Whether each feature has a scale of its own beside the common lambda, so that a few large
+        Whether each feature has its own scale in addition to the common lambda, so that a few large
         importances are not shrunk because many are small. None, the default, is True with
         `grid=None` and False with a grid; True needs `grid=None`.
     noise
