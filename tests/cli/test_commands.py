@@ -393,7 +393,7 @@ def test_eblime_without_arguments_prints_help(capsys):
 def test_summaries_of_commands_are_not_cut_off(monkeypatch, capsys, group):
     """A list of commands has whole sentences on a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
-    _, out, _ = run(capsys, *group.split(), "--help")
+    _, out, _ = run_command(capsys, *group.split(), "--help")
     summaries = out.partition("\nCommands:\n")[2].splitlines()
 
     assert len(summaries) >= 3
@@ -402,7 +402,7 @@ def test_summaries_of_commands_are_not_cut_off(monkeypatch, capsys, group):
 
 def test_commands_are_listed_in_the_order_of_their_use(capsys):
     """The first command is the one to try first."""
-    _, out, _ = run(capsys, "--help")
+    _, out, _ = run_command(capsys, "--help")
     names = [line.split()[0] for line in out.partition("\nCommands:\n")[2].splitlines()]
 
     assert names == ["demo", "explain", "show", "compare", "batch", "report", "bench"]
@@ -502,7 +502,7 @@ def test_explain_text_refuses_what_is_not_one_text(folder, capsys, given, compla
     (folder / "mood.py").write_text("def score(texts):\n    return ['good' in t for t in texts]\n")
     (folder / "one.txt").write_text("a good day", encoding="utf8")
     (folder / "many.csv").write_text("text\na good day\n", encoding="utf8")
-    code, out, err = run(capsys, "explain", "text", given, "--model", "mood:score")
+    code, out, err = run_command(capsys, "explain", "text", given, "--model", "mood:score")
 
     assert (code, out) == (2, "")
     assert complaint in err
@@ -512,7 +512,7 @@ def test_a_table_with_semicolons_is_refused(folder, capsys):
     """Otherwise every column of the model would be missing from it."""
     (folder / "shades.py").write_text("def green(rows):\n    return rows['g']\n")
     (folder / "two.csv").write_text("r;g\n1;2\n3;4\n", encoding="utf8")
-    code, _, err = run(capsys, "explain", "tabular", "two.csv", "--model", "shades:green")
+    code, _, err = run_command(capsys, "explain", "tabular", "two.csv", "--model", "shades:green")
 
     assert code == 2
     assert "first line has semicolons" in err
