@@ -30,8 +30,8 @@ from eblime.results.storage import unpacked
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow.dataset
     from matplotlib.axes import Axes
-    from pyarrow import dataset
 
 __all__ = ["Run", "open_run"]
 
@@ -93,7 +93,7 @@ class Run:
         """The settings of the run."""
         return dict(read_manifest(self.location)["settings"])
 
-    def scan(self, *, verify: bool = True) -> dataset.Dataset:
+    def scan(self, *, verify: bool = True) -> pyarrow.dataset.Dataset:
         """All rows as a lazy pyarrow dataset, which pandas, polars and DuckDB read in pieces.
 
         Parameters

@@ -7,14 +7,14 @@ the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.domains.record import Domain
+from eblime.domains.players import PLAYERS
 from eblime.explainers.general import Explainer
 
 __all__ = ["Game", "TableRow", "game_explainer"]
@@ -83,40 +83,6 @@ class Game:
         return Game(score=self, n_features=self.n_features, row=row)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Players:
-    """The features of a game as a scene; a perturbed input is its mask."""
-
-    features: Sequence[str]
-
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "game"."""
-        return "game"
-
-    @property
-    def n_features(self) -> int:
-        """Number of features, p."""
-        return len(self.features)
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Batch sizes worth trying."""
-        return (_BATCH,)
-
-    def inputs(self, masks: FloatArray) -> FloatArray:
-        """The masks themselves."""
-        return masks
-
-
-def _read(n_features: int) -> _Players:
-    """The players of a game with so many features."""
-    return _Players(features=tuple(f"feature {j}" for j in range(n_features)))
-
-
-_GAME = Domain(name="game", feature="feature", scene=_Players, read=_read)
-
-
 def game_explainer(score: Callable[[FloatArray], FloatArray], **settings: Any) -> Explainer:
     """An explainer of games; the input of `explain` is the number of features.
 
@@ -126,4 +92,4 @@ def game_explainer(score: Callable[[FloatArray], FloatArray], **settings: Any) -
     >>> ask.explain(3).posterior.mean.round(2)
     array([1., 2., 0.])
     """
-    return Explainer(score, _GAME, **{"design": "bernoulli", "progress": False, **settings})
+    return Explainer(score, PLAYERS, **{"design": "bernoulli", "progress": False, **settings})

@@ -149,7 +149,7 @@ def text_subject(predict: Callable[[list[str]], FloatArray], text: str) -> Leagu
 
 
 def _photo(number: int) -> LeagueSubject:
-    """A photo and EfficientNet-Lite0, which explains its first class."""
+    """A photo with EfficientNet-Lite0; its most likely class is explained."""
     from eblime.datasets.imagenet import photo_set, read_square
 
     image = read_square(photo_set("mixed")[number].path)

@@ -153,7 +153,7 @@ def _points(drawn: Axes, rows: pd.DataFrame) -> None:
     sides = np.where(rows["mean"] > 0, 0, 1)
     colours = np.column_stack([np.array([rgb(FAVOUR), rgb(AGAINST)])[sides], _certainty(rows)])
     if rows["low"].notna().all():
-        faint: Any = colours * [1, 1, 1, 0.3]  # matplotlib's types know no arrays of colours
+        faint: Any = colours * [1, 1, 1, 0.3]  # matplotlib's types do not allow arrays
         drawn.vlines(rows["x"], rows["low"], rows["high"], colors=faint, linewidth=0.8)
     drawn.scatter(rows["x"], rows["mean"], c=colours, s=14, linewidths=0, zorder=3)
 
