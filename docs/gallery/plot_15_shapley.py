@@ -17,7 +17,7 @@ films = ["a witty film", "good music", "never boring", "a dull film", "bad music
 model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
 model.fit(films, ["praise"] * 3 + ["blame"] * 3)
 review = "A witty film: good music, a good cast, and hardly ever boring, although the end is dull."
-explainer = eblime.TextExplainer(model, method="bayesshap", design="leverage", n_masks=300)
+explainer = eblime.TextExplainer(model, method="bayesshap", design="leverage", n_masks=100)
 explanation = explainer.explain(review, "praise")
 ax = explanation.plot("intervals", top=8)
 hidden, shares = explanation.posterior.intercept, explanation.posterior.mean.sum()
