@@ -152,9 +152,10 @@ def main() -> None:
     parser.add_argument("--tables", type=Path, required=True, help="folder of the stored tables")
     parser.add_argument("--cases", nargs="*", default=list(CASES), choices=list(CASES))
     parser.add_argument("--fits", type=int, default=100, help="fits in each cell, at least")
+    parser.add_argument("--sizes", type=int, nargs="*", default=SIZES, help="numbers of masks")
     parser.add_argument("--quick", action="store_true", help="20 fits in each cell, two sizes")
     options = parser.parse_args()
-    sizes, fits = (SIZES[:2], 20) if options.quick else (SIZES, options.fits)
+    sizes, fits = (SIZES[:2], 20) if options.quick else (tuple(options.sizes), options.fits)
     print(printed(study(options.tables, options.cases, sizes, fits)))
 
 

@@ -171,6 +171,21 @@ def test_options_on_a_page_belong_to_their_command(page):
     assert unknown == []
 
 
+SCRIPT = re.compile(r"python (benchmarks/\w+\.py)([^`]*)")
+MEASURED = [page for page in PAGES if SCRIPT.search(page.read_text(encoding="utf8"))]
+
+
+@pytest.mark.parametrize("page", MEASURED, ids=name_of)
+def test_scripts_that_make_figures_exist_with_their_options(page):
+    """A page names the command that makes its figures; the script has each of its options."""
+    shared = (ROOT / "benchmarks" / "clock.py").read_text(encoding="utf8")
+    for script, rest in SCRIPT.findall(page.read_text(encoding="utf8")):
+        known = (ROOT / script).read_text(encoding="utf8") + shared
+        options = re.findall(r"--[a-z][\w-]*", rest.partition("\n\n")[0])
+
+        assert [option for option in options if f'"{option}"' not in known] == [], script
+
+
 def command_of(words):
     """The command that words name, and the words that follow its name."""
     command = typer.main.get_command(app)

@@ -2,18 +2,24 @@
 Shapley values with error bars
 ==============================
 
-`method="bayesshap"` estimates Shapley values. They sum to the difference between the prediction
-and the prediction with everything hidden.
+`method="bayesshap"` estimates Shapley values, with intervals. For texts and images they share out
+the difference between the prediction and the score with everything hidden: the printed sum is
+exact.
 """
 
-from sklearn.datasets import load_diabetes
-from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import eblime
 
-data = load_diabetes(as_frame=True, scaled=False)
-model = GradientBoostingRegressor(random_state=0).fit(data.data, data.target)
-explainer = eblime.TabularExplainer(model, data.data, method="bayesshap", n_masks=500)
-explanation = explainer.explain(data.data.iloc[3])
-ax = explanation.plot("values")
-print(f"sum of the values: {explanation.posterior.mean.sum():.1f}")
+films = ["a witty film", "good music", "never boring", "a dull film", "bad music", "never witty"]
+model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
+model.fit(films, ["praise"] * 3 + ["blame"] * 3)
+review = "A witty film: good music, a good cast, and hardly ever boring, although the end is dull."
+explainer = eblime.TextExplainer(model, method="bayesshap", design="leverage", n_masks=100)
+explanation = explainer.explain(review, "praise")
+ax = explanation.plot("intervals", top=8)
+hidden, shares = explanation.posterior.intercept, explanation.posterior.mean.sum()
+print(f"everything hidden {hidden:.3f} + Shapley values {shares:.3f} = {hidden + shares:.3f}")
+print(f"prediction {explanation.prediction:.3f}")
