@@ -1,7 +1,6 @@
 """Answers in a file: nothing is paid twice, nothing damaged is used."""
 
 import itertools
-import os
 import signal
 import sqlite3
 import subprocess
@@ -16,6 +15,7 @@ from numpy.testing import assert_array_equal
 from processes import LONG, started
 
 import eblime
+from eblime.engine import cache_file
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -255,7 +255,7 @@ def spoil_pages(path):
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     content = bytearray(path.read_bytes())
-    content[4096 : len(content) // 2] = os.urandom(len(content) // 2 - 4096)
+    content[4096 : len(content) // 2] = np.random.default_rng(0).bytes(len(content) // 2 - 4096)
     path.write_bytes(bytes(content))
 
 
@@ -274,6 +274,35 @@ def test_a_damaged_file_is_set_aside(cache, spoil):
     again = Counting()
     explain(again, cache)
     assert again.asked == []
+
+
+def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
+    """Who is slow to rename it does not rename the new file of somebody else."""
+    spoil_text(cache.file)
+    looks, looking, done = itertools.count(1), threading.Event(), threading.Event()
+    original = cache_file._inode_of
+
+    def inode_of(file):
+        found = original(file)
+        if threading.current_thread() is slow and next(looks) == 2:  # before it renames the file
+            looking.set()
+            done.wait(1)
+        return found
+
+    def both():
+        slow.start()
+        assert looking.wait(60)
+        explain(Counting(), eblime.AnswerCache(cache.path, model_id="b"))
+        done.set()
+        slow.join()
+
+    slow = threading.Thread(target=explain, args=(Counting(), cache))
+    monkeypatch.setattr(cache_file, "_inode_of", inode_of)
+    with pytest.warns(UserWarning, match="is damaged"):
+        both()
+
+    assert cache.stats().models == 2
+    assert len(list(cache.file.parent.glob("*.damaged*"))) == 1
 
 
 def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_path):
