@@ -1,6 +1,7 @@
 """Fixtures shared by every test."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -20,3 +21,14 @@ settings.load_profile("eblime" if SEEDS == 1 else "eblime-seeds")
 def rng(request):
     """A generator seeded 0; `EBLIME_TEST_SEEDS=10` runs ten seeds."""
     return np.random.default_rng(request.param)
+
+
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path_factory):
+    """Modules that a test imports from its folder end with it: others may have the same names."""
+    before = set(sys.modules)
+    yield
+    folder = str(tmp_path_factory.getbasetemp())
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(folder):
+            del sys.modules[name]

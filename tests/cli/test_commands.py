@@ -51,7 +51,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "names.txt").write_text("green\nother\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("shades", None)
     return tmp_path
 
 

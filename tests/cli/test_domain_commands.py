@@ -111,8 +111,6 @@ def folder(tmp_path, monkeypatch):
     yield here
     monkeypatch.undo()
     registry.refresh()
-    for name in ("windows_package", "sums"):
-        sys.modules.pop(name, None)
 
 
 def run(capsys, words):

@@ -24,7 +24,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "mood.py").write_text(MODEL)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.delitem(sys.modules, "mood", raising=False)
     return tmp_path
 
 

@@ -1,12 +1,23 @@
 """Loading the models that `--model` names."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 from eblime.cli.modelfile import load_model
+
+
+@pytest.mark.parametrize("score", [1, 2])
+def test_a_module_in_the_folder_of_the_user_is_imported(tmp_path, monkeypatch, score):
+    """Not a module of the same name that another test has imported."""
+    (tmp_path / "module_of_the_user.py").write_text(f"def model(rows): return {score}\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    assert load_model("module_of_the_user:model")([]) == score
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "lines.jsonl").write_text("".join(f'{{"text": "{TEXT} {k}"}}\n' for k in range(3)))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("mood", None)
     return tmp_path
 
 

@@ -35,9 +35,7 @@ def run(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", list(sys.path))
     line = "batch text lines.jsonl --model mood_of_mine:score --out run --workers 1 --part-size 1"
     assert command(line) == 0
-    yield here / "run"
-    for name in ("mood_of_mine", "evil_mood"):
-        sys.modules.pop(name, None)
+    return here / "run"
 
 
 def edit(run, **changes):

@@ -41,7 +41,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "names.txt").write_text("red light\ngreen\nblue\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("colours", None)
     return tmp_path
 
 

@@ -23,7 +23,6 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "lines.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    sys.modules.pop("mood_until", None)
     return tmp_path
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,11 +24,10 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.engine.cache_file import (
     DamagedError,
-    file_parts,
-    inode_of,
     open_file,
     reported,
     set_aside,
+    size_of,
     transaction,
 )
 from eblime.models.identity import fingerprint
@@ -91,8 +91,9 @@ class AnswerCache:
             raise TypeError(f"`model_id` must be a name; got {self.model_id!r}.")
         check_number("timeout", self.timeout)
         file = self.file
-        if file.exists() and not file.is_file():
-            kind = "folder" if file.is_dir() else "special file"
+        mode = _mode_of(file)
+        if mode is not None and not stat.S_ISREG(mode):
+            kind = "folder" if stat.S_ISDIR(mode) else "special file"
             raise ValueError(f"`cache` must be the path of a file; {str(file)!r} is a {kind}.")
         if not file.parent.is_dir():
             raise ValueError(f"`cache` must be in a folder that exists; got {str(file)!r}.")
@@ -114,18 +115,18 @@ class AnswerCache:
         """How many answers, inputs and models there are, and how large the file is."""
         if not self.file.exists():
             return CacheStats(answers=0, inputs=0, models=0, bytes=0)
-        with reported(self.file), closing(open_file(self.file, self.timeout)) as connection:
+        with reported(self.file), closing(open_file(self.file, self.timeout)[0]) as connection:
             answers, inputs, models = connection.execute(
                 "SELECT (SELECT count(*) FROM answers), count(*), count(DISTINCT model) FROM scopes"
             ).fetchone()
-            size = sum(part.stat().st_size for part in file_parts(self.file) if part.exists())
+            size = size_of(self.file)
             return CacheStats(answers=answers, inputs=inputs, models=models, bytes=size)
 
     def clear(self) -> None:
         """Delete all answers."""
         if not self.file.exists():
             return
-        with reported(self.file), closing(open_file(self.file, self.timeout)) as connection:
+        with reported(self.file), closing(open_file(self.file, self.timeout)[0]) as connection:
             with transaction(connection):  # or another process writes answers in between
                 connection.execute("DELETE FROM answers")
                 connection.execute("DELETE FROM scopes")
@@ -160,6 +161,14 @@ class AnswerCache:
             yield book
 
 
+def _mode_of(file: Path) -> int | None:
+    """What kind of file it is; None if there is none, or if another process just renames it."""
+    try:
+        return file.stat().st_mode
+    except OSError:
+        return None
+
+
 def as_cache(cache: Any) -> AnswerCache | None:
     """A path as a cache; None is none."""
     return cache if cache is None or isinstance(cache, AnswerCache) else AnswerCache(cache)
@@ -172,8 +181,7 @@ class CacheBook:
         self._cache, self._model, self._digest = cache, model, digest
         self._writes, self._start = True, zlib.crc32(digest)
         with reported(cache.file):
-            self._connection = open_file(cache.file, cache.timeout)
-        self._inode = inode_of(cache.file)
+            self._connection, self._inode = open_file(cache.file, cache.timeout)
 
     def close(self) -> None:
         """Close the file."""
@@ -240,6 +248,5 @@ class CacheBook:
         except (DamagedError, sqlite3.DatabaseError) as error:
             self.close()
             set_aside(self._cache.file, error, self._inode)
-            self._connection = open_file(self._cache.file, self._cache.timeout)
-            self._inode = inode_of(self._cache.file)
+            self._connection, self._inode = open_file(self._cache.file, self._cache.timeout)
             return step()

@@ -13,11 +13,10 @@ from eblime._warn import warn_user
 
 __all__ = [
     "DamagedError",
-    "file_parts",
-    "inode_of",
     "open_file",
     "reported",
     "set_aside",
+    "size_of",
     "transaction",
 ]
 
@@ -37,17 +36,46 @@ class DamagedError(Exception):
     """A file that must not be used."""
 
 
-def open_file(file: Path, timeout: float) -> sqlite3.Connection:
-    """Open the file, created where there is none; a damaged one is set aside."""
-    inode = inode_of(file)
+def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | None]:
+    """Open the file, created where there is none; a damaged one is set aside.
+
+    Returns the connection, and what tells the file from another one at the same path.
+    """
+    with _folder_lock(file, alone=False):
+        inode = _inode_of(file)
+        try:
+            return _opened(file, timeout), _inode_of(file)
+        except (DamagedError, sqlite3.DatabaseError) as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            damage = error
+    set_aside(file, damage, inode)
+    with _folder_lock(file, alone=False):
+        return _opened(file, timeout), _inode_of(file)
+
+
+@contextmanager
+def _folder_lock(file: Path, *, alone: bool) -> Iterator[None]:
+    """Lock the folder of a file: alone to rename the file, with others to open it.
+
+    So no file is renamed while another process or thread opens it. Windows, which does not rename
+    open files, and some file systems have no such locks.
+    """
     try:
-        return _opened(file, timeout)
-    except (DamagedError, sqlite3.DatabaseError) as error:
-        replaced = inode is not None and inode_of(file) != inode  # by another process
-        if isinstance(error, sqlite3.OperationalError) and not replaced:
-            raise
-        set_aside(file, error, inode)
-        return _opened(file, timeout)
+        import fcntl
+
+        folder = os.open(file.parent, os.O_RDONLY)
+    except (ImportError, OSError):
+        yield
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        yield
+    finally:
+        with suppress(OSError):
+            fcntl.flock(folder, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
+        os.close(folder)
 
 
 def _opened(file: Path, timeout: float) -> sqlite3.Connection:
@@ -131,12 +159,12 @@ def reported(file: Path) -> Iterator[None]:
         raise ValueError(f"`cache` {str(file)!r} cannot be opened: {error}.") from error
 
 
-def file_parts(file: Path) -> list[Path]:
+def _parts(file: Path) -> list[Path]:
     """The files of a database: itself, and those of writes in progress."""
     return [file, *(file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))]
 
 
-def inode_of(file: Path) -> int | None:
+def _inode_of(file: Path) -> int | None:
     """What tells a file from another one at the same path; None if there is none."""
     try:
         return file.stat().st_ino
@@ -144,41 +172,28 @@ def inode_of(file: Path) -> int | None:
         return None
 
 
+def size_of(file: Path) -> int:
+    """Bytes of all files of a database."""
+    found = 0
+    for part in _parts(file):
+        with suppress(FileNotFoundError):
+            found += part.stat().st_size
+    return found
+
+
 def set_aside(file: Path, error: Exception, inode: int | None) -> None:
     """Rename a damaged file, and say so; nothing if another process has done it already."""
-    with _held(file, inode) as ours:
-        if not ours:
+    with _folder_lock(file, alone=True):
+        if _inode_of(file) != inode:
             return
         number, aside = 1, file.with_name(f"{file.name}.damaged")
         while aside.exists():
             number += 1
             aside = file.with_name(f"{file.name}.damaged-{number}")
-        # the file itself last: from then on the other two may be those of its successor
-        for part, ending in zip(reversed(file_parts(file)), ("-shm", "-wal", ""), strict=True):
+        for part, renamed in zip(_parts(file), _parts(aside), strict=True):
             with suppress(FileNotFoundError):
-                part.rename(aside.with_name(f"{aside.name}{ending}"))
+                part.rename(renamed)
     warn_user(
         f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
         "answers are asked again."
     )
-
-
-@contextmanager
-def _held(file: Path, inode: int | None) -> Iterator[bool]:
-    """Whether a file is still the one with this inode; no other process renames it meanwhile."""
-    try:
-        import fcntl
-    except ImportError:  # Windows does not rename a file that is open
-        yield inode_of(file) == inode
-        return
-    try:
-        handle = os.open(file, os.O_RDONLY)
-    except FileNotFoundError:
-        yield False
-        return
-    try:
-        with suppress(OSError):  # a file system without locks
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield inode_of(file) == inode
-    finally:
-        os.close(handle)
