@@ -178,8 +178,8 @@ def as_pixels(image: Any) -> NDArray[Any]:
         )
     if np.ma.is_masked(image):
         raise ValueError(
-            f"`image` must have no masked pixels; got {np.ma.getmaskarray(image).sum()}. Fill them, such "
-            "as `image.filled(0)`."
+            "`image` must have no masked pixels; got "
+            f"{np.ma.getmaskarray(image).sum()}. Fill them, such as `image.filled(0)`."
         )
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
