@@ -275,6 +275,9 @@ def test_segmentation_and_hide_are_parsed():
     assert parse_hide("#ff8000") == (255, 128, 0)
     assert parse_hide("0.5") == 0.5
     assert parse_hide("blur") == "blur"
+    for text in ("#80", "#80808g"):
+        with pytest.raises(ValueError, match=r"--hide must be a colour such as #808080"):
+            parse_hide(text)
     with pytest.raises(ValueError, match="--segmentation must be"):
         parse_segmentation("slic:many")
 

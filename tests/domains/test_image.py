@@ -161,6 +161,24 @@ def test_a_channel_first_image_takes_a_channel_first_background():
     assert_array_equal(scene.hidden, image[:, ::-1])
 
 
+def test_torch_tensors_are_images():
+    """Also with a gradient, in bfloat16, and as a channel-first background."""
+    torch = pytest.importorskip("torch")
+    image = torch.rand(3, 20, 30, requires_grad=True)
+    scene = read_image(image, segmentation="grid", hide=torch.zeros(3, 20, 30))
+
+    assert_array_equal(scene.shown, image.detach().numpy())
+    assert not scene.hidden.any()
+    assert read_image(image.bfloat16(), segmentation="grid", hide=0).shown.dtype == np.float32
+
+
+def test_whole_numbers_up_to_one_are_colours_of_an_integer_image():
+    """Only fractions are refused, and only where the image has larger numbers."""
+    assert (read_image(photo(), segmentation="grid", hide=1).hidden == 1).all()
+    dark = (photo() > 128).astype(np.uint8)
+    assert not read_image(dark, segmentation="grid", hide=0.2).hidden.any()
+
+
 def test_large_black_and_white_images_are_segmented():
     """Means of blocks are not rounded to the image's dtype."""
     stripes = np.zeros((1100, 1100), np.uint8)
@@ -207,7 +225,9 @@ REFUSED = [
     (np.zeros((2, 8, 8, 3)), {}, ValueError, r"one image of shape.*got shape \(2, 8, 8, 3\)"),
     (np.zeros((0, 8)), {}, ValueError, r"one image of shape"),
     (np.array([["a"]]), {}, TypeError, r"whole numbers or floats"),
-    (np.ones((8, 8), complex), {}, TypeError, r"whole numbers or floats"),
+    (np.ones((8, 8), complex), {}, TypeError, r"whole numbers or floats.*`np.abs\(image\)`"),
+    (np.zeros((1, 3, 8, 8)), {}, ValueError, r"Pass `image\[0\]`, without the batch axis"),
+    (np.ma.masked_greater(photo(), 200), {}, ValueError, r"no masked pixels; got \d+"),
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
     (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"must have more than one colour"),
     (
@@ -224,6 +244,12 @@ REFUSED = [
         r"must be those of 'slic', 'n_segments'",
     ),
     (photo().astype(np.float16), {"hide": 1e6}, ValueError, r"must fit an image of float16"),
+    (
+        photo(),
+        {"segmentation": ("slic", {"n_segments": 0})},
+        ValueError,
+        r"'slic' failed with the parameters \{'n_segments': 0\}: ZeroDivisionError",
+    ),
     (photo(), {"segmentation": ("slic",)}, TypeError, r"\(name, \{parameter: value\}\)"),
     (
         photo(),
@@ -253,6 +279,9 @@ REFUSED = [
         ValueError,
         r"are between 0 and 1; got 104 to 124. Divide a colour of 0 to 255 by 255",
     ),
+    (photo(), {"hide": (0.49, 0.45, 0.41)}, ValueError, r"got fractions, 0.41 to 0.49"),
+    (photo(), {"hide": lambda x: x / 255}, ValueError, r"got fractions.* Multiply a colour"),
+    (photo(), {"hide": None}, TypeError, r"`hide` must be 'mean', 'blur', a number"),
     (photo() / 255, {"hide": np.nan}, ValueError, r"must be finite"),
     (np.zeros((30, 40, 35)), {}, ValueError, r"channel axis of an image of shape .* is not clear"),
 ]

@@ -171,6 +171,16 @@ def test_one_output_needs_a_sigmoid():
     assert explain(model).label == "output"
 
 
+@pytest.mark.parametrize("precision", [torch.float64, torch.bfloat16])
+def test_images_have_the_precision_of_the_network(precision):
+    """A network in double or half precision gets images of its own precision."""
+    net = network()
+    expected = explain(net)
+    found = explain(net.to(precision))
+
+    assert_allclose(found.scores, expected.scores, atol=0.02)
+
+
 class Several(torch.nn.Module):
     """Returns several outputs, combined by a function."""
 

@@ -264,3 +264,89 @@ def test_a_text_needs_a_column():
     e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two")
     with pytest.raises(ValueError, match="`columns` must be >= 1"):
         e.plot("text", columns=0)
+
+
+def strip(height, width, **settings):
+    """An explanation of a long image."""
+    image = np.random.default_rng(0).random((height, width))
+    pieces = {"rows": min(height, 5), "columns": min(width, 5)}
+    return eblime.ImageExplainer(
+        lambda batch: 1e-6 * batch[:, 0, 0],
+        segmentation=("grid", pieces),
+        hide=0,
+        n_masks=60,
+        labels=["Italian greyhound, miniature pinscher and others"],
+        **settings,
+    ).explain(image)
+
+
+def inside(figure, text):
+    """Whether a text is inside its figure."""
+    box = text.get_window_extent()
+    return box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+
+
+@pytest.mark.parametrize("shape", [(4, 200), (200, 4), (30, 30)])
+def test_long_class_names_stay_inside_the_figure(shape):
+    """Labels and titles are not cut off, in single plots and in the poster."""
+    e = strip(*shape)
+    figures = [e.plot(kind).figure for kind in ("map", "mean_map", "intervals", "convergence")]
+    figures.append(eblime.plot.poster.poster(e))
+
+    for figure in figures:
+        figure.draw_without_rendering()
+        for ax in figure.axes:
+            texts, title = ax.findobj(matplotlib.text.Text), ax.get_title("left")
+            titles = [text for text in texts if text.get_text() == title]
+            for text in (ax.xaxis.label, ax.yaxis.label, *titles):
+                assert not text.get_text() or inside(figure, text), text
+
+
+def test_the_power_of_ten_does_not_overlap_the_label():
+    """Beside it is room for the power of ten of the ticks."""
+    figure = eblime.plot.poster.poster(strip(30, 30))
+    figure.draw_without_rendering()
+    (axis,) = [ax.xaxis for ax in figure.axes if ax.get_xlabel().startswith("importance")]
+
+    assert axis.get_offset_text().get_text().startswith("1e")
+    assert not axis.label.get_window_extent().overlaps(axis.get_offset_text().get_window_extent())
+
+
+def test_figures_have_the_shape_of_the_image():
+    """A wide scan is drawn wide, and not as a thin line in a square figure."""
+    wide, tall = strip(10, 200).plot("map").figure, strip(200, 10).plot("map").figure
+
+    assert wide.get_figwidth() > 3 * wide.get_figheight()
+    assert tall.get_figheight() > 1.5 * tall.get_figwidth()
+
+
+def test_superpixels_without_effect_are_grey():
+    """Orange would say that they lower the score."""
+    image = np.random.default_rng(0).random((8, 8))
+    constant = eblime.ImageExplainer(lambda batch: np.ones(len(batch)), segmentation="grid")
+    e = constant.explain(image.repeat(4, axis=0).repeat(4, axis=1))
+    outlines = [c for c in e.plot("map").collections if len(c.get_edgecolor())]
+
+    assert len(outlines) == 5
+    grey = matplotlib.colors.to_rgba(eblime.plot.style.NEUTRAL)
+    assert {tuple(c.get_edgecolor()[0]) for c in outlines} == {grey}
+
+
+def test_a_single_step_of_convergence_is_visible():
+    """All four masks of two features: one point with its interval, not an empty plot."""
+    halves = ("grid", {"rows": 1, "columns": 2})
+    e = eblime.ImageExplainer(
+        lambda batch: batch[:, 0, 0] + batch[:, 0, -1] ** 2, segmentation=halves, hide=0
+    ).explain(np.array([[0.5, 0.9], [0.1, 0.8]]))
+    drawn = e.plot("convergence")
+
+    marked = [line for line in drawn.lines if line.get_marker() == "o"]
+    assert sorted(line.get_ydata()[-1] for line in marked) == sorted(e.posterior.mean)
+
+
+def test_rows_of_intervals_keep_a_distance_from_the_frame():
+    """Also if there are only one or two."""
+    low, high = strip(1, 2).plot("intervals").get_ylim()
+
+    assert low <= -0.5
+    assert high >= 1.5

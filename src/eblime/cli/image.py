@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -140,11 +141,10 @@ def parse_segmentation(text: str) -> Any:
 
 def parse_hide(text: str) -> Any:
     """`mean`, `blur`, a grey value, or a colour such as #808080."""
-    if text.startswith("#") and len(text) == 7:
-        try:
-            return tuple(int(text[i : i + 2], 16) for i in (1, 3, 5))
-        except ValueError as error:
-            raise ValueError(f"--hide must be a colour such as #808080; got {text!r}.") from error
+    if text.startswith("#"):
+        if not re.fullmatch("#[0-9a-fA-F]{6}", text):
+            raise ValueError(f"--hide must be a colour such as #808080; got {text!r}.")
+        return tuple(int(text[i : i + 2], 16) for i in (1, 3, 5))
     try:
         return float(text)
     except ValueError:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._checks import check_choice
-from eblime.models.outputs import as_columns, default_output
+from eblime.models.outputs import as_columns, default_output, refuse_one_softmax
 
 __all__ = ["OnnxModel"]
 
@@ -177,6 +177,7 @@ class OnnxModel:
         outputs = self._run(images.astype(kind, copy=False), entry)
         scores = as_columns(outputs).astype(np.float64)
         if self.activation == "softmax":
+            refuse_one_softmax(scores.shape[1], "OnnxModel")
             return np.asarray(special.softmax(scores, axis=1))
         return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
 

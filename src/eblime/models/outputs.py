@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-__all__ = ["as_columns", "default_output", "pick_output"]
+__all__ = ["as_columns", "default_output", "pick_output", "refuse_one_softmax"]
 
 _DEFAULT = "logits"  # the name of the scores in Hugging Face outputs
 
@@ -81,6 +81,15 @@ def as_columns(outputs: Any) -> Any:
             "of each class over the pixels."
         )
     return outputs.reshape(shape[0], -1)
+
+
+def refuse_one_softmax(n_outputs: int, model: str) -> None:
+    """Refuse the softmax of a single output, which is always 1."""
+    if n_outputs == 1:
+        raise ValueError(
+            "The softmax of one output is always 1; set activation='sigmoid' or 'none' in "
+            f"{model} for a network with one output."
+        )
 
 
 def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:

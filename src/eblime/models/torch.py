@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._types import FloatArray
 from eblime.models.module_locks import locked
-from eblime.models.outputs import as_columns, pick_output
+from eblime.models.outputs import as_columns, pick_output, refuse_one_softmax
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ class TorchModel:
     preprocess
         A function of the batch before the network, such as a normalisation. It gets a float32
         tensor (n, C, H, W) on the device; uint8 images are scaled to [0, 1], and floats are passed
-        as they are. None does nothing.
+        as they are. None does nothing. Its result is converted to the precision of the network's
+        parameters, such as float16.
     device
         "auto" uses the device of the network's parameters; otherwise the network is moved to this
         device and stays there.
@@ -163,14 +164,11 @@ class TorchModel:
 
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
-        returned = self.module(images if self.preprocess is None else self.preprocess(images))
+        images = images if self.preprocess is None else self.preprocess(images)
+        returned = self.module(images if self.autocast else _in_precision(self.module, images))
         outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
         if self.activation == "softmax":
-            if outputs.shape[1] == 1:
-                raise ValueError(
-                    "The softmax of one output is always 1; set activation='sigmoid' or 'none' "
-                    "in TorchModel for a network with one output."
-                )
+            refuse_one_softmax(outputs.shape[1], "TorchModel")
             outputs = outputs.softmax(dim=1)
         elif self.activation == "sigmoid":
             outputs = outputs.sigmoid()
@@ -184,6 +182,17 @@ def _as_floats(images: torch.Tensor) -> torch.Tensor:
     import torch
 
     return images.float() / 255 if images.dtype == torch.uint8 else images.float()
+
+
+def _in_precision(module: Any, images: Any) -> Any:
+    """Floats in the precision of the network's parameters, such as float16 or float64."""
+    import torch
+
+    kinds = (tensor.dtype for tensor in module.parameters() if tensor.is_floating_point())
+    wanted = next(kinds, None)
+    if wanted is None or not isinstance(images, torch.Tensor) or not images.is_floating_point():
+        return images
+    return images.to(wanted)
 
 
 def _to_tensor(array: NDArray[Any]) -> Any:

@@ -15,6 +15,7 @@ from eblime.plot.style import (
     INK,
     NEUTRAL,
     axes,
+    axis_label,
     caption,
     clean,
     needs_domain,
@@ -58,7 +59,9 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
         drawn.plot(centre, row, "o", color="white", markeredgecolor=INK, markersize=5, zorder=3)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
-    drawn.set_xlabel(f"importance for {caption(explanation.label)} (bars: 50 % and 95 %)")
+    drawn.set_ylim(-0.6, len(order) - 0.4)
+    drawn.locator_params(axis="x", nbins=6)
+    drawn.set_xlabel(axis_label(explanation, "(bars: 50 % and 95 %)"))
     title(drawn, explanation)
     clean(drawn)
     return drawn
@@ -84,7 +87,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
     drawn.axvline(0, color=INK, linewidth=0.8)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
-    drawn.set_xlabel(f"importance for {caption(explanation.label)}")
+    drawn.set_xlabel(axis_label(explanation))
     title(drawn, explanation)
     clean(drawn)
     return drawn
@@ -121,8 +124,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     beside.set_yticks(rows, [caption(scene.values[j], 18) for j in order])
     beside.tick_params(length=0, labelcolor=NEUTRAL)
     beside.spines["right"].set_visible(False)
-    whiskers = " (whiskers: 95 %)" if post.has_spread else ""
-    drawn.set_xlabel(f"importance for {caption(explanation.label)}{whiskers}")
+    drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
     title(drawn, explanation)
     clean(drawn)
     return drawn
@@ -196,6 +198,7 @@ def side_by_side(
         drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_yticks(range(len(order)), [caption(entries[0].features[j]) for j in order])
+    drawn.set_ylim(-0.6, len(order) - 0.4)
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
     _legend(drawn, len(entries))
     labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)

@@ -41,6 +41,13 @@ class Canvas:
         return int(self.full.shape[1])
 
     @property
+    def size(self) -> tuple[float, float]:
+        """Inches of a figure with this image and a colour bar, larger for a long image."""
+        ratio = self.height / self.width
+        width = min(4.1 / ratio**0.5, 9.0, 8.0 / ratio)
+        return max(width + 1.1, 4.0), max(width * ratio + 0.5, 2.0)
+
+    @property
     def grey(self) -> FloatArray:
         """The photo in grey, (h, w)."""
         return np.asarray(self.photo.mean(axis=-1))

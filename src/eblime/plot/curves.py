@@ -9,17 +9,18 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._types import IntArray
 from eblime.plot.style import (
-    AGAINST,
     COLOURS,
     FAVOUR,
     INK,
     LINES,
     NEUTRAL,
     axes,
+    axis_label,
     caption,
     clean,
     legend_below,
     log_ticks,
+    sign_colour,
     title,
 )
 from eblime.posterior import Posterior
@@ -56,7 +57,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     height = post.pdf(x)
     drawn = axes(ax, (6.4, 3.4))
     for rank, j in enumerate(order):
-        colour = FAVOUR if post.mean[j] > 0 else AGAINST
+        colour = sign_colour(post.mean[j])
         shade = 1 - 0.13 * min(rank, 6)
         style = LINES[rank % len(LINES)]
         name = caption(explanation.features[j], 24)
@@ -64,7 +65,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
         drawn.fill_between(x[:, j], height[:, j], color=colour, alpha=0.12 * shade, linewidth=0)
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_ylim(bottom=0)
-    drawn.set_xlabel(f"importance for {caption(explanation.label)}")
+    drawn.set_xlabel(axis_label(explanation))
     drawn.set_ylabel("posterior density")
     legend_below(drawn)
     title(drawn, explanation)
@@ -172,8 +173,7 @@ def convergence(
     """
     check_count("top", top)
     order = explanation.posterior.order()[:top]
-    chosen = explanation.method if method is None else method
-    counts, fitted = _refits(explanation, chosen)
+    counts, fitted = _refits(explanation, method)
     drawn = axes(ax, (6.4, 3.6))
     for rank, j in enumerate(order):
         colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
@@ -181,24 +181,31 @@ def convergence(
         if fitted[-1].has_spread:
             ends = np.array([post.interval()[j] for post in fitted])
             drawn.fill_between(counts, *ends.T, color=colour, alpha=0.25, linewidth=0)
+            drawn.vlines(counts[-1], *ends[-1], color=colour, alpha=0.5)
         name = caption(explanation.features[j], 24)
         drawn.plot(counts, mean, style, color=colour, label=name)
+        drawn.plot(counts[-1], mean[-1], "o", color=colour, markersize=4)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     log_ticks(drawn)
     drawn.set_xlabel("number of masks")
-    level = " (95 %)" if fitted[-1].has_spread else ""
-    drawn.set_ylabel(f"importance for {caption(explanation.label)}{level}")
+    level = "(95 %)" if fitted[-1].has_spread else ""
+    drawn.set_ylabel(axis_label(explanation, level, longest=30))
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
     return drawn
 
 
-def _refits(explanation: Explanation, method: Method) -> tuple[IntArray, list[Posterior]]:
-    """Numbers of masks, and the method fitted to that many of the answers."""
+def _refits(explanation: Explanation, method: Method | None) -> tuple[IntArray, list[Posterior]]:
+    """Numbers of masks, and the method fitted to that many of the answers.
+
+    The last fit of the explanation's own method is the explanation itself.
+    """
     rows = np.flatnonzero(explanation.weights > 0)
     if explanation.exhaustive:  # all masks in counting order: shuffle them
         rows = np.random.default_rng(0).permutation(rows)
     counts = np.unique(np.geomspace(min(len(rows), 20), len(rows), 12).astype(int))
-    rng = np.random.default_rng(0)
-    return counts, [method.fit(rng, explanation.answers.take(rows[:n])) for n in counts]
+    rng, chosen = np.random.default_rng(0), explanation.method if method is None else method
+    wanted = counts[:-1] if method is None else counts
+    fitted = [chosen.fit(rng, explanation.answers.take(rows[:n])) for n in wanted]
+    return counts, [*fitted, explanation.posterior] if method is None else fitted

@@ -13,14 +13,13 @@ from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 from eblime.plot.canvas import Canvas, canvas
 from eblime.plot.style import (
-    AGAINST,
-    FAVOUR,
     axes,
     caption,
     diverging,
     new_figure,
     rgb,
     sign_bar,
+    sign_colour,
 )
 from eblime.results.explanation import Explanation
 
@@ -71,15 +70,15 @@ def importance_map(
     for j in order[:top]:
         inside = drawing.labels == j
         strength = _STRONGEST * abs(mean[j]) / most
-        tint = np.array(rgb(FAVOUR if mean[j] > 0 else AGAINST))
+        tint = np.array(rgb(sign_colour(mean[j])))
         shown[inside] = (1 - strength) * grey[inside] + strength * tint
-    drawn = axes(ax, (5.2, 4.6))
+    drawn = axes(ax, drawing.size)
     drawing.show(drawn, np.clip(shown, 0, 1))
     for j in order[:top]:
-        drawing.outline(drawn, int(j), FAVOUR if mean[j] > 0 else AGAINST)
+        drawing.outline(drawn, int(j), sign_colour(mean[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
-    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: top {min(top, len(order))}")
+    return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
 
 
 def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:
@@ -208,7 +207,8 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     >>> [ax.get_title("left") for ax in figure.axes[:2]]
     ['output: posterior mean', 'output: posterior sd']
     """
-    figure = new_figure((10.2, 4.6))
+    width, height = canvas(explanation).size
+    figure = new_figure((2 * width - 0.2, height))
     left, right = figure.subplots(1, 2)
     mean_map(explanation, numbered=numbered, ax=left)
     uncertainty_map(explanation, ax=right)
@@ -227,13 +227,13 @@ def _field(
 ) -> Axes:
     """One number per superpixel as a colour; the photo stays visible in grey."""
     drawing = canvas(explanation)
-    drawn = axes(ax, (5.2, 4.6))
+    drawn = axes(ax, drawing.size)
     drawing.show(drawn, drawing.grey, cmap="gray", vmin=0, vmax=1)
     painted = np.ma.masked_invalid(values[drawing.labels])
     field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
     drawing.show(drawn, drawing.edges())
     drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
-    return _finish(drawn, drawing, f"{caption(explanation.label, 24)}: {title}")
+    return _finish(drawn, drawing, explanation, title)
 
 
 def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: int) -> None:
@@ -245,11 +245,13 @@ def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: 
         drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
-def _finish(drawn: Axes, drawing: Canvas, title: str) -> Axes:
-    """Remove the ticks, show the whole image, set the title."""
+def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) -> Axes:
+    """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)
     drawn.set_ylim(drawing.height - 0.5, -0.5)
-    drawn.set_title(title, fontsize="medium", loc="left")
+    gap = "\n" if drawing.height > 2 * drawing.width else " "
+    name = caption(explanation.label, 24)
+    drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
     return drawn

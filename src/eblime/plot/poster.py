@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["poster"]
 
 _LISTED = 10  # features with their intervals
+_WIDE = 0.3  # height of an image, in widths, below which its maps are one below the other
 
 
 def poster(explanation: Explanation, top: int = 5) -> Figure:
@@ -46,15 +47,24 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
 
 
 def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:
-    """The map, the probabilities of being among the `top`, and the intervals, side by side."""
+    """The map, the probabilities of being among the `top`, and the intervals, side by side.
+
+    The maps of a wide image are one below the other.
+    """
+    scene: Any = explanation.scene
+    height, width = scene.labels.shape
     listed = max(top, _LISTED)
-    certain = explanation.posterior.has_spread
-    figure = new_figure((5.0 * (3 if certain else 2), 4.2))
-    panels = list(figure.subplots(1, 3 if certain else 2))
-    explanation.plot(picture, ax=panels[0], top=top, numbered=listed)
-    if certain:
-        explanation.plot("top_k", ax=panels[1], top=top)
-    explanation.plot(ax=panels[-1], top=listed)
+    maps = ["map", "top_k"] if explanation.posterior.has_spread else ["map"]
+    figure = new_figure((5.0 * (len(maps) + 1), 4.2))
+    if height < _WIDE * width:
+        layout: list[Any] = [[name, "bars"] for name in maps]
+        panels = figure.subplot_mosaic(layout, width_ratios=[len(maps), 1])
+    else:
+        panels = figure.subplot_mosaic([[*maps, "bars"]])
+    explanation.plot(picture, ax=panels["map"], top=top, numbered=listed)
+    if "top_k" in panels:
+        explanation.plot("top_k", ax=panels["top_k"], top=top)
+    explanation.plot(ax=panels["bars"], top=listed)
     return figure
 
 

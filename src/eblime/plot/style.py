@@ -22,6 +22,7 @@ __all__ = [
     "LINES",
     "NEUTRAL",
     "axes",
+    "axis_label",
     "caption",
     "clean",
     "diverging",
@@ -32,6 +33,7 @@ __all__ = [
     "new_figure",
     "rgb",
     "sign_bar",
+    "sign_colour",
     "title",
 ]
 
@@ -83,6 +85,20 @@ def caption(text: object, longest: int = 40) -> str:
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
+def axis_label(explanation: Explanation, note: str = "", *, longest: int = 44) -> str:
+    """The label of an axis of importances, in lines of about `longest` characters.
+
+    A long class name would otherwise be cut off, or overlap with the power of ten of the ticks.
+    """
+    lines = ["importance for"]
+    for part in filter(None, (caption(explanation.label, 28), note)):
+        if len(lines[-1]) + 1 + len(part) <= longest:
+            lines[-1] += f" {part}"
+        else:
+            lines.append(part)
+    return "\n".join(lines)
+
+
 def title(ax: Axes, explanation: Explanation) -> None:
     """Set the title: what was explained, and how well the surrogate fits."""
     post = explanation.posterior
@@ -102,6 +118,11 @@ def needs_domain(explanation: Explanation, domain: str, what: str) -> None:
             f"{what} needs {article} {domain} explanation; "
             f"the domain of this one is {explanation.scene.domain!r}."
         )
+
+
+def sign_colour(value: float) -> str:
+    """The colour of an importance: green raises the score, orange lowers it, grey does neither."""
+    return FAVOUR if value > 0 else AGAINST if value < 0 else NEUTRAL
 
 
 def rgb(colour: str) -> tuple[float, float, float]:

@@ -14,6 +14,7 @@ from eblime.plot.style import (
     LINES,
     NEUTRAL,
     axes,
+    axis_label,
     caption,
     clean,
     legend_below,
@@ -85,7 +86,7 @@ def by_width(
     drawn.set_xlim(widths[0], widths[-1])
     log_ticks(drawn)
     drawn.set_xlabel("width of the kernel")
-    drawn.set_ylabel(f"importance for {caption(explanation.label)} ({100 * level:g} %)")
+    drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)

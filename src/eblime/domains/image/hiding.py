@@ -37,6 +37,10 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
         return _like(image, _segment_means(image, labels) if hide == "mean" else _blurred(image))
     if callable(hide):
         return _checked(image, hide(image.copy()), "from the function `hide`")
+    if hide is None:
+        raise TypeError(
+            "`hide` must be 'mean', 'blur', a number, a colour, an image or a function."
+        )
     values = as_floats("hide", hide)
     if values.ndim <= 1:
         if values.ndim == 1 and len(values) != image.shape[-1]:
@@ -44,6 +48,7 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
                 f"`hide` must be one number, or one for each of the {image.shape[-1]} channels; "
                 f"got {len(values)}."
             )
+        _refuse_fractions(image, values)
         return np.broadcast_to(_like(image, values), image.shape)
     return _checked(image, hide, "in `hide`")
 
@@ -77,7 +82,20 @@ def _checked(image: NDArray[Any], other: Any, source: str) -> NDArray[Any]:
             f"The image {source} must have the shape of the explained one, {image.shape} "
             f"(height, width, channels); got {values.shape}."
         )
+    _refuse_fractions(image, values)
     return _like(image, values)
+
+
+def _refuse_fractions(image: NDArray[Any], values: NDArray[Any]) -> None:
+    """Refuse colours of 0 to 1 for an image of larger whole numbers: all would be black."""
+    if image.dtype.kind not in "iu" or image.max() <= 1:
+        return
+    if values.min() >= 0 and values.max() <= 1 and (values % 1 != 0).any():
+        raise ValueError(
+            f"`hide` must be in the range of the image of {image.dtype}, whose numbers go up to "
+            f"{image.max()}; got fractions, {values.min():g} to {values.max():g}. Multiply a "
+            "colour of 0 to 1 by the largest possible number, such as 255."
+        )
 
 
 def _like(image: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:

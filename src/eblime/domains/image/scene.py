@@ -121,8 +121,8 @@ def read_image(
     pixels = np.array(as_pixels(image), order="C")  # a copy: the explanation keeps it
     pixels = pixels.astype(pixels.dtype.newbyteorder("="), copy=False)
     axis = _channel_axis(pixels, channels)
-    if axis == 0 and isinstance(hide, np.ndarray) and hide.shape == pixels.shape:
-        hide = np.moveaxis(hide, 0, -1)
+    if axis == 0 and getattr(hide, "shape", None) == pixels.shape:
+        hide = np.moveaxis(_as_array(hide), 0, -1)
     stacked = pixels[..., None] if axis is None else np.moveaxis(pixels, axis, -1)
     if stacked.shape[:2] == (1, 1):
         raise ValueError(
@@ -147,6 +147,9 @@ def read_image(
 
 def _as_array(image: Any) -> NDArray[Any]:
     """An array of any dtype; rows of different lengths are refused."""
+    if callable(getattr(image, "detach", None)):  # a torch tensor, perhaps with a gradient
+        image = image.detach().cpu()
+        image = image.float() if str(image.dtype) == "torch.bfloat16" else image
     try:
         return np.asarray(image)
     except ValueError as error:
@@ -160,16 +163,23 @@ def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
     pixels = _as_array(open_photo(image) if is_photo(image) else image)
     if pixels.dtype == object or pixels.dtype.kind not in "buif":
+        hint = " Pass the magnitude, `np.abs(image)`." if pixels.dtype.kind == "c" else ""
         raise TypeError(
             "`image` must be an array of whole numbers or floats, a PIL image or a path; got "
-            f"{type(image).__name__} of dtype {pixels.dtype}."
+            f"{type(image).__name__} of dtype {pixels.dtype}.{hint}"
         )
     if pixels.dtype.itemsize > 8:
         raise TypeError(f"`image` must have at most 8 bytes per number; got dtype {pixels.dtype}.")
     if pixels.ndim not in (2, 3) or 0 in pixels.shape:
+        batch = pixels.ndim == 4 and len(pixels) == 1
         raise ValueError(
-            "`image` must be one image of shape (H, W), (H, W, C) or (C, H, W); "
-            f"got shape {pixels.shape}."
+            "`image` must be one image of shape (H, W), (H, W, C) or (C, H, W); got shape "
+            f"{pixels.shape}.{' Pass `image[0]`, without the batch axis.' if batch else ''}"
+        )
+    if np.ma.is_masked(image):
+        raise ValueError(
+            "`image` must have no masked pixels; got "
+            f"{np.ma.getmaskarray(image).sum()}. Fill them, such as `image.filled(0)`."
         )
     if pixels.dtype.kind == "f" and not np.isfinite(pixels).all():
         bad = tuple(int(i) for i in np.argwhere(~np.isfinite(pixels))[0])
@@ -192,7 +202,7 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
         return 0
     raise ValueError(
         f"The channel axis of an image of shape {pixels.shape} is not clear; "
-        "set channels='first' or channels='last'."
+        "set channels='first' or channels='last'. Of a volume, pass one section."
     )
 
 

@@ -73,8 +73,15 @@ def check_segmentation(segmentation: Segmentation) -> None:
     elif not callable(segmentation) and np.ndim(segmentation) != 2:
         raise TypeError(
             "`segmentation` must be a name, (name, {parameter: value}), an array of labels (H, W) "
-            f"or a function; got {segmentation!r:.80}."
+            f"or a function; got {_described(segmentation)}."
         )
+
+
+def _described(segmentation: Any) -> str:
+    """An object of the wrong type in a message: the shape of an array, else its repr."""
+    if isinstance(segmentation, np.ndarray):
+        return f"an array of shape {segmentation.shape}"
+    return f"{segmentation!r:.80}"
 
 
 def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
@@ -154,7 +161,13 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
             f"The image must have more than one colour for segmentation={name!r}; every pixel is "
             f"{image[0, 0].tolist()}. Use segmentation='grid' or pass your own labels."
         )
-    labels = SEGMENTATIONS[name](_as_colours(image), **params)
+    try:
+        labels = SEGMENTATIONS[name](_as_colours(image), **params)
+    except Exception as error:  # scikit-image does not check its parameters
+        raise ValueError(
+            f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
+            f"{type(error).__name__}: {error}."
+        ) from error
     return np.asarray(labels.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width])
 
 
