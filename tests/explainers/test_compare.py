@@ -398,7 +398,7 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
         (
             ["lime", "unravel"],
             PEOPLE[0],
-            {"background": np.where(PEOPLE == PEOPLE.max(axis=0), np.nan, PEOPLE)},
+            {"background": np.where(PEOPLE.max(axis=0) == PEOPLE, np.nan, PEOPLE)},
             "column 'column 0' of `background` has 1 missing",
         ),
     ],
