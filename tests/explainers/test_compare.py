@@ -342,6 +342,29 @@ def test_system_samples_a_large_background():
     assert list(found["dlime"].features) == list(found["lime"].features)
 
 
+@pytest.mark.parametrize("system", ["dlime", "dmm-men", "unravel"])
+@pytest.mark.parametrize("kind", ["array", "frame"])
+@pytest.mark.filterwarnings("ignore:These columns are in the same bin")
+def test_systems_leave_out_constant_columns(system, kind):
+    """As the methods do; the model gets the row's value there, also if it is a text."""
+    data = np.insert(PEOPLE, 1, 7.0, axis=1)
+    if kind == "frame":
+        pd = pytest.importorskip("pandas")
+        data = pd.DataFrame(data, columns=[f"c{j}" for j in range(data.shape[1])])
+        data["c1"] = "same"
+
+    def model(rows):
+        values = np.asarray(rows)
+        assert set(values[:, 1].tolist()) == {"same" if kind == "frame" else 7.0}
+        return np.asarray(values[:, 0], dtype=float) * 3
+
+    x = data.iloc[0] if kind == "frame" else data[0]
+    found = eblime.compare(model, x, ["lime", system], background=data, n_masks=80)
+
+    assert found[system].posterior.n_features == PEOPLE.shape[1]
+    assert int(np.abs(found[system].posterior.mean).argmax()) == 0
+
+
 def test_system_equals_the_class_if_the_budget_has_the_background():
     """DLIME beside LIME is DLIME by itself, fitted by LIME."""
     found = eblime.compare(slopes, PEOPLE[0], ["lime", "dlime"], background=PEOPLE, n_masks=400)
@@ -371,7 +394,13 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
         (["lime", ClusterLIME(n_clusters=0)], PEOPLE[0], {}, "`n_clusters` must be >= 1"),
         (["lime", ClusterLIME()], PEOPLE[0], {"n_masks": 2}, "`n_clusters` must be >= 1 and <= 1"),
         (["lime", "s-lime"], PEOPLE[0], {"n_masks": 50}, "`max_masks` must be at least 64"),
-        (["lime", "dmm-men"], [np.nan, 0, 0, 0, 0], {}, "1 missing or infinite values"),
+        (["lime", "dmm-men"], [np.nan, 0, 0, 0, 0], {}, "of the row has 1 missing or infinite"),
+        (
+            ["lime", "unravel"],
+            PEOPLE[0],
+            {"background": np.where(PEOPLE.max(axis=0) == PEOPLE, np.nan, PEOPLE)},
+            "column 'column 0' of `background` has 1 missing",
+        ),
     ],
 )
 def test_systems_that_cannot_work_are_refused_before_any_call(methods, x, settings, message):

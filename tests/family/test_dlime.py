@@ -82,7 +82,7 @@ def test_nothing_is_left_to_chance(rows):
 
 def test_refusals(rows):
     """Rows that cannot be clustered, and a row of another length."""
-    with pytest.raises(ValueError, match="`background` must be finite numbers"):
+    with pytest.raises(ValueError, match="`background` must have at least `n_clusters` rows"):
         DLIME(model=model, background=rows[:1])
     with pytest.raises(ValueError, match="`n_clusters`"):
         DLIME(model=model, background=rows, n_clusters=0)
@@ -91,3 +91,37 @@ def test_refusals(rows):
     with pytest.raises(ValueError, match="`method` must be one of"):
         DLIME(model=model, background=rows, method="nothing")
     assert eblime.family.DLIME is DLIME
+
+
+def test_the_model_of_a_frame_gets_frames(rows):
+    """Names of features are those of its columns; the numbers are those of an array."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+
+    def by_name(table):
+        assert list(table.columns) == ["a", "b", "c"]
+        return model(table.to_numpy())
+
+    found = DLIME(model=by_name, background=frame).explain(frame.iloc[3])
+    plain = DLIME(model=model, background=rows).explain(rows[3])
+
+    assert_allclose(found.posterior.mean, plain.posterior.mean)
+    assert all(name in feature for name, feature in zip("abc", found.features, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("background", "x", "message"),
+    [
+        (np.array([[1.0, np.nan], [0.0, 1.0]]), [0, 0], "finite; got nan at row 0, column 1"),
+        (np.ones((1, 2)), [0, 0], "at least `n_clusters` rows, 2; got 1"),
+        (np.eye(4), [0, np.nan, 0, 0], "`x` must have no missing"),
+    ],
+)
+def test_missing_values_and_too_few_rows_are_refused(background, x, message):
+    """Before the model is called."""
+
+    def never(table):
+        raise AssertionError("the model was called")
+
+    with pytest.raises(ValueError, match=message):
+        DLIME(model=never, background=background).explain(x)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.cluster import hierarchy
 
-from eblime._checks import as_floats, check_count
+from eblime._checks import as_floats, check_count, check_masks
 from eblime._types import FloatArray, IntArray
+from eblime.domains.tabular.frames import as_frame
 from eblime.explainers.tabular import TabularExplainer
 from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
@@ -32,7 +33,7 @@ class DLIME:
     model
         As for `TabularExplainer`.
     background
-        The training rows, (n, p) numbers.
+        The training rows, (n, p): an array, or a frame whose columns are all numbers.
     n_clusters
         Number of clusters; 2 in the original.
     standardize
@@ -69,11 +70,11 @@ class DLIME:
     def __post_init__(self) -> None:
         """Check the settings and find the clusters."""
         check_count("n_clusters", self.n_clusters)
-        rows = as_floats("background", self.background)
-        if rows.ndim != 2 or len(rows) < self.n_clusters or not np.isfinite(rows).all():
+        rows = check_masks(self.background, name="background")
+        if len(rows) < self.n_clusters:
             raise ValueError(
-                "`background` must be finite numbers with one row per training row, and at least "
-                f"`n_clusters` rows; got shape {rows.shape}."
+                f"`background` must have at least `n_clusters` rows, {self.n_clusters}; got "
+                f"{len(rows)}."
             )
         if len(rows) > _MOST_ROWS:
             raise ValueError(
@@ -92,6 +93,8 @@ class DLIME:
         row = as_floats("x", x).ravel()
         if row.shape != self._rows.shape[1:]:
             raise ValueError(f"`x` must have {self._rows.shape[1]} columns; got {row.size}.")
+        if not np.isfinite(row).all():
+            raise ValueError("`x` must have no missing or infinite values.")
         nearest = np.argmin(np.sum(((self._rows - row) / self._scale) ** 2, axis=1))
         return np.flatnonzero(self._clusters == self._clusters[nearest])
 
@@ -103,15 +106,20 @@ class DLIME:
         """An explainer whose perturbed rows are the given ones, after the row itself."""
         return TabularExplainer(
             self.model,
-            self._rows,
+            self.background,
             representation=self.representation,
             bins=self.bins,
-            perturb=InOrder.after_itself(rows),
+            perturb=InOrder.after_itself(rows, self._table),
             names=self.names,
             kernel=self.kernel,
             method=self.method,
             n_masks=len(rows) + 1,
         )
+
+    def _table(self, rows: FloatArray) -> Any:
+        """Rows of numbers as the model knows them: a table of the background's kind."""
+        frame: Any = as_frame(self.background)  # sparse ones were refused
+        return frame.gather(np.zeros(rows.shape, dtype=np.intp), dict(enumerate(rows.T)))
 
 
 @dataclass(slots=True, kw_only=True)
