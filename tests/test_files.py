@@ -40,3 +40,10 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
     assert (tmp_path / "a").read_bytes() == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_folder_is_not_replaced(tmp_path):
+    """The error names it, and not a temporary file."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"It must be a file; there is a folder: .*folder'"):
+        write_whole(tmp_path / "folder", b"content")

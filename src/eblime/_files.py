@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -14,6 +15,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A crash may leave a file `.NAME.*.tmp` behind.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "It must be a file; there is a folder", str(path))
     handle, temporary = _beside(path)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -170,6 +170,18 @@ def test_a_call_that_takes_too_long_fails():
     stuck.set()
 
 
+def test_a_timeout_may_be_longer_than_clocks_count():
+    """It is then no limit, and no error."""
+
+    def model(texts):
+        time.sleep(0.01)
+        return score(texts)
+
+    caller = Caller(model=model, calls=CallSettings(timeout=1e12))
+
+    assert caller([TEXT]) == score([TEXT])
+
+
 def test_a_call_that_took_too_long_is_repeated():
     """Where retries are allowed."""
     tries, stuck = [], threading.Event()

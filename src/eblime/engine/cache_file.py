@@ -23,6 +23,7 @@ __all__ = [
 
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _LAYOUT = 1
+_LONGEST = 1e6  # seconds: SQLite counts milliseconds in 32 bits
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS scopes (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE,"
     " model TEXT NOT NULL)",
@@ -53,7 +54,7 @@ def open_file(file: Path, timeout: float) -> sqlite3.Connection:
 def _opened(file: Path, timeout: float) -> sqlite3.Connection:
     """Connect, check whose file it is, and create the tables."""
     connection = sqlite3.connect(
-        file, timeout=timeout, isolation_level=None, check_same_thread=False
+        file, timeout=min(timeout, _LONGEST), isolation_level=None, check_same_thread=False
     )
     try:
         application, layout, tables = _header(connection)
