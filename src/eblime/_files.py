@@ -24,8 +24,10 @@ def write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # such as a full disk
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 
