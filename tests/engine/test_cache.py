@@ -500,3 +500,18 @@ def test_answers_of_a_model_with_other_outputs_are_refused(cache):
     two.explain(rows[0], rng=0)
     with pytest.raises(ValueError, match=r"with 3 outputs; it has answers with 2\. Give the model"):
         three.explain([0.5, 0.5, 0.5], rng=0)
+
+
+def test_a_damaged_file_that_cannot_be_renamed_is_reported(cache, monkeypatch):
+    """Before the model is asked."""
+    spoil_text(cache.file)
+
+    def refuse(*args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    model = Counting()
+    with pytest.raises(ValueError, match=r"is damaged .*cannot be renamed: Permission denied"):
+        explain(model, cache)
+
+    assert model.asked == []

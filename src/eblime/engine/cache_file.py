@@ -156,12 +156,24 @@ def set_aside(file: Path, error: Exception, inode: int | None) -> None:
             aside = file.with_name(f"{file.name}.damaged-{number}")
         # the file itself last: from then on the other two may be those of its successor
         for part, ending in zip(reversed(file_parts(file)), ("-shm", "-wal", ""), strict=True):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError), _renaming(file, error):
                 part.rename(aside.with_name(f"{aside.name}{ending}"))
     warn_user(
         f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
         "answers are asked again."
     )
+
+
+@contextmanager
+def _renaming(file: Path, error: Exception) -> Iterator[None]:
+    """Say that a damaged file cannot be renamed."""
+    try:
+        yield
+    except PermissionError as refused:
+        raise ValueError(
+            f"`cache` {str(file)!r} is damaged ({error}) and cannot be renamed: "
+            f"{refused.strerror}. Use another file."
+        ) from refused
 
 
 @contextmanager
