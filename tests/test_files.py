@@ -33,14 +33,14 @@ def test_the_umask_of_the_process_is_not_changed(tmp_path, monkeypatch):
 
 
 def test_an_error_while_writing_leaves_the_old_file(tmp_path, monkeypatch):
-    """And no temporary file."""
+    """And no temporary file; the error names the path."""
     (tmp_path / "a").write_bytes(b"old")
 
     def full(handle):
-        raise OSError("No space left on device")
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(OSError, match=r"No space left on device: .*a'"):
         write_whole(tmp_path / "a", b"new")
 
     assert (tmp_path / "a").read_bytes() == b"old"
@@ -62,3 +62,10 @@ def test_a_path_below_a_file_is_named(tmp_path):
         write_whole(tmp_path / "file" / "a", b"")
 
     assert raised.value.filename == str(tmp_path / "file" / "a")
+
+
+def test_a_folder_is_not_replaced(tmp_path):
+    """The error names it, and not a temporary file."""
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"It must be a file; there is a folder: .*folder'"):
+        write_whole(tmp_path / "folder", b"content")

@@ -49,3 +49,14 @@ def test_process_without_standard_error_shows_no_bar(monkeypatch):
     monkeypatch.setattr("sys.stderr", None)
     with progress_reporter(None, 1, unit="mask") as report:
         assert report(1) is None
+
+
+@pytest.mark.parametrize("progress", [None, True])
+@pytest.mark.parametrize("stream", [None, io.StringIO()])
+def test_work_goes_on_without_a_standard_error(monkeypatch, stream, progress):
+    """As in a service that has none, or has closed it: there is no bar."""
+    if stream is not None:
+        stream.close()
+    monkeypatch.setattr("sys.stderr", stream)
+    with progress_reporter(progress, 3, unit="mask") as report:
+        assert report(3) is None

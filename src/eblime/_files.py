@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from pathlib import Path
@@ -15,6 +16,8 @@ def write_whole(path: Path, content: bytes) -> None:
 
     A crash may leave a file `.NAME.*.tmp` behind.
     """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "It must be a file; there is a folder", str(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     created = _created(temporary, path)
     try:
@@ -23,8 +26,10 @@ def write_whole(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):  # such as a full disk
+            raise OSError(error.errno, error.strerror, str(path)) from error
         raise
 
 

@@ -28,7 +28,7 @@ def progress_reporter(
 
     None draws a bar if standard error is a terminal and the work takes longer than a second.
     """
-    if progress is True or (progress is None and _on_terminal()):
+    if (progress is True and _can_draw()) or (progress is None and _on_terminal()):
         from tqdm import tqdm
 
         asked = progress is True
@@ -58,4 +58,9 @@ def progress_reporter(
 
 def _on_terminal() -> bool:
     """Whether standard error is a terminal."""
-    return sys.stderr is not None and sys.stderr.isatty()
+    return _can_draw() and sys.stderr.isatty()
+
+
+def _can_draw() -> bool:
+    """Whether there is a standard error to write to: a service may have none, or have closed it."""
+    return sys.stderr is not None and not getattr(sys.stderr, "closed", False)

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -281,7 +282,7 @@ def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
     """Who is slow to rename it does not rename the new file of somebody else."""
     spoil_text(cache.file)
     looks, looking, done = itertools.count(1), threading.Event(), threading.Event()
-    original = cache_file._inode_of
+    original = cache_file.inode_of
 
     def inode_of(file):
         found = original(file)
@@ -298,7 +299,7 @@ def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
         slow.join()
 
     slow = threading.Thread(target=explain, args=(Counting(), cache))
-    monkeypatch.setattr(cache_file, "_inode_of", inode_of)
+    monkeypatch.setattr(cache_file, "inode_of", inode_of)
     with pytest.warns(UserWarning, match="is damaged"):
         both()
 
@@ -423,3 +424,96 @@ def test_a_cache_is_cleared_in_one_step(cache):
         cache.clear()
 
     assert inside == ["database is locked"]
+
+
+def remove(file):
+    """Delete a file and those beside it."""
+    for part in file.parent.glob(f"{file.name}*"):
+        part.unlink(missing_ok=True)
+
+
+def set_aside(file):
+    """As another process does that finds it damaged."""
+    file.rename(file.with_name("answers.db.damaged"))
+
+
+@pytest.mark.parametrize("act", [remove, set_aside])
+def test_a_file_that_vanishes_is_made_again(cache, act):
+    """In the middle of an explanation; the answers from then on are stored."""
+
+    class Acting(Counting):
+        def __call__(self, texts):
+            if len(self.asked) == 40:
+                act(cache.file)
+            return super().__call__(texts)
+
+    model = Acting()
+    explain(model, cache, batch_size=20, n_masks=100)
+
+    assert len(cache) == len(model.asked) - 40
+
+
+def make_theirs(file):
+    """A database of another program."""
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+
+
+@pytest.mark.parametrize("act", [Path.mkdir, make_theirs])
+def test_a_file_of_another_kind_ends_the_storing(cache, act):
+    """With a warning: the explanation goes on."""
+
+    class Acting(Counting):
+        def __call__(self, texts):
+            if len(self.asked) == 40:
+                remove(cache.file)
+                act(cache.file)
+            return super().__call__(texts)
+
+    plain = explain(Counting(), None, n_masks=100)
+    with pytest.warns(UserWarning, match="cannot be used, answers are not stored"):
+        e = explain(Acting(), cache, batch_size=20, n_masks=100)
+
+    assert_array_equal(e.scores, plain.scores)
+
+
+def test_a_lock_is_waited_for_however_long(tmp_path):
+    """SQLite would not wait at all with a time that does not fit into its 32 bits."""
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="a", timeout=3e6)
+    explain(Counting(), cache, n_masks=60)
+    other = sqlite3.connect(cache.file, isolation_level=None, check_same_thread=False)
+    with closing(other):
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.2, other.execute, ["COMMIT"])
+        release.start()
+        explain(Counting(), cache, n_masks=100)
+        release.join()
+
+    assert len(cache) > 80
+
+
+def test_answers_of_a_model_with_other_outputs_are_refused(cache):
+    """The model has changed, and its name has not."""
+    rows = np.random.default_rng(0).integers(0, 2, (50, 3)).astype(float)
+    two, three = (
+        eblime.TabularExplainer(lambda t, n=n: np.eye(n)[t[:, 0].astype(int)], rows, cache=cache)
+        for n in (2, 3)
+    )
+    two.explain(rows[0], rng=0)
+    with pytest.raises(ValueError, match=r"with 3 outputs; it has answers with 2\. Give the model"):
+        three.explain([0.5, 0.5, 0.5], rng=0)
+
+
+def test_a_damaged_file_that_cannot_be_renamed_is_reported(cache, monkeypatch):
+    """Before the model is asked."""
+    spoil_text(cache.file)
+
+    def refuse(*args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    model = Counting()
+    with pytest.raises(ValueError, match=r"is damaged .*cannot be renamed: Permission denied"):
+        explain(model, cache)
+
+    assert model.asked == []

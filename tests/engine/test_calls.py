@@ -1,6 +1,8 @@
 """Slow and flaky models: retries, timeouts, calls at once, budgets, Ctrl-C."""
 
 import asyncio
+import os
+import signal
 import threading
 import time
 from concurrent.futures import Future
@@ -13,6 +15,7 @@ from numpy.testing import assert_array_equal
 import eblime
 from eblime.engine import calls
 from eblime.engine.calls import Caller, CallSettings
+from eblime.models import background
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -172,6 +175,18 @@ def test_a_call_that_takes_too_long_fails():
     with pytest.raises(eblime.ModelError, match=r"masks 1 to .*TimeoutError: no answer within"):
         eblime.TextExplainer(model, timeout=0.05).explain(TEXT)
     stuck.set()
+
+
+def test_a_timeout_may_be_longer_than_clocks_count():
+    """It is then no limit, and no error."""
+
+    def model(texts):
+        time.sleep(0.01)
+        return score(texts)
+
+    caller = Caller(model=model, calls=CallSettings(timeout=1e12))
+
+    assert caller([TEXT]) == score([TEXT])
 
 
 def test_a_call_that_took_too_long_is_repeated():
@@ -427,3 +442,21 @@ def test_ctrl_c_returns_what_there_is(text):
         eblime.TextExplainer(Interrupted(200), **settings).explain(text)
     with pytest.raises(KeyboardInterrupt):
         eblime.TextExplainer(Interrupted(10), **settings).explain(text, partial=True)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_can_call_an_async_model():
+    """Also if a thread was just starting the event loop when the process forked."""
+
+    async def model(texts):
+        return score(texts)
+
+    with background._LOCK:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # ends a process that waits for ever
+            found = eblime.as_model(model)([TEXT])
+            os._exit(0 if found == score([TEXT]) else 1)
+
+    assert os.waitpid(child, 0)[1] == 0

@@ -24,6 +24,7 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.engine.cache_file import (
     DamagedError,
+    inode_of,
     open_file,
     reported,
     set_aside,
@@ -240,13 +241,20 @@ class CacheBook:
     def _attempt(self, step: Callable[[], T]) -> T | None:
         """Do a step; again with a new file if this one is damaged, and without if it is locked."""
         try:
+            if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
+                self._reopen()
             return step()
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
             self._writes = False
             warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
             return None
         except (DamagedError, sqlite3.DatabaseError) as error:
             self.close()
             set_aside(self._cache.file, error, self._inode)
-            self._connection, self._inode = open_file(self._cache.file, self._cache.timeout)
+            self._reopen()
             return step()
+
+    def _reopen(self) -> None:
+        """Open the file that is there now, or a new one."""
+        self.close()
+        self._connection, self._inode = open_file(self._cache.file, self._cache.timeout)

@@ -13,6 +13,7 @@ from eblime._warn import warn_user
 
 __all__ = [
     "DamagedError",
+    "inode_of",
     "open_file",
     "reported",
     "set_aside",
@@ -22,6 +23,7 @@ __all__ = [
 
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _LAYOUT = 1
+_LONGEST = 1e6  # seconds: SQLite counts milliseconds in 32 bits
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS scopes (id INTEGER PRIMARY KEY, digest BLOB NOT NULL UNIQUE,"
     " model TEXT NOT NULL)",
@@ -42,16 +44,16 @@ def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | Non
     Returns the connection, and what tells the file from another one at the same path.
     """
     with _folder_lock(file, alone=False):
-        inode = _inode_of(file)
+        inode = inode_of(file)
         try:
-            return _opened(file, timeout), _inode_of(file)
+            return _opened(file, timeout), inode_of(file)
         except (DamagedError, sqlite3.DatabaseError) as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise
             damage = error
     set_aside(file, damage, inode)
     with _folder_lock(file, alone=False):
-        return _opened(file, timeout), _inode_of(file)
+        return _opened(file, timeout), inode_of(file)
 
 
 @contextmanager
@@ -81,7 +83,7 @@ def _folder_lock(file: Path, *, alone: bool) -> Iterator[None]:
 def _opened(file: Path, timeout: float) -> sqlite3.Connection:
     """Connect, check whose file it is, and create the tables."""
     connection = sqlite3.connect(
-        file, timeout=timeout, isolation_level=None, check_same_thread=False
+        file, timeout=min(timeout, _LONGEST), isolation_level=None, check_same_thread=False
     )
     try:
         application, layout, tables = _header(connection)
@@ -164,7 +166,7 @@ def _parts(file: Path) -> list[Path]:
     return [file, *(file.with_name(f"{file.name}{ending}") for ending in ("-wal", "-shm"))]
 
 
-def _inode_of(file: Path) -> int | None:
+def inode_of(file: Path) -> int | None:
     """What tells a file from another one at the same path; None if there is none."""
     try:
         return file.stat().st_ino
@@ -184,16 +186,28 @@ def size_of(file: Path) -> int:
 def set_aside(file: Path, error: Exception, inode: int | None) -> None:
     """Rename a damaged file, and say so; nothing if another process has done it already."""
     with _folder_lock(file, alone=True):
-        if _inode_of(file) != inode:
+        if inode_of(file) != inode:
             return
         number, aside = 1, file.with_name(f"{file.name}.damaged")
         while aside.exists():
             number += 1
             aside = file.with_name(f"{file.name}.damaged-{number}")
         for part, renamed in zip(_parts(file), _parts(aside), strict=True):
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError), _renaming(file, error):
                 part.rename(renamed)
     warn_user(
         f"The cache {str(file)!r} is damaged ({error}): it was renamed to {aside.name!r}, and "
         "answers are asked again."
     )
+
+
+@contextmanager
+def _renaming(file: Path, error: Exception) -> Iterator[None]:
+    """Say that a damaged file cannot be renamed."""
+    try:
+        yield
+    except PermissionError as refused:
+        raise ValueError(
+            f"`cache` {str(file)!r} is damaged ({error}) and cannot be renamed: "
+            f"{refused.strerror}. Use another file."
+        ) from refused

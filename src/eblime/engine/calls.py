@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, fields, replace
+from threading import TIMEOUT_MAX
 from typing import Any
 
 from eblime._checks import check_count, check_number
@@ -166,7 +167,7 @@ class Caller:
                 failures += 1
                 if retry is None or not retry.again(error, failures):
                     raise
-                time.sleep(retry.pause(failures))
+                time.sleep(min(retry.pause(failures), TIMEOUT_MAX))
 
     def _once(self, batch: Any) -> Any:
         """One call, for as long as it may take."""
@@ -180,7 +181,7 @@ class Caller:
         )
         future = begin(batch)
         try:
-            return future.result(timeout)
+            return future.result(min(timeout, TIMEOUT_MAX))
         except NotYet:
             if future.done():  # it answered just now, or raised a TimeoutError of its own
                 return future.result()

@@ -138,6 +138,11 @@ class ReplyBuilder:
             assert plan.question.before is not None
             return plan.question.before[plan.earlier[k]]
         stored = plan.known.get(plan.keys[k])
+        if stored is not None and len(stored) != len(self.original):
+            raise ValueError(
+                f"`cache` must have answers of this model, with {len(self.original)} outputs; it "
+                f"has answers with {len(stored)}. Give the model another `model_id`, or clear it."
+            )
         return None if stored is None else stored[self.columns]
 
     def put(self, positions: IntArray, scores: FloatArray) -> int:

@@ -74,3 +74,13 @@ def _loop() -> asyncio.AbstractEventLoop:
             loop = _LOOPS[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="eblime-async").start()
         return loop
+
+
+def _reset() -> None:
+    """Start with a free lock in a forked child: the thread that held it does not exist there."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_reset)
