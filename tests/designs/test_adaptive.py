@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import eblime
+from eblime import registry
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf
 from eblime.core.quadrature import exact_values, read_table, solve_part
@@ -169,3 +170,34 @@ def test_a_number_of_masks_that_no_design_can_have_is_refused() -> None:
     """Before the first round."""
     with pytest.raises(ValueError, match="`n_masks` must be >= 1; got 0"):
         Adaptive(n_masks=0)
+
+
+@pytest.mark.parametrize("name", registry.names("designs"))
+def test_every_design_asks_as_many_masks_of_a_table_as_it_may(rng, name):
+    """Chance fills in hidden values, so a mask may be asked again; "exhaustive" asks each once."""
+    rows = rng.random((200, 3))
+    method = "quadrature" if name == "adaptive" else "eblime"
+    explainer = eblime.TabularExplainer(
+        lambda table: table @ [1.0, 2.0, 3.0], rows, design=name, method=method, n_masks=100
+    )
+    masks = explainer.explain(rows[0], rng=0).masks
+    counts = np.unique(masks, axis=0, return_counts=True)[1]
+
+    if name == "exhaustive":
+        assert len(masks) == 8
+    else:
+        assert 100 <= len(masks) <= 102  # with the ends that a design may lack
+    if name == "adaptive":
+        assert set(counts) <= {12, 13}
+
+
+def test_a_stop_rule_ends_the_repeated_masks_of_a_table(rng):
+    """Every round asks all masks equally often."""
+    rows = rng.random((200, 3))
+    explainer = eblime.TabularExplainer(
+        lambda table: 9 * table[:, 0] + table[:, 1], rows, design="adaptive", method="quadrature"
+    )
+    e = explainer.explain(rows[0], rng=0, until=eblime.TopK(1), max_masks=400)
+
+    assert len(e.masks) % 8 == 0
+    assert 8 < len(e.masks) <= 400

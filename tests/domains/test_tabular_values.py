@@ -209,3 +209,44 @@ def test_arrow_columns_keep_their_types(kind):
 
     assert e.posterior.mean == pytest.approx([1, 0], abs=1e-3)
     assert asked[0].schema.field("kind").type == column.type
+
+
+def monthly():
+    """A frame with a column of few dates, and a column of numbers."""
+    months = [datetime.datetime(2020, month, 1) for month in range(1, 13)]
+    return pd.DataFrame({"month": months * 10, "x": np.arange(120.0)})
+
+
+def test_times_may_be_categories():
+    """Each time is one category, and the row's is among them."""
+    frame = monthly()
+    model = lambda table: (table["month"] == frame["month"][2]).to_numpy(float)  # noqa: E731
+    explainer = eblime.TabularExplainer(model, frame, categorical=["month"])
+    e = explainer.explain(frame.iloc[2])
+
+    assert e.features[0] == "month = 2020-03-01"
+    assert e.posterior.mean == pytest.approx([1, 0], abs=1e-3)
+
+
+def test_edges_of_times_are_dates():
+    """A list for all columns is for the columns of numbers."""
+    frame = monthly()
+    dates = {"month": [datetime.date(2020, 6, 15), pd.Timestamp("2020-09-15")]}
+    spy = Spy()
+
+    subject = eblime.TabularExplainer(spy, frame, bins=dates).subject(frame.iloc[6])
+    assert subject.scene.features[0] == "2020-06-15 < month <= 2020-09-15"
+    subject = eblime.TabularExplainer(spy, frame, bins=[50.0]).subject(frame.iloc[6])
+    assert subject.scene.features == ["2020-06-16 < month <= 2020-09-08", "x <= 50"]
+    for edges in ([3.0], ["2020-06-15"]):
+        with pytest.raises(ValueError, match="'month' must be a list of dates"):
+            eblime.TabularExplainer(spy, frame, bins={"month": edges})
+    with pytest.raises(ValueError, match="'x' must be a list of finite edges"):
+        eblime.TabularExplainer(spy, frame, bins={"x": [datetime.date(2020, 6, 15)]})
+
+
+def test_bins_of_categories_are_refused():
+    """They would not be used."""
+    frame = pd.DataFrame({"kind": ["a", "b"] * 20, "x": np.arange(40.0)})
+    with pytest.raises(ValueError, match="`bins` must be for columns of numbers; 'kind' holds"):
+        eblime.TabularExplainer(Spy(), frame, bins={"kind": [1.0]})

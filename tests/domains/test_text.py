@@ -300,3 +300,19 @@ def test_warnings_about_texts_point_at_the_caller():
         explainer.explain(text)
 
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_texts_in_rows_of_a_table(library):
+    """The column "text" of a row of any library; other entries are read as they are."""
+    package = pytest.importorskip(library)
+    columns = {"text": ["a good day"], "label": [1]}
+    table = package.table(columns) if library == "pyarrow" else package.DataFrame(columns)
+    explainer = eblime.TextExplainer(lambda texts: [float(len(text)) for text in texts])
+
+    assert explainer.input_of(table) == "a good day"
+    assert explainer.input_of("a good day") == "a good day"
+    assert explainer.input_of({"text": "a good day"}) == "a good day"
+    for entry in (float("nan"), None, ["a", "b"]):
+        with pytest.raises(TypeError, match="`text` must be a string"):
+            explainer.subject(explainer.input_of(entry))

@@ -41,7 +41,8 @@ class Adaptive:
     ----------
     n_masks
         How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
-        takes. All masks are asked if 2^p is no more than `n_masks`.
+        takes. All masks are asked if 2^p is no more than `n_masks`. Where chance fills in hidden
+        values, as for tables, they are then asked again and again, up to `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.
     early
@@ -87,6 +88,8 @@ class Adaptive:
         p, asked = answers.n_features, answers.n_masks // 2
         total = max(1, min(self.n_masks, MOST_MASKS) // 2)
         everything = p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks
+        if everything and answers.noisy:
+            return self._all_again(rng, p, asked, total - asked)
         if not asked:
             if everything and not self.early:
                 return exhaustive(rng, self.n_masks, p)
@@ -103,6 +106,17 @@ class Adaptive:
             chosen = choose(table, index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 
+    def _all_again(
+        self, rng: np.random.Generator, p: int, asked: int, left: int
+    ) -> FloatArray | None:
+        """All masks, as often as pairs are left; in growing rounds if a stop rule may end them."""
+        half = _every_pair(p)
+        n = min(left, len(half) * max(1, asked // (3 * len(half)))) if self.early else left
+        if n <= 0:
+            return None
+        times, rest = divmod(n, len(half))
+        return _pairs(np.concatenate([np.tile(half, (times, 1)), rng.permutation(half)[:rest]]))
+
 
 def _pairs(half: FloatArray) -> FloatArray:
     """Each mask, followed by its complement."""
@@ -116,10 +130,14 @@ def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> 
     return np.concatenate([whole, others])
 
 
+def _every_pair(p: int) -> FloatArray:
+    """Of each pair of masks the one that shows the first feature, (2^(p - 1), p)."""
+    return exhaustive(np.random.default_rng(0), 2**p, p)[1::2]
+
+
 def _rest(asked: FloatArray) -> FloatArray:
     """One mask of every pair that was not asked yet."""
-    p = asked.shape[1]
-    every = exhaustive(np.random.default_rng(0), 2**p, p)[1::2]  # show the first feature
+    every = _every_pair(asked.shape[1])
     return every[~np.isin(mask_keys(every), mask_keys(_leading(asked)))]
 
 

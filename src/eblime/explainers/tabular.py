@@ -45,7 +45,7 @@ class TabularExplainer(BaseExplainer):
         a number from its mean, in standard deviations; categories stay binary.
     bins
         "quartile", "decile", "entropy" (needs `background_labels`), a list of edges for all columns
-        of numbers, or a dictionary from column to edges or name.
+        of numbers, or a dictionary from column to edges or name. Edges of times are dates.
     perturb
         How other values are drawn. "bins": each feature independently from the background.
         "normal": the same, with normal distributions inside the bins, as in lime. "rows": whole

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from eblime._checks import check_count
 from eblime._progress import Progress
+from eblime.domains.tabular.row import labelled
 from eblime.domains.text.scene import read_text
 from eblime.domains.text.tokens import Tokens
 from eblime.engine.calls import CacheLike, Retry
@@ -91,12 +93,13 @@ class TextExplainer(BaseExplainer):
 
     def input_of(self, entry: Any) -> Any:
         """The text itself, or the column "text" of a row."""
-        if not hasattr(entry, "keys"):  # a text; all else is refused when it is read
+        row = labelled(entry)
+        if not isinstance(row, Mapping):  # a text; all else is refused when it is read
             return entry
-        if "text" not in entry:
-            known = ", ".join(map(str, entry.keys()))
+        if "text" not in row:
+            known = ", ".join(map(str, row))
             raise ValueError(f'A row must have a column "text"; its columns are {known}.')
-        return entry["text"]
+        return row["text"]
 
     def subject(self, x: Any) -> MaskedSubject:
         """Read a text and cut it into features.

@@ -181,7 +181,8 @@ def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
     for c, name in enumerate(names):
         values, kind = frame.column(c)
         if kind == "category" or c in forced:
-            columns.append(cut_category(name, values.astype(object)))
+            _refuse_bins(name, bins)
+            columns.append(cut_category(name, values.astype(object), times=kind == "time"))
         else:
             _refuse_infinite(name, values)
             columns.append(cut_number(name, values, bins, settings.labels, times=kind == "time"))
@@ -250,6 +251,12 @@ def _position(names: Sequence[str], entry: str | int, setting: str) -> int:
     if number and 0 <= int(entry) < len(names):
         return int(entry)
     raise ValueError(f"`{setting}` must name columns of the background; got {entry!r}.")
+
+
+def _refuse_bins(name: str, bins: BinSpec) -> None:
+    """Refuse bins that are given for a column of categories."""
+    if isinstance(bins, Mapping) and name in bins:
+        raise ValueError(f"`bins` must be for columns of numbers; {name!r} holds categories.")
 
 
 def _refuse_infinite(name: str, values: FloatArray) -> None:

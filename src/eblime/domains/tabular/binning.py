@@ -13,7 +13,7 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import as_number, is_missing, plain
+from eblime.domains.tabular.cells import as_number, is_missing, is_time, plain
 from eblime.domains.tabular.numerals import edge_text, exact_text, short_text
 
 __all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
@@ -108,8 +108,11 @@ class Column:
         return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
 
 
-def cut_category(name: str, values: NDArray[Any]) -> Column:
-    """Cut a column of categories; they are numbered in the order of their first appearance."""
+def cut_category(name: str, values: NDArray[Any], *, times: bool = False) -> Column:
+    """Cut a column of categories; they are numbered in the order of their first appearance.
+
+    Times are given as their numbers.
+    """
     levels: dict[Any, int] = {}
     codes = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values):
@@ -125,11 +128,12 @@ def cut_category(name: str, values: NDArray[Any]) -> Column:
     return Column(
         name=name,
         codes=codes,
-        numbers=None,
+        numbers=values.astype(np.float64) if times else None,
         edges=None,
         levels=levels,
         lowest=none,
         highest=none,
+        times=times,
     )
 
 
@@ -157,7 +161,13 @@ def cut_number(
             highest=known[:1],
             times=times,
         )
-    edges = np.unique(_edges(name, values, bins, labels))
+    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
+    if times and spec is bins and not isinstance(spec, str):
+        spec = "quartile"  # a list is for the columns of numbers
+    if isinstance(spec, str):
+        edges = np.unique(_named_edges(spec, values, labels))
+    else:
+        edges = np.unique(_given_edges(name, spec, times=times))
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
     unit = _DAY if times else 1.0
     lowest, highest = _ends(values, codes, len(edges) + 1)
@@ -174,20 +184,22 @@ def cut_number(
     )
 
 
-def _edges(name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | None) -> FloatArray:
-    """Where a column of numbers is cut."""
+def _given_edges(name: str, spec: Any, *, times: bool) -> FloatArray:
+    """Edges that the user gave: numbers, or dates for a column of times."""
+    try:
+        fits = all(is_time(edge) == times for edge in spec)
+        edges = np.array([as_number(edge) for edge in spec]) if fits else np.empty(())
+    except (TypeError, ValueError):
+        edges = np.empty(())
+    if edges.ndim != 1 or not np.isfinite(edges).all():
+        kind = "dates, such as datetime.date(2020, 1, 1)" if times else "finite edges"
+        raise ValueError(f"`bins` of {name!r} must be a list of {kind}; got {spec!r:.60}.")
+    return edges
+
+
+def _named_edges(spec: str, values: FloatArray, labels: NDArray[Any] | None) -> FloatArray:
+    """Where a column of numbers is cut by one of `BINS`."""
     known = values[~np.isnan(values)]
-    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
-    if not isinstance(spec, str):
-        try:
-            edges = np.asarray(spec, dtype=np.float64)
-        except (TypeError, ValueError):
-            edges = np.empty(())
-        if edges.ndim != 1 or not np.isfinite(edges).all():
-            raise ValueError(
-                f"`bins` of {name!r} must be a list of finite edges; got {spec!r:.60}."
-            )
-        return edges
     check_choice("bins", spec, BINS)
     if spec == "entropy":
         return _entropy_edges(known, _labels_of(values, labels))

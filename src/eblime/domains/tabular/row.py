@@ -16,7 +16,7 @@ from eblime.domains.tabular.cells import is_missing, is_time, plain
 from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.sparse_frame import SparseFrame
 
-__all__ = ["read_row"]
+__all__ = ["labelled", "read_row"]
 
 
 @runtime_checkable
@@ -60,25 +60,23 @@ def read_row(row: Any, background: Background) -> list[Any]:
         otherwise the values are taken in their order.
     """
     names = [column.name for column in background.columns]
-    labelled = _labelled(row)
+    given = labelled(row)
     if (
         isinstance(background.frame, ArrayFrame)
-        and isinstance(labelled, Mapping)
-        and len(labelled) == len(names)
-        and not all(name in labelled for name in names)
+        and isinstance(given, Mapping)
+        and len(given) == len(names)
+        and not all(name in given for name in names)
     ):
-        labelled = list(labelled.values())
-    if isinstance(labelled, Mapping):
-        values = _by_name(labelled, names)
-    else:
-        values = _in_order(labelled, len(names))
+        given = list(given.values())
+    by_name = isinstance(given, Mapping)
+    values = _by_name(given, names) if by_name else _in_order(given, len(names))
     both = list(zip(background.columns, values, strict=True))
     for column, value in both:
         _check_value(column, value)
     return [_spelled(column, value) for column, value in both]
 
 
-def _labelled(row: Any) -> Any:
+def labelled(row: Any) -> Any:
     """A frame of one row or a series as a dictionary; other rows unchanged."""
     if isinstance(row, DataFrameLike):
         return _only_row(row)
