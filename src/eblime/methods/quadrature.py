@@ -39,8 +39,8 @@ class Quadrature:
 
     A model is a fixed function of the mask: nothing is random except which masks were asked. A
     Gaussian process with a closed form for every index takes the place of a linear fit with noise.
-    At equal model calls its error is about half that of a regression for photos. Once
-    all masks are asked, the intervals have width zero. Works with any masks; complementary pairs, as of
+    At equal model calls its error is about half that of a regression for photos. Once all masks are
+    asked, the intervals have width zero. Works with any masks; complementary pairs, as of
     `design="paired"` or `design="adaptive"`, are best.
 
     Parameters
