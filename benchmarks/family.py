@@ -23,6 +23,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
 BEGIN, END = "<!-- table of benchmarks/family.py -->", "<!-- end of the table -->"
 TOP = 3
 Found = tuple[np.ndarray, np.ndarray]  # importances (p,) and intervals (p, 2)
+System = Callable[[Any, int], Found]  # of a row and a seed
 
 
 class Counted:
@@ -59,35 +61,43 @@ def of(e: eblime.Explanation) -> Found:
     return post.mean, post.interval() if post.has_spread else ridge_interval(e.answers)
 
 
-def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, Callable[[Any, int], Found]]:
+def of_rows(model: Counted, rows: np.ndarray, **settings: Any) -> System:
+    """A `TabularExplainer` with these settings."""
+    explainer = eblime.TabularExplainer(model, rows, progress=False, **settings)
+    return lambda x, seed: of(explainer.explain(x, rng=seed))
+
+
+def stable(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """S-LIME, with at most ten times as many masks."""
+    explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
+    rule = eblime.LarsStable(TOP)
+    return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
+
+
+def mean_of_runs(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """Averaged LIME: five runs that share the masks."""
+    explainer = eblime.TabularExplainer(model, rows, n_masks=n // 5, method="lime", progress=False)
+    found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
+    half = 1.96 * found.error
+    return found.mean, np.stack([found.mean - half, found.mean + half], axis=1)
+
+
+def mixture(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """DMM-MEN: the regression of the row's component."""
+    whole = fit_mixture(rows[:n], model(rows[:n]), draws=200, burn_in=200, rng=seed)
+    post = whole.local(x, float(model(x[None])[0]))
+    return post.mean, post.interval()
+
+
+def active(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """UnRAVEL, with at most 60 calls."""
+    post = unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
+    return post.mean, post.interval()
+
+
+def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
     """Each system as a function of a row and a seed."""
-
-    def table(**settings: Any) -> Callable[[Any, int], Found]:
-        explainer = eblime.TabularExplainer(model, rows, n_masks=n, progress=False, **settings)
-        return lambda x, seed: of(explainer.explain(x, rng=seed))
-
-    def stable(x: Any, seed: int) -> Found:
-        explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
-        rule = eblime.LarsStable(TOP)
-        return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
-
-    def mean_of_runs(x: Any, seed: int) -> Found:
-        explainer = eblime.TabularExplainer(
-            model, rows, n_masks=n // 5, method="lime", progress=False
-        )
-        found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
-        half = 1.96 * found.error
-        return found.mean, np.stack([found.mean - half, found.mean + half], axis=1)
-
-    def mixture(x: Any, seed: int) -> Found:
-        whole = fit_mixture(rows[:n], model(rows[:n]), draws=200, burn_in=200, rng=seed)
-        post = whole.local(x, float(model(x[None])[0]))
-        return post.mean, post.interval()
-
-    def active(x: Any, seed: int) -> Found:
-        post = unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
-        return post.mean, post.interval()
-
+    table = partial(of_rows, model, rows, n_masks=n)
     fixed = DLIME(model=model, background=rows)
     return {
         "LIME": table(method="lime"),
@@ -98,11 +108,11 @@ def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, Callable[[Any
         "Quadrature": table(method="quadrature", design="paired"),
         "GLIME": table(design="glime", method="lime"),
         "stratified LIME": table(design="stratified-lime", method="lime"),
-        "S-LIME": stable,
-        "averaged LIME": mean_of_runs,
+        "S-LIME": partial(stable, model, rows, n),
+        "averaged LIME": partial(mean_of_runs, model, rows, n),
         "DLIME": lambda x, seed: of(fixed.explain(x)),
-        "UnRAVEL": active,
-        "DMM-MEN": mixture,
+        "UnRAVEL": partial(active, model, rows, n),
+        "DMM-MEN": partial(mixture, model, rows, n),
     }
 
 
@@ -124,9 +134,7 @@ class Line:
         return " | ".join([*(f"{x:.2f}" for x in shares), f"{self.calls:.0f}", f"{self.ms:.0f}"])
 
 
-def measure(
-    explain: Callable[[Any, int], Found], model: Counted, rows: np.ndarray, seeds: int
-) -> Line:
+def measure(explain: System, model: Counted, rows: np.ndarray, seeds: int) -> Line:
     """Explain each row with each seed; agreement, calls and time."""
     explain(rows[0], 0)  # warm up
     model.calls, begun, agreed, spreads = 0, time.process_time(), [], []

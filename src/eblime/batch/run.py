@@ -31,7 +31,7 @@ from eblime.batch.results import Run
 from eblime.batch.resume_check import explainer_settings
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import CacheLike
-from eblime.engine.settings import rule_name
+from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
 from eblime.stopping.parse import as_rule
@@ -251,14 +251,9 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
 
 def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
     """What the manifest says about the stop rule; nothing without one, as in earlier runs."""
-    if rule is None and max_masks is not None:
-        raise ValueError(
-            "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
-        )
+    check_max_masks(max_masks, rule)
     if rule is None:
         return {}
-    if max_masks is not None:
-        check_count("max_masks", max_masks)
     return {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
 
 

@@ -12,7 +12,7 @@ from eblime._types import FloatArray
 from eblime.batch.entries import has_rows, is_sparse
 from eblime.engine.asker import book_of
 from eblime.engine.calls import Caller
-from eblime.engine.loop import Talk, converse, reply_from
+from eblime.engine.loop import advance, converse, reply_from
 from eblime.engine.plan import Plan, plan_of
 from eblime.engine.query import ModelError, Reply
 from eblime.engine.settings import LoopSettings, Question
@@ -21,7 +21,7 @@ from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 from eblime.stopping.looks import FIRST
 
-__all__ = ["advance", "explain_together", "group_size"]
+__all__ = ["explain_together", "group_size"]
 
 _ROWS = 32_768  # perturbed inputs in one call, at most
 _IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
@@ -73,15 +73,6 @@ def explain_together(
             else:
                 found[k] = step
     return [found[k] for k in range(len(subjects))]
-
-
-def advance(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
-    """Send a reply to the loop; returns its next question, or the explanations at its end."""
-    try:
-        return talk.send(reply)
-    except StopIteration as end:
-        found: dict[int, Explanation] = end.value
-        return found
 
 
 def _most_rows(settings: LoopSettings) -> int:

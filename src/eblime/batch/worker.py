@@ -23,9 +23,9 @@ from eblime.batch.job import Job, make_explainer, on_gpu, part_numbers
 from eblime.batch.location import Location
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
-from eblime.batch.shared_calls import advance, explain_together, group_size
+from eblime.batch.shared_calls import explain_together, group_size
 from eblime.engine.cache import AnswerCache, as_cache
-from eblime.engine.loop import Talk, converse, explain, reply_from
+from eblime.engine.loop import Talk, advance, converse, explain, reply_from
 from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
 from eblime.engine.targets import check_targets

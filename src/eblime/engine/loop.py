@@ -25,7 +25,16 @@ from eblime.engine.watch import Watch
 from eblime.protocols import Design, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["Talk", "converse", "explain", "finish", "reply_from", "rounds", "score_of_input"]
+__all__ = [
+    "Talk",
+    "advance",
+    "converse",
+    "explain",
+    "finish",
+    "reply_from",
+    "rounds",
+    "score_of_input",
+]
 
 Talk = Generator[Question, Reply, dict[int, Explanation]]
 
@@ -54,12 +63,19 @@ def finish(
     ):
         while True:
             report(0, question.expected - known)
-            reply = answer(question)
-            try:
-                question = talk.send(reply)
-            except StopIteration as end:
-                found: dict[int, Explanation] = end.value
-                return found
+            step = advance(talk, answer(question))
+            if not isinstance(step, Question):
+                return step
+            question = step
+
+
+def advance(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
+    """Send a reply to the loop; returns its next question, or the explanations at its end."""
+    try:
+        return talk.send(reply)
+    except StopIteration as end:
+        found: dict[int, Explanation] = end.value
+        return found
 
 
 def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:

@@ -19,7 +19,14 @@ from eblime.protocols import Kernel, Method, Neighbourhood, Stop
 from eblime.stopping.parse import as_rule
 from eblime.stopping.rule import Rule
 
-__all__ = ["LoopSettings", "Question", "brief", "rule_name", "stop_settings"]
+__all__ = [
+    "LoopSettings",
+    "Question",
+    "brief",
+    "check_max_masks",
+    "rule_name",
+    "stop_settings",
+]
 
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
@@ -104,12 +111,7 @@ def stop_settings(
         The time after which no further round begins; None has no limit.
     """
     rule = None if until is None else as_rule(until)
-    if max_masks is not None:
-        check_count("max_masks", max_masks)
-        if rule is None:
-            raise ValueError(
-                "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
-            )
+    check_max_masks(max_masks, rule)
     if max_seconds is not None:
         check_number("max_seconds", max_seconds)
     spread = getattr(as_method(settings.method), "has_spread", True)
@@ -119,6 +121,17 @@ def stop_settings(
             f"{settings.method!r}."
         )
     return replace(settings, until=rule, max_masks=max_masks or _MAX_MASKS, max_seconds=max_seconds)
+
+
+def check_max_masks(max_masks: int | None, rule: Stop | None) -> None:
+    """Refuse a limit that is not a number of masks, or that comes without a rule."""
+    if max_masks is None:
+        return
+    check_count("max_masks", max_masks)
+    if rule is None:
+        raise ValueError(
+            "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
+        )
 
 
 def rule_name(until: Any) -> str:

@@ -11,8 +11,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from eblime._checks import check_choice, check_count, check_level
 from eblime._progress import Progress
 from eblime.evaluation.cases import CASES, TRUTHS, item, truth_of
@@ -23,6 +21,7 @@ from eblime.evaluation.study import (
     check_methods,
     count_items,
     run_study,
+    study_generator,
     to_table,
 )
 from eblime.methods.regression import as_method, fit
@@ -117,8 +116,7 @@ def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     rows: list[Row] = []
     for n in settings["n"]:
         for draw in range(settings["seeds"]):
-            sequence = np.random.SeedSequence(settings["seed"], spawn_key=(number, n, draw))
-            rng = np.random.default_rng(sequence)
+            rng = study_generator(settings, number, n, draw)
             masks, scores, weights = found.sample(rng, n)
             for name, method in methods.items():
                 post = fit(masks, scores, weights, method, rng=rng)

@@ -31,7 +31,7 @@ from eblime.evaluation.metrics import (
     sufficiency,
 )
 from eblime.evaluation.scores import mean_interval
-from eblime.evaluation.study import Row, run_study, to_table
+from eblime.evaluation.study import Row, run_study, study_generator, to_table
 from eblime.evaluation.subjects import SUBJECTS, LeagueSubject
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ def faithfulness_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         row |= measures(subject, found, top=settings["top"], seed=settings["seed"])
         if settings["nearby"] and subject.nearby is not None:
             close = [
-                _explained(name, subject.nearby(_rng(settings, number, k)), settings, number, k)[0]
+                _explained(
+                    name, subject.nearby(study_generator(settings, number, k)), settings, number, k
+                )[0]
                 for k in range(1, settings["nearby"] + 1)
             ]
             row["sensitivity"] = max_sensitivity(found, np.array(close))
@@ -258,10 +260,5 @@ def _explained(
 ) -> tuple[FloatArray, int]:
     """The attribution of a contestant and how many different masks it asked about."""
     own = game.again()
-    rng = _rng(settings, number, run, list(CONTESTANTS).index(name) + 1)
+    rng = study_generator(settings, number, run, list(CONTESTANTS).index(name) + 1)
     return CONTESTANTS[name][0](own, settings["n"], rng), own.calls
-
-
-def _rng(settings: Mapping[str, Any], *key: int) -> np.random.Generator:
-    """A generator that depends only on the seed of the study and on `key`."""
-    return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))

@@ -19,7 +19,14 @@ from eblime._progress import Progress
 from eblime._types import FloatArray
 from eblime.evaluation.faulty_parts import PARTS, faulty_parts
 from eblime.evaluation.scores import mean_interval
-from eblime.evaluation.study import Row, check_methods, count_items, run_study, to_table
+from eblime.evaluation.study import (
+    Row,
+    check_methods,
+    count_items,
+    run_study,
+    study_generator,
+    to_table,
+)
 from eblime.explainers.image import ImageExplainer
 
 if TYPE_CHECKING:
@@ -106,8 +113,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         batch_size=50,
         progress=False,
     )
-    seed = np.random.SeedSequence(settings["seed"], spawn_key=(number,))
-    asked = explainer.explain(part.image, target=1, rng=np.random.default_rng(seed))
+    asked = explainer.explain(part.image, target=1, rng=study_generator(settings, number))
     head = {"dataset": settings["dataset"], "item": number, "part": part.number}
     rows = []
     for name in settings["methods"]:

@@ -12,7 +12,14 @@ from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime.evaluation.agreement import agreement
 from eblime.evaluation.cases import CASES, item
-from eblime.evaluation.study import MOST_ITEMS, Row, count_items, run_study, to_table
+from eblime.evaluation.study import (
+    MOST_ITEMS,
+    Row,
+    count_items,
+    run_study,
+    study_generator,
+    to_table,
+)
 from eblime.explainers.compare import compare_with, parse_methods
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import fit
@@ -120,14 +127,9 @@ def _run(task: Any, settings: dict[str, Any], items: int | None, **how: Any) -> 
     return to_table(run_study(task, settings, range(count), **how))
 
 
-def _generator(settings: Mapping[str, Any], *key: int) -> np.random.Generator:
-    """A generator that depends only on the seed of the study and on `key`."""
-    return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))
-
-
 def _lambda_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """The ridge parameter of one input."""
-    rng = _generator(settings, number)
+    rng = study_generator(settings, number)
     masks, scores, weights = item(settings["dataset"], number).sample(rng, settings["n"])
     printed = fit(masks, scores, weights, EBLIME.paper(), rng=rng)
     whole = fit(masks, scores, weights, EBLIME(local=False), rng=rng)
@@ -157,7 +159,7 @@ def _stability_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
                 x,
                 settings["methods"],
                 target=target,
-                rng=_generator(settings, number, n, run),
+                rng=study_generator(settings, number, n, run),
             )
             for run in range(settings["runs"])
         ]

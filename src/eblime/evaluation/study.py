@@ -15,6 +15,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from eblime import registry
 from eblime._checks import check_choice, check_count
 from eblime._files import write_whole
@@ -26,7 +28,15 @@ from eblime.batch.tasks import read_result, run_tasks
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MOST_ITEMS", "Row", "check_methods", "count_items", "run_study", "to_table"]
+__all__ = [
+    "MOST_ITEMS",
+    "Row",
+    "check_methods",
+    "count_items",
+    "run_study",
+    "study_generator",
+    "to_table",
+]
 
 MOST_ITEMS = 40  # of a study whose number of items is not given
 
@@ -82,6 +92,11 @@ def check_methods(methods: Sequence[str]) -> None:
     """Refuse names of methods that are not known."""
     for name in methods:
         check_choice("methods", name, registry.names("methods"))
+
+
+def study_generator(settings: Mapping[str, Any], *key: int) -> np.random.Generator:
+    """A generator that depends only on the seed of the study and on `key`."""
+    return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))
 
 
 def to_table(rows: Sequence[Row]) -> pd.DataFrame:
