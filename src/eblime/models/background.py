@@ -67,3 +67,13 @@ def _loop() -> asyncio.AbstractEventLoop:
             loop = _LOOPS[os.getpid()] = asyncio.new_event_loop()
             threading.Thread(target=loop.run_forever, daemon=True, name="eblime-async").start()
         return loop
+
+
+def _begin_child() -> None:
+    """In a forked process the thread that held the lock is gone: use a new one."""
+    global _LOCK
+    _LOCK = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_begin_child)
