@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from processes import LONG
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -34,7 +35,8 @@ def test_a_notebook_runs_and_prints_what_it_shows(path):
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     stored = nbformat.read(path, as_version=4)
     fresh = nbformat.read(path, as_version=4)
-    client.NotebookClient(fresh, timeout=300, kernel_name="python3").execute()
+    waits = {"timeout": LONG, "startup_timeout": LONG}  # as the kernel may start slowly
+    client.NotebookClient(fresh, kernel_name="python3", **waits).execute()
 
     assert drawn(stored) == drawn(fresh) > 0
     for shown, now in zip(printed(stored), printed(fresh), strict=True):

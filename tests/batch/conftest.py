@@ -4,13 +4,12 @@ import json
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from many import ROWS, make
-from processes import LONG, started
+from processes import LONG, started, wait_until
 
 import eblime
 
@@ -68,13 +67,17 @@ def ray_head(port):
 
 def connected(ray, address, head):
     """Whether a cluster is up; False if its first node has ended, such as for a port in use."""
-    while head.poll() is None:
+
+    def attempt():
+        if head.poll() is not None:
+            return "ended"
         try:
             ray.init(address, log_to_driver=False)
-            return True
         except Exception:  # it is not up yet
-            time.sleep(0.5)
-    return False
+            return ""
+        return "connected"
+
+    return wait_until(attempt) == "connected"
 
 
 @pytest.fixture
