@@ -27,6 +27,7 @@ bench_app = typer.Typer(
 Items = Annotated[
     int | None, typer.Option(help="Number of inputs. Default: all, at most 40.", min=1)
 ]
+AllItems = Annotated[int | None, typer.Option(help="Number of inputs. Default: all.", min=1)]
 Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
 Out = Annotated[
     Path | None,
@@ -157,7 +158,7 @@ def bench_localisation(
     dataset: Annotated[str, typer.Option(help="ultrasonic, tiles or drilled.")] = "ultrasonic",
     n: Annotated[int, typer.Option("--masks", help="Masks per image.", min=1)] = 200,
     top: Annotated[int, typer.Option(help="Number of superpixels that count.", min=1)] = 5,
-    items: Items = None,
+    items: AllItems = None,
     seed: Annotated[int, typer.Option(help="Seed of the whole study.", min=0)] = 0,
     jobs: Jobs = 2,
     out: Out = None,
