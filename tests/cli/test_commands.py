@@ -120,6 +120,10 @@ def test_show_prints_a_saved_explanation(folder, capsys):
     assert "superpixel" in out
     assert (folder / "d.png").exists()
 
+    code, out, error = run_command(capsys, "show", "e.eblime", "--png", "d.png", "--kind", "nope")
+    assert (code, out) == (2, "")
+    assert "--kind must be one of 'intervals'" in error
+
     _, out, _ = run_command(capsys, "show", "e.eblime", "--json", "--html", "e.html")
     assert len(json.loads(out)["features"]) == 9
     assert (folder / "e.html").exists()
@@ -610,3 +614,11 @@ def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
 
     assert code == 2
     assert f"{name}' cannot be read as a table" in err
+
+
+def test_the_help_of_localisation_says_how_many_inputs_it_takes(capsys):
+    """All of them; the other studies take at most 40."""
+    _, out, _ = run_command(capsys, "bench", "localisation", "--help")
+    assert "Number of inputs. Default: all.  [" in out
+    _, out, _ = run_command(capsys, "bench", "coverage", "--help")
+    assert "Default: all, at most 40." in " ".join(out.split())

@@ -168,5 +168,5 @@ def test_one_output_needs_a_sigmoid(tmp_path):
     """The softmax of one output is always 1; the message says what to set."""
     path = graph(tmp_path / "one.onnx", ["n", 1, 12, 16], [2, 3])
     model = eblime.OnnxModel.load(path, activation="softmax")
-    with pytest.raises(ValueError, match=r"set activation='sigmoid' or 'none' in OnnxModel"):
+    with pytest.raises(ValueError, match=r"set `activation` to 'sigmoid' or 'none' in OnnxModel"):
         model(IMAGE[None, ..., 0])

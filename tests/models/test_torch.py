@@ -165,7 +165,7 @@ def test_mixed_precision_is_close():
 
 def test_one_output_needs_a_sigmoid():
     """The softmax of one output is always 1; the message says what to set."""
-    with pytest.raises(eblime.ModelError, match=r"set activation='sigmoid' or 'none'"):
+    with pytest.raises(eblime.ModelError, match=r"to 'sigmoid' or 'none' in TorchModel"):
         explain(network(outputs=1))
     model = eblime.TorchModel(module=network(outputs=1), activation="sigmoid")
     assert explain(model).label == "output"

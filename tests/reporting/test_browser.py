@@ -185,6 +185,21 @@ def test_narrow_intervals_have_enough_digits(opened):
     assert float(cells[2]) > 0
 
 
+def test_narrow_intervals_of_tiny_numbers_have_enough_digits(opened):
+    """Numbers with an exponent get more digits too, and one kind of minus sign."""
+
+    def score(batch):
+        return -1e-6 * batch[:, 0, 0] + 1e-13 * np.sin(1e3 * batch.sum(axis=(1, 2)))
+
+    explainer = eblime.ImageExplainer(score, segmentation=GRID, hide=0, n_masks=60)
+    page = opened(explainer.explain(IMAGE[..., 0] / 255))
+    ends = page.locator(".detail dd").nth(1).inner_text().split(" to ")
+
+    assert len(ends) == 2
+    assert ends[0] != ends[1]
+    assert "-" not in page.locator("tbody tr").first.inner_text()
+
+
 def test_print_shows_all_rows_without_controls(opened):
     """On paper there are no buttons, and the intervals are written out."""
     page = opened(explained(), width=500)

@@ -11,7 +11,7 @@ import typer
 from eblime._text import counted
 from eblime.cli.files import save_figure
 from eblime.cli.options import Json, Prob
-from eblime.cli.study_run import Items, Jobs, Out, Seed, run_study, write_rows
+from eblime.cli.study_run import AllItems, Items, Jobs, Out, Seed, run_study, write_rows
 from eblime.cli.terminal import progress_bar, say
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def bench_localisation(
     dataset: Annotated[str, typer.Option(help="ultrasonic, tiles or drilled.")] = "ultrasonic",
     n: Annotated[int, typer.Option("--masks", help="Masks per image.", min=1)] = 200,
     top: Annotated[int, typer.Option(help="Number of superpixels that count.", min=1)] = 5,
-    items: Items = None,
+    items: AllItems = None,
     seed: Seed = 0,
     jobs: Jobs = 2,
     out: Out = None,

@@ -25,8 +25,9 @@ Build = Callable[[Domain, Command], Any]  # returns what `make_command` does
 _OWN = "own_"  # parameters of a domain's own options start with this, to clash with no other
 _RESERVED = ("imported_from", "inputs", "kind")  # entries of a manifest besides options
 _SAME = (  # parameters whose option has the same name
-    *("cache", "concurrency", "design", "index", "kernel", "labels", "max_masks", "max_seconds"),
-    *("method", "model", "model_id", "prob", "retry", "target", "targets", "timeout", "until"),
+    *("cache", "concurrency", "design", "index", "kernel", "kind", "labels", "max_masks"),
+    *("max_seconds", "method", "model", "model_id", "prob", "retry", "target", "targets"),
+    *("timeout", "until"),
     *("cpus_per_worker", "engine", "gpus_per_worker", "part_size", "seed", "workers"),
 )
 _SETTINGS = {  # parameter -> option

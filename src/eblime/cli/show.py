@@ -50,13 +50,13 @@ def show(
     if kind and png is None:
         raise ValueError("--kind also needs --png, the file of the picture.")
     explanation = load(file)
+    if png is not None:  # first, so that a wrong --kind prints no table
+        figure = explanation.plot(kind).figure if kind else poster(explanation)
+        save_figure(figure, png, dpi=110)
     if as_json:
         say(json_line(explanation, prob, top))
     else:
         print_explanation(explanation, prob=prob, top=top)
-    if png is not None:
-        figure = explanation.plot(kind).figure if kind else poster(explanation)
-        save_figure(figure, png, dpi=110)
     page = html if html is not None else file.with_suffix(".html") if open_it else None
     if page is not None:
         explanation.to_html(page)

@@ -17,11 +17,12 @@ from eblime.cli.terminal import progress_bar, say
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Items", "Jobs", "Out", "Seed", "run_study", "write_rows"]
+__all__ = ["AllItems", "Items", "Jobs", "Out", "Seed", "run_study", "write_rows"]
 
 Items = Annotated[
     int | None, typer.Option(help="Number of inputs. Default: all, at most 40.", min=1)
 ]
+AllItems = Annotated[int | None, typer.Option(help="Number of inputs. Default: all.", min=1)]
 Jobs = Annotated[int, typer.Option(help="Number of processes.", min=1)]
 Out = Annotated[
     Path | None,

@@ -87,7 +87,7 @@ def refuse_one_softmax(n_outputs: int, model: str) -> None:
     """Refuse the softmax of a single output, which is always 1."""
     if n_outputs == 1:
         raise ValueError(
-            "The softmax of one output is always 1; set activation='sigmoid' or 'none' in "
+            "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
             f"{model} for a network with one output."
         )
 

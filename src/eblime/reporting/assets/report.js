@@ -73,16 +73,21 @@
       this.decimals = power < -4 || power > 6 ? undefined : Math.max(0, 3 - power); // undefined: exponents
     }
 
-    // A number with the decimals of all numbers, or with more of them.
-    number(value, decimals = this.decimals) {
-      if (decimals === undefined) return value.toExponential(2);
-      return value.toFixed(decimals).replace(/^-(?=[0.]*$)/, "").replace("-", "\u2212");
+    // A number with the decimals of all numbers, or with more of them; `digits` are those of a number with an exponent.
+    number(value, decimals = this.decimals, digits = 2) {
+      if (decimals === undefined && value === 0) return "0";
+      const text = decimals === undefined ? value.toExponential(digits) : value.toFixed(decimals);
+      return text.replace(/^-(?=[0.]*$)/, "").replaceAll("-", "\u2212");
     }
 
     // A number of one feature with as many decimals as its standard deviation needs.
     precise(value, position) {
       const sd = this.data.sd[position];
-      if (this.decimals === undefined || !(sd > 0)) return this.number(value);
+      if (!(sd > 0)) return this.number(value);
+      if (this.decimals === undefined) {
+        const digits = value ? 1 + Math.floor(Math.log10(Math.abs(value))) - Math.floor(Math.log10(sd)) : 2;
+        return this.number(value, undefined, Math.min(Math.max(digits, 2), 12));
+      }
       return this.number(value, Math.min(Math.max(this.decimals, 1 - Math.floor(Math.log10(sd))), 12));
     }
 
