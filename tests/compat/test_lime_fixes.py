@@ -340,6 +340,16 @@ def test_other_methods_work_too():
         assert exp.as_list(exp.top_labels[0], intervals=True)
 
 
+def test_categories_by_the_name_of_the_column():
+    """Lime takes a name for no column, and cuts the categories into bins."""
+    settings = {"feature_names": list("abcde"), "categorical_names": {4: "xyz"}}
+    by_name = explained_row(categorical_features=["e"], **settings)
+    by_number = explained_row(categorical_features=[4], **settings)
+
+    assert by_name.local_exp == by_number.local_exp
+    assert any(name.startswith("e=") for name, _ in by_name.as_list(by_name.top_labels[0]))
+
+
 @pytest.mark.parametrize("how", ["none", "forward_selection", "lasso_path", "highest_weights"])
 def test_the_selection_decides_what_is_listed(how):
     """The posterior has all features; as many are listed as lime would."""
@@ -450,6 +460,20 @@ def refused(model):
                 DATA[0], refused, num_samples=0
             ),
             "`num_samples` must be",
+        ),
+        (
+            lambda: lime.LimeTabularExplainer(
+                DATA, categorical_features=[4], categorical_names={4: ["x", "y", "z"]}
+            ).explain_instance([*DATA[0, :4], 9], refused),
+            "none for category 9 of column '4'",
+        ),
+        (
+            lambda: lime.LimeTabularExplainer(DATA, categorical_features=["colour"]),
+            "`categorical_features` must be numbers of columns, 0 .. 4, or names",
+        ),
+        (
+            lambda: lime.LimeTabularExplainer(DATA, categorical_features=[5]),
+            "`categorical_features` must be numbers of columns",
         ),
         (lambda: lime.LimeTextExplainer().explain_instance("", refused), "at least one word"),
         (lambda: lime.LimeTextExplainer().explain_instance(b"x", refused), "must be a string"),

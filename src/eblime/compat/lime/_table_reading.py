@@ -15,7 +15,15 @@ from eblime.compat.lime.discretize import BaseDiscretizer
 from eblime.domains.tabular.numerals import short_text
 from eblime.domains.tabular.scene import TableScene
 
-__all__ = ["as_row", "as_rows", "class_scores", "column_names", "name_row", "regression_scores"]
+__all__ = [
+    "as_row",
+    "as_rows",
+    "class_scores",
+    "column_names",
+    "column_numbers",
+    "name_row",
+    "regression_scores",
+]
 
 
 def as_rows(data: Any) -> Any:
@@ -54,6 +62,20 @@ def column_names(data: Any, names: Sequence[Any] | None) -> list[Any]:
             "Check that they are in the order of the columns."
         )
     return list(names)[:n]
+
+
+def column_numbers(columns: Iterable[Any] | None, names: Sequence[Any]) -> list[int]:
+    """Numbers of the columns that are given by number or by name; None is none."""
+    found = []
+    for column in () if columns is None else columns:
+        number = names.index(column) if isinstance(column, str) and column in names else column
+        if isinstance(number, str) or not 0 <= number < len(names):
+            raise ValueError(
+                f"`categorical_features` must be numbers of columns, 0 .. {len(names) - 1}, or "
+                f"names of `feature_names`; got {column!r:.60}."
+            )
+        found.append(int(number))
+    return found
 
 
 def as_row(row: Any, n_columns: int) -> Any:
@@ -120,8 +142,7 @@ def name_row(
     cut = {} if discretizer is None else discretizer.names
     for j in categories:
         if j not in cut:
-            level = int(row[j])
-            texts[j] = str(categorical_names[j][level] if j in categorical_names else level)
+            texts[j] = _category_name(int(row[j]), columns[j], categorical_names.get(j))
             shown[j], values[j] = f"{columns[j]}={texts[j]}", "True"
     binned = None
     if discretizer is not None:
@@ -129,6 +150,19 @@ def name_row(
         binned = [cut[j][int(bins[j])] if j in cut else name for j, name in enumerate(shown)]
     mapper = TableDomainMapper(shown, values, scaled_row, categories, binned)
     return mapper, _scene(mapper.names, columns, texts, range(len(columns)))
+
+
+def _category_name(level: int, column: str, names: Any) -> str:
+    """The name of a category; its number if the column has no names."""
+    if names is None:
+        return str(level)
+    try:
+        return str(names[level])
+    except (IndexError, KeyError) as error:
+        raise ValueError(
+            "`categorical_names` must have a name for each category; got none for category "
+            f"{level} of column {column!r:.60}."
+        ) from error
 
 
 def _scene(

@@ -30,6 +30,7 @@ from eblime.compat.lime._table_reading import (
     as_rows,
     class_scores,
     column_names,
+    column_numbers,
     name_row,
     regression_scores,
 )
@@ -60,7 +61,7 @@ class LimeTabularExplainer:
     feature_names
         Names of the columns; by default those of the frame, or their numbers.
     categorical_features
-        Numbers of the columns that are categories.
+        Columns that are categories, by number or by name.
     categorical_names
         Names of the categories, by column.
     kernel_width
@@ -130,9 +131,7 @@ class LimeTabularExplainer:
         self.sample_around_instance = sample_around_instance
         self.training_data_stats = training_data_stats
         self.feature_names = column_names(training_data, feature_names)
-        self.categorical_features = [
-            int(j) for j in (() if categorical_features is None else categorical_features)
-        ]
+        self.categorical_features = column_numbers(categorical_features, self.feature_names)
         self.feature_selection = feature_selection
         self.class_names = class_names
         width = np.sqrt(data.shape[1]) * 0.75 if kernel_width is None else kernel_width
@@ -195,7 +194,6 @@ class LimeTabularExplainer:
         drawn = Neighbours.of(row, *self.__data_inverse(row, num_samples))
         scaled = drawn.scaled(self.scaler)
         distances = distances_to_first(scaled, distance_metric)
-        scores = self._scores(predict_fn(drawn.inverse))
         mapper, scene = name_row(
             row,
             scaled[0],
@@ -204,6 +202,7 @@ class LimeTabularExplainer:
             self.categorical_names,
             self.discretizer,
         )
+        scores = self._scores(predict_fn(drawn.inverse))
         result = Explanation(mapper, mode=self.mode, class_names=self.class_names)
         chosen = result.choose_labels(scores, labels, top_labels)
         asked = Asked(
