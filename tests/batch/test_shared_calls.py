@@ -16,6 +16,8 @@ from eblime.batch.job import on_gpu
 from eblime.batch.overview import overview
 from eblime.batch.shared_calls import explain_together
 from eblime.domains.record import Domain
+from eblime.engine import cache as engine_cache
+from eblime.engine import cache_file
 from eblime.engine.loop import explain
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -317,4 +319,29 @@ def test_a_model_may_fill_the_same_array_again(tmp_path):
         for name, function in (("buffer", model), ("plain", lambda batch: batch[:, 0].copy()))
     )
 
+    pd.testing.assert_frame_equal(run, plain)
+
+
+def test_inputs_that_share_a_call_share_an_open_cache(tmp_path, monkeypatch):
+    """One file is opened for all of them: a process may not open as many as there are inputs."""
+    rows, calls, opened = np.random.default_rng(0).random((30, 3)), [], []
+
+    def model(batch):
+        calls.append(len(batch))
+        return batch[:, 0]
+
+    def open_file(*args):
+        opened.append(args)
+        return cache_file.open_file(*args)
+
+    explainer = eblime.TabularExplainer(model, rows, n_masks=50, method="bayeslime")
+    stored = eblime.AnswerCache(tmp_path / "answers.db", model_id="first column")
+    plain = eblime.explain_many(explainer, rows, tmp_path / "plain").frame()
+    asked = len(calls)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_cache, "open_file", open_file)
+        run = eblime.explain_many(explainer, rows, tmp_path / "cached", cache=stored).frame()
+
+    assert len(calls) == 2 * asked
+    assert len(opened) == asked
     pd.testing.assert_frame_equal(run, plain)

@@ -83,6 +83,14 @@ def test_a_repeated_call_gets_the_same_batch():
     assert_array_equal(found.scores, plain.scores)
 
 
+def test_a_batch_that_cannot_be_copied_is_passed_on():
+    """As a list of locks or open files, which a domain of another package may make."""
+    batch = [threading.Lock()]
+    caller = Caller(model=lambda given: [given is batch], calls=CallSettings(retry=FAST))
+
+    assert caller(batch) == [True]
+
+
 @pytest.mark.parametrize(("is_async", "concurrency"), [(False, 1), (True, 1), (True, 8)])
 def test_a_model_may_fill_the_same_array_again(is_async, concurrency):
     """As one that writes into a buffer, `out=`: answers are copied."""

@@ -81,7 +81,7 @@ def explain_many(
         sequence or iterable, or a Ray Dataset. Inputs that cannot be read by number are first
         stored in the run folder, a chunk at a time.
     out
-        The run folder, or an address such as s3://bucket/run.
+        The run folder, or an address such as s3://bucket/run; not the folder of the inputs.
     targets
         How many of the highest outputs to explain, or a list of outputs.
     seed

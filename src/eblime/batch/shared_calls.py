@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from eblime._types import FloatArray
 from eblime.batch.entries import has_rows, is_sparse
-from eblime.engine.asker import book_of
+from eblime.engine.asker import books_of
 from eblime.engine.calls import Caller
 from eblime.engine.loop import advance, converse, reply_from
 from eblime.engine.plan import Plan, plan_of
@@ -95,10 +94,8 @@ def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list
 
 def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Reply]:
     """The replies to several questions, from few calls; stored answers are not asked again."""
-    with ExitStack() as stack:
-        books = [
-            stack.enter_context(book_of(settings, question.neighbourhood)) for question in questions
-        ]
+    with books_of(settings) as book_of:
+        books = [book_of(question.neighbourhood) for question in questions]
         plans = [plan_of(*pair) for pair in zip(questions, books, strict=True)]
         scores = _scores(settings, plans)
         for book, plan, found in zip(books, plans, scores, strict=True):

@@ -15,7 +15,7 @@ from eblime.engine.settings import LoopSettings, Question
 from eblime.models.adapt import as_model
 from eblime.protocols import Neighbourhood, Scene
 
-__all__ = ["Answering", "answering", "book_of"]
+__all__ = ["Answering", "answering", "books_of"]
 
 Answering = Callable[[Question], Reply]
 
@@ -33,7 +33,8 @@ def answering(
     asked; the model is opened when it is needed.
     """
     model, calls = as_model(settings.model), settings.calls
-    with ExitStack() as stack, book_of(settings, neighbourhood) as book:
+    with ExitStack() as stack, books_of(settings) as book_of:
+        book = book_of(neighbourhood)
         scorer = _LazyScorer(
             lambda: stack.enter_context(scorer_of(model, scene, neighbourhood, calls))
         )
@@ -54,14 +55,14 @@ def answering(
 
 
 @contextmanager
-def book_of(settings: LoopSettings, neighbourhood: Neighbourhood) -> Iterator[Book | None]:
-    """The stored answers about an input; None without a cache."""
+def books_of(settings: LoopSettings) -> Iterator[Callable[[Neighbourhood], Book | None]]:
+    """A function from perturbed inputs to their stored answers, which are None without a cache."""
     cache = as_cache(settings.calls.cache)
     if cache is None:
-        yield None
+        yield lambda neighbourhood: None
         return
-    with cache.book(as_model(settings.model), neighbourhood.scope) as book:
-        yield book
+    with cache.books(as_model(settings.model)) as book_of:
+        yield lambda neighbourhood: book_of(neighbourhood.scope)
 
 
 class _LazyScorer:

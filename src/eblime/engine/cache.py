@@ -141,25 +141,16 @@ class AnswerCache:
         return replace(self, model_id=f"content {fingerprint(model)}")
 
     @contextmanager
-    def book(self, model: Any, scope: Any) -> Iterator[CacheBook]:
-        """Open the file for one model and one input.
+    def books(self, model: Any) -> Iterator[Callable[[Any], CacheBook]]:
+        """Open the file for one model; yields a function from an input to its answers.
 
-        Parameters
-        ----------
-        model
-            The model.
-        scope
-            What decides a perturbed input besides its key; see `Neighbourhood.scope`.
+        The function takes what decides a perturbed input besides its key; see
+        `Neighbourhood.scope`. The file is opened once, for however many inputs.
         """
         name = self.for_model(model).model_id
         assert name is not None
-        try:
-            digest = bytes.fromhex(digest_of((name, scope)))
-        except UnknownContentError as error:
-            message = f"`cache` needs an input whose content can be compared: {error}."
-            raise TypeError(message) from error
-        with closing(CacheBook(self, name, digest)) as book:
-            yield book
+        with closing(_OpenFile(self)) as file:
+            yield lambda scope: CacheBook(file, name, _digest(name, scope))
 
 
 def _mode_of(file: Path) -> int | None:
@@ -175,28 +166,65 @@ def as_cache(cache: Any) -> AnswerCache | None:
     return cache if cache is None or isinstance(cache, AnswerCache) else AnswerCache(cache)
 
 
-class CacheBook:
-    """The answers of one model about one input; see `Book`."""
+def _digest(model: str, scope: Any) -> bytes:
+    """What identifies an input of a model in the file."""
+    try:
+        return bytes.fromhex(digest_of((model, scope)))
+    except UnknownContentError as error:
+        message = f"`cache` needs an input whose content can be compared: {error}."
+        raise TypeError(message) from error
 
-    def __init__(self, cache: AnswerCache, model: str, digest: bytes) -> None:
-        self._cache, self._model, self._digest = cache, model, digest
-        self._writes, self._start = True, zlib.crc32(digest)
+
+class _OpenFile:
+    """The file of a cache, opened, and opened again where it was damaged or replaced."""
+
+    def __init__(self, cache: AnswerCache) -> None:
+        self._cache, self.writes = cache, True
         with reported(cache.file):
-            self._connection, self._inode = open_file(cache.file, cache.timeout)
+            self.connection, self._inode = open_file(cache.file, cache.timeout)
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
+        self.connection.close()
+
+    def attempt(self, step: Callable[[], T]) -> T | None:
+        """Do a step; again with a new file if this one is damaged, and without if it is locked."""
+        try:
+            if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
+                self._reopen()
+            return step()
+        except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
+            self.writes = False
+            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
+            return None
+        except (DamagedError, sqlite3.DatabaseError) as error:
+            self.close()
+            set_aside(self._cache.file, error, self._inode)
+            self._reopen()
+            return step()
+
+    def _reopen(self) -> None:
+        """Open the file that is there now, or a new one."""
+        self.close()
+        self.connection, self._inode = open_file(self._cache.file, self._cache.timeout)
+
+
+class CacheBook:
+    """The answers of one model about one input; see `Book`."""
+
+    def __init__(self, file: _OpenFile, model: str, digest: bytes) -> None:
+        self._file, self._model, self._digest = file, model, digest
+        self._start = zlib.crc32(digest)
 
     def read(self, keys: Sequence[bytes]) -> Mapping[bytes, FloatArray]:
         """All outputs for each of these keys that is known."""
-        found = self._attempt(lambda: self._read(keys))
+        found = self._file.attempt(lambda: self._read(keys))
         return {} if found is None else found
 
     def write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Store all outputs, (n, outputs), in one transaction."""
-        if self._writes:
-            self._attempt(lambda: self._write(keys, outputs))
+        if self._file.writes:
+            self._file.attempt(lambda: self._write(keys, outputs))
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
         """Look keys up, some hundreds at a time, and compare the checksums."""
@@ -204,7 +232,7 @@ class CacheBook:
         for start in range(0, len(keys), _KEYS):
             some = keys[start : start + _KEYS]
             marks = ", ".join("?" * len(some))
-            rows = self._connection.execute(
+            rows = self._file.connection.execute(
                 "SELECT key, outputs, checksum FROM answers WHERE key IN "
                 f"({marks}) AND scope = (SELECT id FROM scopes WHERE digest = ?)",
                 [*some, self._digest],
@@ -218,7 +246,7 @@ class CacheBook:
     def _write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Insert answers that are not there yet."""
         blobs = [row.tobytes() for row in np.ascontiguousarray(outputs, dtype="<f8")]
-        with transaction(self._connection) as connection:
+        with transaction(self._file.connection) as connection:
             connection.execute(
                 "INSERT OR IGNORE INTO scopes (digest, model) VALUES (?, ?)",
                 (self._digest, self._model),
@@ -237,24 +265,3 @@ class CacheBook:
     def _checksum(self, key: bytes, outputs: bytes) -> int:
         """Of an answer and where it belongs."""
         return zlib.crc32(outputs, zlib.crc32(key, self._start))
-
-    def _attempt(self, step: Callable[[], T]) -> T | None:
-        """Do a step; again with a new file if this one is damaged, and without if it is locked."""
-        try:
-            if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
-                self._reopen()
-            return step()
-        except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
-            self._writes = False
-            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
-            return None
-        except (DamagedError, sqlite3.DatabaseError) as error:
-            self.close()
-            set_aside(self._cache.file, error, self._inode)
-            self._reopen()
-            return step()
-
-    def _reopen(self) -> None:
-        """Open the file that is there now, or a new one."""
-        self.close()
-        self._connection, self._inode = open_file(self._cache.file, self._cache.timeout)

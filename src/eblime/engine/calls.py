@@ -162,7 +162,7 @@ class Caller:
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._once(batch if retry is None else copy.deepcopy(batch))
+                return self._once(batch if retry is None else _copied(batch))
             except Exception as error:
                 failures += 1
                 if retry is None or not retry.again(error, failures):
@@ -188,3 +188,11 @@ class Caller:
             raise TimeoutError(f"no answer within the timeout of {timeout:g} s") from None
         finally:
             future.cancel()
+
+
+def _copied(batch: Any) -> Any:
+    """A copy of a batch; the batch itself if it is of a type that cannot be copied."""
+    try:
+        return copy.deepcopy(batch)
+    except Exception:  # such as open files of a user's own domain
+        return batch
