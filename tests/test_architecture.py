@@ -56,7 +56,7 @@ ALLOWED = {
     },
     "models": {
         *("_checks", "_digest", "_lazy", "_types", "_warn", "protocols", "PIL", "numpy"),
-        *("onnxruntime", "scipy", "torch", "xgboost"),
+        *("narwhals", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),

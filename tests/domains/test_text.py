@@ -150,6 +150,14 @@ def test_texts_that_cannot_be_explained_are_refused(text, error, message):
         eblime.TextExplainer(lambda texts: 1 / 0).explain(text)
 
 
+def test_a_text_without_tokens_gets_advice():
+    """The message has no address of a function."""
+    with pytest.raises(ValueError, match=r"tokens='word' finds none\. tokens='char' finds all"):
+        read_text("...", tokens="word")
+    with pytest.raises(ValueError, match=r"the function in `tokens` finds none\.$"):
+        read_text("some words", tokens=lambda text: [])
+
+
 def test_a_pipeline_is_explained_by_its_words():
     """Important words have large means with the right sign; labels are the class names."""
     e = eblime.TextExplainer(model()).explain("dull but good and good fun", target="pos")

@@ -423,3 +423,14 @@ def test_systems_explain_the_same_output_if_classes_have_the_numbers_of_other_co
 
     assert found[name].target == 0
     assert np.argmax(np.abs(found[name].posterior.mean)) == 0
+
+
+def test_an_explainer_is_not_a_model_and_a_frame_is_not_an_image():
+    """The messages say what to pass instead."""
+    rows = np.random.default_rng(0).random((20, 3))
+    explainer = eblime.TabularExplainer(lambda table: table[:, 0], rows)
+    with pytest.raises(TypeError, match=r"Pass it as compare\(None, x, explainer="):
+        eblime.compare(explainer, rows[0])
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(ValueError, match="`background` must be given"):
+        eblime.compare(lambda table: table["a"], pd.DataFrame({"a": [1.0], "b": [2.0]}))

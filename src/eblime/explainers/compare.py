@@ -162,6 +162,10 @@ def compare_with(
 
 def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> BaseExplainer:
     """The explainer that is given, with the model, or one made from settings."""
+    if isinstance(model, BaseExplainer):
+        raise TypeError(
+            "`model` must be a model; got an explainer. Pass it as compare(None, x, explainer=...)."
+        )
     if explainer is not None:
         if settings:
             raise TypeError(
@@ -180,7 +184,8 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) 
         return TabularExplainer(model, **settings)
     if isinstance(x, str):
         return TextExplainer(model, **settings)
-    if isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1:
+    is_row = getattr(x, "ndim", None) == 1 or hasattr(x, "columns")
+    if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
             "`background` must be given to explain a row of a table: compare(model, row, "
             "background=table)."

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from eblime.models.foreign import descends
 from eblime.models.outputs import as_columns, pick_output
+from eblime.models.rows import as_array
 
 __all__ = ["KerasModel"]
 
@@ -42,10 +43,10 @@ class KerasModel:
     network: Any
     output: str | int | None = None
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
+    def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
         with self._without_gradients():
-            outputs = self.network(batch, training=False)
+            outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
         scores = pick_output(outputs, self.output, names)
         if descends(scores, "torch", "Tensor"):  # perhaps on a GPU

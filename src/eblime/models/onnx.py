@@ -13,6 +13,7 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime.models.outputs import as_columns, default_output, refuse_one_softmax
+from eblime.models.rows import as_array
 
 __all__ = ["OnnxModel"]
 
@@ -160,8 +161,9 @@ class OnnxModel:
         """Whether uint8 images are divided by 255; not for a graph with uint8 input."""
         return bool(self.session.get_inputs()[0].type != "tensor(uint8)")
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
+        batch = as_array(batch)
         entry = self.session.get_inputs()[0]
         kind = _TYPES.get(entry.type)
         if kind is None:
@@ -172,7 +174,8 @@ class OnnxModel:
             raise TypeError(f"The image must be uint8, like the graph's input; got {batch.dtype}.")
         images = _arranged(batch, entry.shape)
         if kind is not np.uint8:
-            images = images.astype(np.float32) / (255 if batch.dtype == np.uint8 else 1)
+            is_photo = batch.dtype == np.uint8 and batch.ndim > 2
+            images = images.astype(np.float32) / (255 if is_photo else 1)
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
         outputs = self._run(images.astype(kind, copy=False), entry)
         scores = as_columns(outputs).astype(np.float64)

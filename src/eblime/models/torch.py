@@ -14,6 +14,7 @@ from eblime._checks import check_choice
 from eblime._types import FloatArray
 from eblime.models.module_locks import locked
 from eblime.models.outputs import as_columns, pick_output, refuse_one_softmax
+from eblime.models.rows import as_array
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
@@ -106,14 +107,15 @@ class TorchModel:
         first = next(self.module.parameters(), None)
         return first is not None and bool(first.device.type != "cpu")
 
-    def __call__(self, batch: NDArray[Any]) -> NDArray[Any]:
-        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W)."""
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
+        batch = as_array(batch)
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         with locked(self.module), self._ready() as device:
             images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
-            return _to_numpy(self.score(_as_floats(images)))
+            return _to_numpy(self.score(images.float() if batch.ndim < 3 else _as_floats(images)))
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:

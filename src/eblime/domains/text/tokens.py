@@ -62,7 +62,9 @@ def find_spans(text: str, tokens: Tokens) -> list[Span]:
             ) from error
         spans = [match.span() for match in pattern.finditer(text) if match.end() > match.start()]
     if not spans:
-        raise ValueError(f"`text` must have at least one token; {tokens!r} finds none in it.")
+        finder = "the function in `tokens`" if callable(tokens) else f"tokens={tokens!r}"
+        advice = " tokens='char' finds all characters." if isinstance(tokens, str) else ""
+        raise ValueError(f"`text` must have at least one token; {finder} finds none.{advice}")
     return spans
 
 
