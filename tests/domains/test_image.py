@@ -353,10 +353,12 @@ def test_a_smaller_copy_inside_a_file_is_not_a_page(tmp_path):
     """TIFF files and photos of phones contain previews."""
     path = tmp_path / "preview.tif"
     preview = Image.fromarray(photo()[::2, ::2])
-    with AppendingTiffWriter(str(path), new=True) as file:
-        Image.fromarray(photo()).save(file, "TIFF")
-        file.newFrame()
-        preview.save(file, "TIFF", tiffinfo={254: 1})
+    pages = io.BytesIO()
+    writer = AppendingTiffWriter(pages)
+    for page, tags in ((Image.fromarray(photo()), {}), (preview, {254: 1})):
+        page.save(writer, "TIFF", tiffinfo=tags)
+        writer.newFrame()
+    path.write_bytes(pages.getvalue())
     both = io.BytesIO()
     Image.fromarray(photo()).save(both, "MPO", save_all=True, append_images=[preview])
 
