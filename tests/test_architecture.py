@@ -55,8 +55,8 @@ ALLOWED = {
         *("narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_digest", "_lazy", "_types", "_warn", "protocols", "PIL", "numpy"),
-        *("narwhals", "onnxruntime", "scipy", "torch", "xgboost"),
+        *("_checks", "_digest", "_lazy", "_types", "_warn", "protocols", "PIL", "narwhals"),
+        *("numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
