@@ -1,6 +1,7 @@
 """Every plot kind, and what maps show."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -310,6 +311,23 @@ def test_the_power_of_ten_does_not_overlap_the_label():
 
     assert axis.get_offset_text().get_text().startswith("1e")
     assert not axis.label.get_window_extent().overlaps(axis.get_offset_text().get_window_extent())
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime"])
+def test_numbers_of_the_ticks_do_not_overlap(method):
+    """Also in the narrow panel of the poster, and for small numbers with many digits."""
+    image = np.random.default_rng(0).random((30, 30))
+    explainer = eblime.ImageExplainer(
+        lambda batch: 2e-3 * batch[:, 0, 0] - 7e-4 * batch[:, -1, -1], segmentation="grid", hide=0
+    )
+    figure = eblime.plot.poster.poster(explainer.explain(image).refit(method))
+    figure.draw_without_rendering()
+    (ax,) = [ax for ax in figure.axes if ax.get_xlabel().startswith("importance")]
+    boxes = [tick.get_window_extent() for tick in ax.get_xticklabels() if tick.get_text()]
+    boxes.sort(key=lambda box: box.x0)
+
+    assert len(boxes) > 2
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 def test_figures_have_the_shape_of_the_image():

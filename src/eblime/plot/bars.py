@@ -87,6 +87,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.barh(range(len(order)), mean[order], color=colours, height=0.6)
     drawn.axvline(0, color=INK, linewidth=0.8)
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
+    drawn.locator_params(axis="x", nbins=6)
     drawn.set_xlabel(axis_label(explanation))
     title(drawn, explanation)
     clean(drawn)
