@@ -186,6 +186,17 @@ def test_a_truncated_part_is_done_again(tmp_path, wanted):
     pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
 
 
+@pytest.mark.parametrize("retry", [False, True])
+def test_a_part_that_was_copied_over_another_is_done_again(tmp_path, wanted, retry):
+    """Whole as it is, it has the inputs of another part."""
+    eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
+    part = tmp_path / "r" / "part-000003.parquet"
+    part.write_bytes((tmp_path / "r" / "part-000002.parquet").read_bytes())
+    again = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, retry=retry)
+
+    pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
+
+
 def test_a_full_disk_is_reported_and_the_run_can_be_resumed(tmp_path, wanted, monkeypatch):
     """No space left while a part is synced: a clear error, and no incomplete file."""
     real, calls = os.fsync, []

@@ -10,11 +10,11 @@ from functools import partial
 from eblime._checks import check_choice
 from eblime.batch.driver import remove_marker
 from eblime.batch.folder import done_parts, missing_parts, remove_temporary
-from eblime.batch.job import Job, part_numbers
+from eblime.batch.job import Job, numbers_by_part
 from eblime.batch.local import Workers, run_local
 from eblime.batch.worker import check_finished
 
-__all__ = ["Engine", "do_missing_parts", "find_engine", "part_count"]
+__all__ = ["Engine", "do_missing_parts", "find_engine"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,20 +41,15 @@ def find_engine(name: str, cpus: float | None, gpus: float | None) -> Engine:
     )
 
 
-def part_count(inputs: int, size: int) -> int:
-    """The number of parts of a run."""
-    return -(-inputs // size)
-
-
 def do_missing_parts(engine: Engine, job: Job, workers: Workers) -> Generator[tuple[int, int]]:
     """Do unfinished parts; yields how many inputs are done and how many of them failed.
 
     If all parts are finished, only the model is checked.
     """
-    parts = range(part_count(job.settings["count"], job.settings["part_size"]))
+    parts = numbers_by_part(job.settings)
     done = done_parts(job.folder, parts)
     failed = sum(done.values())
-    finished = sum(len(part_numbers(job.settings, part)) for part in done)
+    finished = sum(len(parts[part]) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
     if not todo:
@@ -63,11 +58,11 @@ def do_missing_parts(engine: Engine, job: Job, workers: Workers) -> Generator[tu
         with closing(engine.run(job, todo, workers)) as results:
             for part, failures in results:
                 failed += failures
-                finished += len(part_numbers(job.settings, part))
+                finished += len(parts[part])
                 yield finished, failed
     finally:  # a worker that was killed may have left a temporary file
         remove_temporary(job.folder)
-    missing = missing_parts(job.folder, parts)
+    missing = missing_parts(job.folder, [*parts])
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
     remove_marker(job.folder)

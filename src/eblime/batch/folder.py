@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, TypeVar
 
 from eblime.batch.location import Location, arrow
@@ -196,16 +195,17 @@ def _storable(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def done_parts(folder: Location, parts: Sequence[int]) -> dict[int, int]:
+def done_parts(folder: Location, parts: Mapping[int, range]) -> dict[int, int]:
     """Finished parts, and how many inputs failed in each; damaged parts are deleted.
 
-    Every file is read and compared with its checksum.
+    Every file is read and compared with its checksum, and with the inputs of its part, which are
+    given for each: a file may have been copied over another one.
     """
     finished = set(part_names(folder))
-    wanted = [part for part in parts if _name(part) in finished]
-    counts = map_parts(partial(_count_failed, folder), [_name(part) for part in wanted])
+    wanted = {_name(part): part for part in parts if _name(part) in finished}
+    counts = map_parts(lambda name: _count_failed(folder, name, parts[wanted[name]]), [*wanted])
     done = {}
-    for part, failed in zip(wanted, counts, strict=True):
+    for part, failed in zip(wanted.values(), counts, strict=True):
         if failed is None:
             (folder / _name(part)).remove()
         else:
@@ -213,12 +213,15 @@ def done_parts(folder: Location, parts: Sequence[int]) -> dict[int, int]:
     return done
 
 
-def _count_failed(folder: Location, name: str) -> int | None:
-    """How many inputs failed in a part; None if its file is damaged."""
+def _count_failed(folder: Location, name: str, numbers: range) -> int | None:
+    """How many inputs failed in a part; None if its file is damaged or has other inputs."""
     try:
-        error = read_table(folder, name).column("error")
+        table = read_table(folder, name)
     except DamagedFileError:
         return None
+    if {*table.column("input").unique().to_pylist()} != {*numbers}:
+        return None
+    error = table.column("error")
     return len(error) - int(error.null_count)
 
 

@@ -15,7 +15,10 @@ from eblime.engine.cache import AnswerCache
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, Stop
 
-__all__ = ["Job", "Rules", "check_explainer", "make_explainer", "on_gpu", "part_numbers"]
+__all__ = [
+    *("Job", "Rules", "check_explainer", "make_explainer", "numbers_by_part"),
+    *("on_gpu", "part_count", "part_numbers"),
+]
 
 
 def check_explainer(given: Any) -> None:
@@ -58,6 +61,17 @@ def on_gpu(explainer: Any) -> bool:
         return False
     model = explainer.loop.model
     return isinstance(model, DeviceModel) and model.on_gpu
+
+
+def part_count(inputs: int, size: int) -> int:
+    """The number of parts of a run."""
+    return -(-inputs // size)
+
+
+def numbers_by_part(settings: Mapping[str, Any]) -> dict[int, range]:
+    """The inputs of every part."""
+    count = part_count(settings["count"], settings["part_size"])
+    return {part: part_numbers(settings, part) for part in range(count)}
 
 
 def part_numbers(settings: Mapping[str, Any], part: int) -> range:

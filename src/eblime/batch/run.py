@@ -14,7 +14,7 @@ import numpy as np
 from eblime._checks import check_count, check_level, check_number
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
-from eblime.batch.engines import Engine, do_missing_parts, find_engine, part_count
+from eblime.batch.engines import Engine, do_missing_parts, find_engine
 from eblime.batch.entries import is_large
 from eblime.batch.folder import (
     check_manifest,
@@ -24,7 +24,7 @@ from eblime.batch.folder import (
     read_manifest,
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs
-from eblime.batch.job import Job, check_explainer
+from eblime.batch.job import Job, check_explainer, numbers_by_part, part_count
 from eblime.batch.local import Workers
 from eblime.batch.location import Location
 from eblime.batch.results import Run
@@ -196,7 +196,7 @@ def _open_job(
     settings = {**settings, **about}
     check_manifest(folder, settings, new_inputs=retry)
     if retry:
-        done = done_parts(folder, range(part_count(len(inputs), size)))
+        done = done_parts(folder, numbers_by_part(settings))
         delete_parts(folder, [part for part, failures in done.items() if failures])
     return Job(
         explainer=explainer,
