@@ -278,6 +278,8 @@ def test_weights_that_the_program_changed_are_those_of_the_page_and_the_figure()
     assert "0.123" in exp.as_html()
     assert [bar.get_width() for bar in figure.axes[0].patches] == [-0.0456, 0.1234]
     assert not figure.axes[0].collections
+    with pytest.raises(ValueError, match="were changed: they have no intervals"):
+        exp.as_list(intervals=True)
     pyplot.close(figure)
 
 

@@ -115,6 +115,8 @@ class Explanation(Result):
         if not intervals:
             return list(pairs)
         ends = self._explained(label).posterior.interval(prob)
+        if not self._fitted(label):
+            raise ValueError("The weights in `local_exp` were changed: they have no intervals.")
         return [(*pair, *self._interval(ends, j)) for pair, (j, _) in zip(pairs, exp, strict=True)]
 
     def as_map(self) -> dict[int, list[tuple[int, float]]]:
