@@ -158,6 +158,31 @@ def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
     pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 8], check_exact=True)
 
 
+def test_packages_are_imported_before_the_first_input():
+    """On a busy machine that takes seconds, which must not count for the timeout of an input."""
+    code = (
+        "import sys, many\n"
+        "from eblime.batch.inputs import as_inputs\n"
+        "from eblime.batch.job import Job\n"
+        "from eblime.batch.location import Location\n"
+        "given = {'inputs': as_inputs(many.ROWS), 'settings': {'keep': False, 'targets': 1}}\n"
+        "job = Job(explainer=many.make, folder=Location.of('.'), resumed=False, **given)\n"
+        "assert 'pyarrow' not in sys.modules\n"
+        "job.start()\n"
+        "assert 'pyarrow.parquet' in sys.modules\n"
+    )
+    path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stderr
+
+
 @pytest.mark.slow
 def test_time_in_which_the_driver_stood_still_does_not_count(tmp_path, wanted, monkeypatch):
     """Such as after Ctrl-Z: the workers stood still, too, and had no time to answer."""

@@ -20,7 +20,7 @@ from eblime._threads import available_cores
 from eblime.batch.folder import write_part
 from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.job import Job, make_explainer, on_gpu, part_numbers
-from eblime.batch.location import Location
+from eblime.batch.location import Location, arrow
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import explain_together, group_size
@@ -59,6 +59,7 @@ class Worker:
     @classmethod
     def start(cls, job: Job) -> Worker:
         """Create the explainer, and check that its model is the one that the run began with."""
+        arrow()  # imported here, where it takes no time of an input
         explainer = make_explainer(job.explainer)
         if job.settings["keep"] and explainer.domain not in registry.names("domains"):
             raise TypeError(
