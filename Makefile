@@ -28,7 +28,7 @@ test-lowest:
 	rm -rf .venv-lowest && $(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/python .ci/lowest.py > .venv-lowest/constraints.txt
 	.venv-lowest/bin/python -m pip install --quiet --disable-pip-version-check \
-		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap]'
+		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap,shapiq]'
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n auto -m 'not slow' \
 		-W ignore::DeprecationWarning
 
