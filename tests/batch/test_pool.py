@@ -141,11 +141,11 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed)
         part_size=4,
         workers=workers,
         together=together,
-        timeout=6,
+        timeout=15,
     )
     errors = check_others(run, wanted, failed)
 
-    assert "TimeoutError: This input was not explained within the timeout of 6 s." in errors[5]
+    assert "TimeoutError: This input was not explained within the timeout of 15 s." in errors[5]
 
 
 @pytest.mark.slow
@@ -264,7 +264,7 @@ def test_the_command_line_checks_its_timeout(mood, capsys):
 def test_the_command_line_has_a_timeout(tmp_path, mood):
     """An input that hangs is listed, and the others are explained."""
     with pytest.raises(SystemExit):
-        main(mood.format(6).split())
+        main(mood.format(15).split())
 
     run = eblime.open_run(tmp_path / "run")
     assert run.failures()["input"].tolist() == [1]
