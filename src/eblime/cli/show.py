@@ -132,7 +132,7 @@ def _compare_runs(
 def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -> str:
     """Means and intervals of both, most important first."""
     posts = one.posterior, other.posterior
-    size = np.max([np.abs(post.mean) for post in posts], axis=0)
+    size = np.abs(np.stack([post.mean for post in posts])).max(axis=0)
     order = np.argsort(-size, kind="stable")[:top]
     ends = [
         post.interval(prob) if post.has_spread else np.stack([post.mean] * 2, axis=1)

@@ -186,7 +186,7 @@ def side_by_side(
                 "The explanations must have the same features; got "
                 f"{len(entries[0].features)} and {len(other.features)} features that differ."
             )
-    size = np.max([np.abs(entry.posterior.mean) for entry in entries], axis=0)
+    size = np.abs(np.stack([entry.posterior.mean for entry in entries])).max(axis=0)
     order = np.argsort(-size, kind="stable")[:top][::-1]
     drawn = axes(ax, (6.4, 1.2 + (0.12 + 0.12 * len(entries)) * max(len(order), 3)))
     shifts = 0.32 * np.linspace(1, -1, len(entries)) * (1 - 1 / len(entries))

@@ -212,7 +212,8 @@ def _labels_fit(scene: ImageScene) -> bool:
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
     if scene.labels.shape != sides or scene.labels.min() < 0:
         return False
-    return scene.labels.max() < MOST_FEATURES and bool(np.bincount(scene.labels.ravel()).all())
+    few = bool(scene.labels.max() < MOST_FEATURES)
+    return few and bool(np.bincount(scene.labels.ravel()).all())
 
 
 def _same_kind(scene: ImageScene) -> bool:
