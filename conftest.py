@@ -4,9 +4,18 @@ import pytest
 
 from eblime import registry
 
+NEEDED = {"eblime.results.shap_table.to_shap": "shap"}  # packages that examples need, by name
+
 
 @pytest.fixture(autouse=True)
 def own_names(monkeypatch):
     """Names that a test or an example registers end with it."""
     added = {kind: dict(names) for kind, names in registry._ADDED.items()}
     monkeypatch.setattr(registry, "_ADDED", added)
+
+
+@pytest.fixture(autouse=True)
+def packages(request):
+    """An example that needs a package which is not installed is skipped."""
+    if request.node.name in NEEDED:
+        pytest.importorskip(NEEDED[request.node.name])

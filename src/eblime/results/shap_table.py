@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime.results.explanation import Explanation
 from eblime.results.export import to_shap as one_to_shap
 
+if TYPE_CHECKING:
+    import shap
+
 __all__ = ["to_shap"]
 
 
 def to_shap(
     explanations: Iterable[Explanation | Mapping[int, Explanation]], *, prob: float = 0.95
-) -> Any:
+) -> shap.Explanation:
     """Several explanations with the same features as one `shap.Explanation`; it needs shap.
 
     Parameters
@@ -65,7 +68,7 @@ def _of_targets(entry: Any, targets: list[int], number: int) -> list[Explanation
     return [entry[target] for target in targets]
 
 
-def _checked(entry: Any, prob: float) -> Any:
+def _checked(entry: Any, prob: float) -> shap.Explanation:
     """One explanation for shap; anything else is refused."""
     if not isinstance(entry, Explanation):
         raise TypeError(
@@ -75,7 +78,7 @@ def _checked(entry: Any, prob: float) -> Any:
     return one_to_shap(entry, prob)
 
 
-def _stacked(found: list[list[Any]], labels: list[str] | None) -> Any:
+def _stacked(found: list[list[shap.Explanation]], labels: list[str] | None) -> shap.Explanation:
     """One object from a table of them: a row for each input, a column for each target."""
     if not found:
         raise ValueError("`explanations` must have at least one explanation.")
