@@ -131,14 +131,8 @@ def biopsy() -> tuple[Any, int]:
 
 
 def save(figure: Any, name: str) -> None:
-    """Write a picture with as few bytes as it needs."""
-    from PIL import Image
-
-    path = IMAGES / f"{name}.png"
-    figure.savefig(path, dpi=120)
-    with Image.open(path) as opened:
-        small = opened.convert("RGB").quantize(256, method=Image.Quantize.MEDIANCUT)
-    small.save(path, optimize=True)
+    """Write a picture."""
+    figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
 
 
 if __name__ == "__main__":

@@ -166,7 +166,7 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
     drawn = _field(explanation, chance, f"P(among the top {top})", ax, limits=(0, 1))
-    drawn.set_xlabel("about the surrogate's fit, not about what is there", fontsize="small")
+    drawn.set_xlabel("about the fit, not about what is there", fontsize="small")
     return drawn
 
 

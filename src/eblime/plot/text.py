@@ -14,17 +14,20 @@ from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Transform
 
 __all__ = ["highlighted", "text_size"]
 
 _MOST_LINES = 40
-_COLUMN = 0.602 * 9 / 72  # inches: the advance of DejaVu Sans Mono at 9 points
+_POINTS = 9  # the size of the font
+_COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono
 
 
 def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
-    Words are underlined if their 95 % interval excludes zero. Long texts are cut after 40 lines.
+    Words are underlined if their 95 % interval excludes zero. Lines have at most `columns`
+    characters, fewer in narrow axes. Long texts are cut after 40 lines.
 
     Examples
     --------
@@ -42,18 +45,20 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     mean = post.mean
     most = np.abs(mean).max() or 1.0
     certain = _certain(explanation)
+    columns = columns if ax is None else min(columns, _room(ax))
     placed, lines = _wrapped(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
     drawn = axes(ax, _size(columns, shown))
-    drawn.set_xlim(-0.5, columns + 0.5)
     drawn.set_ylim(shown + 0.1, -0.5)
+    grid = _grid(drawn)
     for line, start, text, owner in placed:
         if line < shown:
             if owner >= 0 and text.strip():
                 ends = (start, start + width(text))
-                _shade(drawn, line, ends, mean[owner] / most, certain=certain[owner])
+                _shade(drawn, grid, line, ends, mean[owner] / most, certain=certain[owner])
             safe = text.replace("$", r"\$")
-            drawn.text(start, line + 0.5, safe, family="monospace", fontsize=9, color=INK)
+            style: Any = {"family": "monospace", "fontsize": _POINTS, "color": INK}
+            drawn.text(start, line + 0.5, safe, transform=grid, **style)
     cut = f"; first {shown} of {lines} lines" if lines > shown else ""
     drawn.set_title(
         f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
@@ -77,13 +82,37 @@ def _size(columns: int, lines: int) -> tuple[float, float]:
     return 0.1 + _COLUMN * (columns + 1), 0.6 + 0.3 * lines
 
 
-def _shade(drawn: Axes, line: int, ends: tuple[int, int], share: float, *, certain: bool) -> None:
+def _room(ax: Axes) -> int:
+    """How many columns axes have room for."""
+    return max(20, int(ax.bbox.width / ax.figure.dpi / _COLUMN))
+
+
+def _grid(drawn: Axes) -> Transform:
+    """From (column, line) to the screen: columns have the width of a character in any axes."""
+    from matplotlib.transforms import Affine2D, ScaledTranslation, blended_transform_factory
+
+    corner: Any = drawn.transAxes  # matplotlib's types are too narrow
+    left = ScaledTranslation(0, 0, corner)
+    columns = Affine2D().scale(_COLUMN, 1) + drawn.figure.dpi_scale_trans + left
+    return blended_transform_factory(columns, drawn.transData)
+
+
+def _shade(
+    drawn: Axes,
+    grid: Transform,
+    line: int,
+    ends: tuple[int, int],
+    share: float,
+    *,
+    certain: bool,
+) -> None:
     """A box behind a word with that share of the largest importance; a line below if certain."""
     colour = FAVOUR if share > 0 else AGAINST
     alpha = 0.65 * abs(share)
-    drawn.fill_between(ends, line - 0.08, line + 0.72, color=colour, alpha=alpha, linewidth=0)
+    box: Any = {"color": colour, "linewidth": 0, "transform": grid}
+    drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, **box)
     if certain:
-        drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2)
+        drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2, transform=grid)
 
 
 def _certain(explanation: Explanation) -> BoolArray:

@@ -1,0 +1,48 @@
+"""A text with shaded words."""
+
+import pytest
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
+
+import eblime
+
+TEXT = "A witty film with good music and a good cast, and hardly ever boring."
+
+
+def explained():
+    """An explanation in which some words count."""
+    return eblime.TextExplainer(
+        lambda texts: [("good" in text) - 0.5 * ("boring" in text) for text in texts], n_masks=200
+    ).explain(TEXT)
+
+
+@pytest.mark.parametrize("inches", [3.0, 6.0, 12.0])
+def test_words_are_as_far_apart_as_in_print(inches):
+    """In axes of any width: each piece begins where the one before it ends."""
+    figure = Figure(figsize=(inches, 3), dpi=100, layout="constrained")
+    ax = figure.subplots()
+    explained().plot("text", ax=ax)
+    figure.draw_without_rendering()
+    pieces = [text for text in ax.texts if text.get_text().strip()]
+    widths = [piece.get_window_extent().width / len(piece.get_text()) for piece in pieces]
+    starts = [piece.get_transform().transform(piece.get_position()) for piece in ax.texts]
+    steps = [
+        (after[0] - before[0]) / len(piece.get_text())
+        for piece, before, after in zip(ax.texts, starts, starts[1:], strict=False)
+        if after[1] == before[1]
+    ]
+
+    assert_allclose(steps, max(widths), atol=1.0)
+    assert max(piece.get_window_extent().x1 for piece in pieces) <= 100 * inches
+
+
+def test_shades_cover_their_words():
+    """The box behind a word is as wide as the word."""
+    figure = Figure(figsize=(9, 3), dpi=100, layout="constrained")
+    ax = figure.subplots()
+    explained().plot("text", ax=ax)
+    figure.draw_without_rendering()
+    word = next(text for text in ax.texts if text.get_text() == "boring").get_window_extent()
+    shades = [shade.get_paths()[0].get_extents(shade.get_transform()) for shade in ax.collections]
+
+    assert any(abs(s.x0 - word.x0) < 3 and abs(s.x1 - word.x1) < 3 for s in shades)
