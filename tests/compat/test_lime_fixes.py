@@ -341,7 +341,7 @@ def test_other_methods_work_too():
 
 
 def test_categories_by_the_name_of_the_column():
-    """lime takes only numbers: it ignores a name, and cuts the categories into bins."""
+    """Lime takes only numbers: it ignores a name, and cuts the categories into bins."""
     settings = {"feature_names": list("abcde"), "categorical_names": {4: "xyz"}}
     by_name = explained_row(categorical_features=["e"], **settings)
     by_number = explained_row(categorical_features=[4], **settings)

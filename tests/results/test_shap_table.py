@@ -104,7 +104,7 @@ def test_bad_input_is_refused():
     e = explainer().explain(ROWS[0], target=1, rng=0)
     words = eblime.TextExplainer(lambda texts: [0.5] * len(texts)).explain("a good day", rng=0)
     for entry in (e, {1: e}):
-        with pytest.raises(TypeError, match=r"got one entry.*use `explanation.to_shap\(\)` for one"):
+        with pytest.raises(TypeError, match=r"one entry.*use `explanation.to_shap\(\)` for one"):
             eblime.to_shap(entry)
     with pytest.raises(ValueError, match="at least one"):
         eblime.to_shap([])
