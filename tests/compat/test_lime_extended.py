@@ -9,7 +9,7 @@ import types
 
 import numpy as np
 import pytest
-from lime_cases import TEXT, classify, judge, look, photo, rows, squares
+from lime_cases import TEXT, classify, judge, look, photo, predict, rows, squares
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
@@ -281,6 +281,19 @@ def test_weights_that_the_program_changed_are_those_of_the_page_and_the_figure()
     with pytest.raises(ValueError, match="were changed: they have no intervals"):
         exp.as_list(intervals=True)
     pyplot.close(figure)
+
+
+def test_changed_weights_of_a_model_with_tiny_scores():
+    """They are compared with the posterior in proportion to its size."""
+    from eblime.compat.lime.lime_tabular import LimeTabularExplainer
+
+    explainer = LimeTabularExplainer(DATA, mode="regression", random_state=0)
+    exp = explainer.explain_instance(DATA[0], lambda x: 1e-9 * predict(x), num_samples=100)
+    assert len(exp.as_list(intervals=True)[0]) == 4
+    exp.local_exp[1] = [(j, -weight) for j, weight in exp.local_exp[1]]
+
+    with pytest.raises(ValueError, match="were changed: they have no intervals"):
+        exp.as_list(intervals=True)
 
 
 def test_a_name_of_the_target_among_the_features(load):

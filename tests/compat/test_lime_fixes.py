@@ -341,13 +341,22 @@ def test_other_methods_work_too():
 
 
 def test_categories_by_the_name_of_the_column():
-    """Lime takes a name for no column, and cuts the categories into bins."""
+    """Lime takes only numbers: it ignores a name, and cuts the categories into bins."""
     settings = {"feature_names": list("abcde"), "categorical_names": {4: "xyz"}}
     by_name = explained_row(categorical_features=["e"], **settings)
     by_number = explained_row(categorical_features=[4], **settings)
 
     assert by_name.local_exp == by_number.local_exp
     assert any(name.startswith("e=") for name, _ in by_name.as_list(by_name.top_labels[0]))
+
+
+def test_a_metric_that_needs_many_rows():
+    """It is not refused for an image, whose metric is checked before the model is called."""
+    exp = lime.LimeImageExplainer(random_state=0).explain_instance(
+        photo(), look, segmentation_fn=squares, num_samples=60, distance_metric="mahalanobis"
+    )
+
+    assert len(exp.local_exp) > 0
 
 
 @pytest.mark.parametrize("how", ["none", "forward_selection", "lasso_path", "highest_weights"])

@@ -9,6 +9,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from PIL import Image
 from PIL.TiffImagePlugin import AppendingTiffWriter
+from scipy import ndimage
 from skimage import data
 
 import eblime
@@ -177,6 +178,17 @@ def test_whole_numbers_up_to_one_are_colours_of_an_integer_image():
     assert (read_image(photo(), segmentation="grid", hide=1).hidden == 1).all()
     dark = (photo() > 128).astype(np.uint8)
     assert not read_image(dark, segmentation="grid", hide=0.2).hidden.any()
+
+
+def test_the_blurred_copy_of_a_nearly_black_image_may_have_fractions():
+    """Its numbers are in the range of the image; a single colour of 0 to 1 is still refused."""
+    image = np.zeros((30, 30), np.uint8)
+    image[10, 10] = 100
+    blur = lambda pixels: ndimage.gaussian_filter(pixels.astype(float), 8)  # noqa: E731
+
+    assert read_image(image, segmentation="grid", hide=blur).hidden.max() <= 1
+    with pytest.raises(ValueError, match="got fractions"):
+        read_image(image, segmentation="grid", hide=0.5)
 
 
 def test_large_black_and_white_images_are_segmented():

@@ -217,6 +217,18 @@ def monthly():
     return pd.DataFrame({"month": months * 10, "x": np.arange(120.0)})
 
 
+def test_times_of_numpy_in_nanoseconds():
+    """They are times in a row without labels, and in an array of objects."""
+    days = np.datetime64("2020-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")
+    frame = pd.DataFrame({"day": days, "x": np.arange(40.0)})
+    array = np.empty((40, 2), dtype=object)
+    array[:, 0], array[:, 1] = list(days), np.arange(40.0)
+
+    for table, name in ((frame, "day"), (array, "column 0")):
+        subject = eblime.TabularExplainer(Spy(), table).subject([days[5], 5.0])
+        assert subject.scene.features[0] == f"{name} <= 2020-01-10"
+
+
 def test_times_may_be_categories():
     """Each time is one category, and the row's is among them."""
     frame = monthly()
@@ -248,5 +260,5 @@ def test_edges_of_times_are_dates():
 def test_bins_of_categories_are_refused():
     """They would not be used."""
     frame = pd.DataFrame({"kind": ["a", "b"] * 20, "x": np.arange(40.0)})
-    with pytest.raises(ValueError, match="`bins` must be for columns of numbers; 'kind' holds"):
+    with pytest.raises(ValueError, match="numbers or times; 'kind' holds categories"):
         eblime.TabularExplainer(Spy(), frame, bins={"kind": [1.0]})

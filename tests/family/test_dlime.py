@@ -82,11 +82,11 @@ def test_nothing_is_left_to_chance(rows):
 
 def test_refusals(rows):
     """Rows that cannot be clustered, and a row of another length."""
-    with pytest.raises(ValueError, match="`background` must have at least `n_clusters` rows"):
+    with pytest.raises(ValueError, match="at least `n_clusters` rows, 2; got 1"):
         DLIME(model=model, background=rows[:1])
     with pytest.raises(ValueError, match="`n_clusters`"):
         DLIME(model=model, background=rows, n_clusters=0)
-    with pytest.raises(ValueError, match="`x` must have 3 columns; got 2"):
+    with pytest.raises(ValueError, match="a value for each of the 3 columns; got 2"):
         DLIME(model=model, background=rows).explain([1.0, 2.0])
     with pytest.raises(ValueError, match="`method` must be one of"):
         DLIME(model=model, background=rows, method="nothing")
@@ -109,15 +109,26 @@ def test_the_model_of_a_frame_gets_frames(rows):
     assert all(name in feature for name, feature in zip("abc", found.features, strict=True))
 
 
+def test_the_neighbours_of_a_row_do_not_depend_on_the_order_of_its_labels(rows):
+    """A series in another order, a dictionary and a frame of one row."""
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(rows, columns=["a", "b", "c"])
+    explainer = DLIME(model=lambda table: model(table.to_numpy()), background=frame)
+    far = frame.iloc[-1]
+    wanted = explainer.neighbours(rows[-1])
+
+    for x in (far[["c", "b", "a"]], {"c": far.c, "a": far.a, "b": far.b}, frame.iloc[[-1]]):
+        assert_array_equal(explainer.neighbours(x), wanted)
+
+
 @pytest.mark.parametrize(
     ("background", "x", "message"),
     [
         (np.array([[1.0, np.nan], [0.0, 1.0]]), [0, 0], "finite; got nan at row 0, column 1"),
-        (np.ones((1, 2)), [0, 0], "at least `n_clusters` rows, 2; got 1"),
         (np.eye(4), [0, np.nan, 0, 0], "`x` must have no missing"),
     ],
 )
-def test_missing_values_and_too_few_rows_are_refused(background, x, message):
+def test_missing_values_are_refused(background, x, message):
     """Before the model is called."""
 
     def never(table):

@@ -125,7 +125,7 @@ class Counting:
 
 
 def test_convergence_uses_the_method_of_the_explanation():
-    """The method object is fitted to more and more of the answers, the last fit being there."""
+    """The method object is fitted to more and more of the answers; the last fit exists already."""
     explanation = explained(Counting(sizes=[]))
     explanation.method.sizes.clear()
     explanation.plot("convergence")

@@ -103,8 +103,9 @@ def test_bad_input_is_refused():
     pytest.importorskip("shap")
     e = explainer().explain(ROWS[0], target=1, rng=0)
     words = eblime.TextExplainer(lambda texts: [0.5] * len(texts)).explain("a good day", rng=0)
-    with pytest.raises(TypeError, match=r"use `explanation.to_shap\(\)` for one"):
-        eblime.to_shap(e)
+    for entry in (e, {1: e}):
+        with pytest.raises(TypeError, match=r"one entry.*use `explanation.to_shap\(\)` for one"):
+            eblime.to_shap(entry)
     with pytest.raises(ValueError, match="at least one"):
         eblime.to_shap([])
     with pytest.raises(ValueError, match="same features; input 1 differs"):

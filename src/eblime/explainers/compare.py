@@ -213,7 +213,7 @@ def parse_methods(
         found = [_entry(spec) for spec in methods]
     if not any(isinstance(entry, MethodEntry) for entry in found):
         raise ValueError(
-            "`methods` must have a method, such as 'lime', beside "
+            "`methods` must have a method, such as 'lime', in addition to "
             f"{', '.join(repr(entry.label) for entry in found)}."
         )
     labels = [entry.label for entry in found]

@@ -11,7 +11,10 @@ from scipy.cluster import hierarchy
 
 from eblime._checks import as_floats, check_count, check_masks
 from eblime._types import FloatArray, IntArray
+from eblime.domains.tabular.frame import Frame
 from eblime.domains.tabular.frames import as_frame
+from eblime.domains.tabular.row import in_column_order
+from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.explainers.tabular import TabularExplainer
 from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
@@ -90,9 +93,7 @@ class DLIME:
 
     def neighbours(self, x: Any) -> IntArray:
         """Numbers of the training rows in the cluster of the row."""
-        row = as_floats("x", x).ravel()
-        if row.shape != self._rows.shape[1:]:
-            raise ValueError(f"`x` must have {self._rows.shape[1]} columns; got {row.size}.")
+        row = as_floats("x", in_column_order(x, self._frame()))
         if not np.isfinite(row).all():
             raise ValueError("`x` must have no missing or infinite values.")
         nearest = np.argmin(np.sum(((self._rows - row) / self._scale) ** 2, axis=1))
@@ -118,8 +119,14 @@ class DLIME:
 
     def _table(self, rows: FloatArray) -> Any:
         """Rows of numbers as the model knows them: a table of the background's kind."""
-        frame: Any = as_frame(self.background)  # sparse ones were refused
-        return frame.gather(np.zeros(rows.shape, dtype=np.intp), dict(enumerate(rows.T)))
+        sources = np.zeros(rows.shape, dtype=np.intp)
+        return self._frame().gather(sources, dict(enumerate(rows.T)))
+
+    def _frame(self) -> Frame:
+        """The background as a table."""
+        frame = as_frame(self.background, self.names)
+        assert not isinstance(frame, SparseFrame)  # it was refused: it is not an array
+        return frame
 
 
 @dataclass(slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from eblime.plot.style import AGAINST, FAVOUR
+from eblime.plot.style import sign_colour
 from eblime.reporting.render import render, render_page
 
 __all__ = ["weights_fragment", "weights_page"]
@@ -41,7 +41,7 @@ def _rows(pairs: Sequence[tuple[Any, float]]) -> list[dict[str, Any]]:
             "name": str(name),
             "weight": float(weight),
             "end": _HALF + _HALF * float(weight) / largest,
-            "colour": FAVOUR if weight > 0 else AGAINST,
+            "colour": sign_colour(weight),
         }
         for name, weight in pairs
     ]

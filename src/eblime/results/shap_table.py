@@ -45,8 +45,11 @@ def to_shap(
     >>> sv.shape, int(sv.abs.mean(0).values.argmax())
     ((4, 3), 0)
     """
-    if isinstance(explanations, Explanation):
-        raise TypeError("`explanations` must be several; use `explanation.to_shap()` for one.")
+    if isinstance(explanations, (Explanation, Mapping)):
+        raise TypeError(
+            "`explanations` must be a list with one entry per input; got one entry. Put it into a "
+            "list, or use `explanation.to_shap()` for one explanation."
+        )
     entries: list[Any] = list(explanations)
     several = bool(entries) and all(isinstance(entry, Mapping) for entry in entries)
     if several:

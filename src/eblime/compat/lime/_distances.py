@@ -10,7 +10,9 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.kernels import ExponentialKernel
 
-__all__ = ["describe_kernel", "distances_to_first", "exponential_kernel"]
+__all__ = ["check_metric", "describe_kernel", "distances_to_first", "exponential_kernel"]
+
+_CORNERS = np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
 
 
 def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
@@ -47,6 +49,12 @@ def distances_to_first(data: FloatArray, metric: str | Callable[..., Any]) -> Fl
             "`distance_metric` must be 'cosine', 'euclidean', 'manhattan', another metric of "
             f"scipy's cdist or a function of two rows; got {metric!r:.60} ({error})."
         ) from error
+
+
+def check_metric(metric: str | Callable[..., Any], n_features: int) -> None:
+    """Refuse a metric that does not work, before the model is called."""
+    few = np.ones((1, n_features)) if callable(metric) else _CORNERS  # "mahalanobis" needs rows
+    distances_to_first(few, metric)
 
 
 def describe_kernel(base: Any, metric: str | Callable[..., Any], *, unit: float = 1.0) -> str:

@@ -222,7 +222,8 @@ class Explanation(Result):
         mean = self._explained(label).posterior.mean
         places = [self._place(j) for j, _ in exp]
         found = [0.0 if place is None else mean[place] for place in places]
-        return bool(np.allclose([weight for _, weight in exp], found))
+        rounding = 1e-8 * float(np.abs(mean).max())
+        return bool(np.allclose([weight for _, weight in exp], found, atol=rounding))
 
     def _weights(self, labels: Sequence[int]) -> dict[str, list[tuple[Any, ...]]]:
         """Features and weights by the name of the label, for a page without posteriors."""

@@ -13,6 +13,7 @@ from eblime._checks import check_count
 from eblime._progress import progress_reporter
 from eblime._types import FloatArray
 from eblime.compat.lime._distances import (
+    check_metric,
     describe_kernel,
     distances_to_first,
     exponential_kernel,
@@ -142,7 +143,7 @@ class LimeImageExplainer:
             random_seed = int(self.random_state.randint(0, high=1000))
         segments = _segments(pixels, segmentation_fn, random_seed)
         scene = _scene(pixels, segments, hide_color)
-        distances_to_first(np.ones((1, scene.n_features)), distance_metric)  # refuse early
+        check_metric(distance_metric, scene.n_features)
         more = {"progress_bar": True} if progress_bar else {}  # subclasses may not take it
         masks, scores = self.data_labels(
             pixels,

@@ -87,8 +87,12 @@ def _checked(image: NDArray[Any], other: Any, source: str) -> NDArray[Any]:
 
 
 def _refuse_fractions(image: NDArray[Any], values: NDArray[Any]) -> None:
-    """Refuse colours of 0 to 1 for an image of larger whole numbers: all would be black."""
-    if image.dtype.kind not in "iu" or image.max() <= 1:
+    """Refuse colours of 0 to 1 for an image of larger whole numbers: all would be black.
+
+    A whole image is allowed if the explained one is nearly black too, such as its blurred copy.
+    """
+    bright = image.max() if values.ndim <= 1 else image.mean()
+    if image.dtype.kind not in "iu" or bright <= 1:
         return
     if values.min() >= 0 and values.max() <= 1 and (values % 1 != 0).any():
         raise ValueError(

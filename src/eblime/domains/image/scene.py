@@ -202,7 +202,7 @@ def _channel_axis(pixels: NDArray[Any], channels: Channels) -> int | None:
         return 0
     raise ValueError(
         f"The channel axis of an image of shape {pixels.shape} is not clear; "
-        "set channels='first' or channels='last'. Of a volume, pass one section."
+        "set channels='first' or channels='last'. For a volume, pass one section."
     )
 
 

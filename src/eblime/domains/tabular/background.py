@@ -256,7 +256,9 @@ def _position(names: Sequence[str], entry: str | int, setting: str) -> int:
 def _refuse_bins(name: str, bins: BinSpec) -> None:
     """Refuse bins that are given for a column of categories."""
     if isinstance(bins, Mapping) and name in bins:
-        raise ValueError(f"`bins` must be for columns of numbers; {name!r} holds categories.")
+        raise ValueError(
+            f"`bins` must be for columns of numbers or times; {name!r} holds categories."
+        )
 
 
 def _refuse_infinite(name: str, values: FloatArray) -> None:

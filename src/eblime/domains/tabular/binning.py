@@ -36,7 +36,7 @@ class Column:
 
     name: str
     codes: IntArray  # (n,) bin of each row of the background
-    numbers: FloatArray | None  # (n,) the numbers; None for categories
+    numbers: FloatArray | None  # (n,) numbers or times; None for other categories
     edges: FloatArray | None  # (k,) upper edges; a bin includes its edge, as in lime
     levels: Mapping[Any, int] | None  # value -> bin
     lowest: FloatArray  # (bins,) smallest number of each bin, NaN for an empty one
@@ -161,13 +161,7 @@ def cut_number(
             highest=known[:1],
             times=times,
         )
-    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
-    if times and spec is bins and not isinstance(spec, str):
-        spec = "quartile"  # a list is for the columns of numbers
-    if isinstance(spec, str):
-        edges = np.unique(_named_edges(spec, values, labels))
-    else:
-        edges = np.unique(_given_edges(name, spec, times=times))
+    edges = np.unique(_edges(name, values, bins, labels, times=times))
     codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
     unit = _DAY if times else 1.0
     lowest, highest = _ends(values, codes, len(edges) + 1)
@@ -182,6 +176,18 @@ def cut_number(
         times=times,
         whole=bool((known % unit == 0).all()),
     )
+
+
+def _edges(
+    name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | None, *, times: bool
+) -> FloatArray:
+    """Where a column of numbers or times is cut."""
+    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
+    if times and spec is bins and not isinstance(spec, str):
+        spec = "quartile"  # a list is for the columns of numbers
+    if isinstance(spec, str):
+        return _named_edges(spec, values, labels)
+    return _given_edges(name, spec, times=times)
 
 
 def _given_edges(name: str, spec: Any, *, times: bool) -> FloatArray:

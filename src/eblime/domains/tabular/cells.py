@@ -48,6 +48,8 @@ def microseconds(stamps: NDArray[Any]) -> FloatArray:
 
 def plain(value: Any) -> Any:
     """A NumPy scalar as the Python value that compares and prints like it; others unchanged."""
+    if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # in nanoseconds
+        value = value.astype("datetime64[us]")
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -54,7 +54,7 @@ def _narwhals_frame(table: Any) -> Any:
 
 
 def _advice(table: Any) -> str:
-    """What to do with a table that is not in memory yet."""
+    """How to turn an object of another type into a table."""
     if isinstance(table, (str, os.PathLike)):
         return " Read the file first, for example with pandas.read_csv."
     if isinstance(table, dict):

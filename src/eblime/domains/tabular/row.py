@@ -13,10 +13,11 @@ from eblime.domains.tabular.array_frame import ArrayFrame
 from eblime.domains.tabular.background import Background
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, plain
+from eblime.domains.tabular.frame import Frame
 from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.sparse_frame import SparseFrame
 
-__all__ = ["labelled", "read_row"]
+__all__ = ["in_column_order", "labelled", "read_row"]
 
 
 @runtime_checkable
@@ -59,21 +60,25 @@ def read_row(row: Any, background: Background) -> list[Any]:
         The background. If it is an array, labels count only if they are the column names;
         otherwise the values are taken in their order.
     """
-    names = [column.name for column in background.columns]
-    given = labelled(row)
+    values = in_column_order(row, background.frame)
+    both = list(zip(background.columns, values, strict=True))
+    for column, value in both:
+        _check_value(column, value)
+    return [_spelled(column, value) for column, value in both]
+
+
+def in_column_order(row: Any, frame: Frame) -> list[Any]:
+    """The values of a row in the order of a table's columns; see `read_row`."""
+    names, given = list(frame.names), labelled(row)
     if (
-        isinstance(background.frame, ArrayFrame)
+        isinstance(frame, ArrayFrame)
         and isinstance(given, Mapping)
         and len(given) == len(names)
         and not all(name in given for name in names)
     ):
         given = list(given.values())
     by_name = isinstance(given, Mapping)
-    values = _by_name(given, names) if by_name else _in_order(given, len(names))
-    both = list(zip(background.columns, values, strict=True))
-    for column, value in both:
-        _check_value(column, value)
-    return [_spelled(column, value) for column, value in both]
+    return _by_name(given, names) if by_name else _in_order(given, len(names))
 
 
 def labelled(row: Any) -> Any:
