@@ -75,7 +75,7 @@ def stable(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found
 
 
 def mean_of_runs(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
-    """Averaged LIME: five runs that share the masks."""
+    """Averaged LIME: five runs, each with a fifth of the masks."""
     explainer = eblime.TabularExplainer(model, rows, n_masks=n // 5, method="lime", progress=False)
     found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
     half = 1.96 * found.error

@@ -32,6 +32,7 @@ ALLOWED = {
     "_progress": {"tqdm"},
     "_table": {"_text", "_types", "numpy"},
     "_threads": {"scipy", "threadpoolctl"},
+    "_warn": set(),
     "protocols": {"_types", "numpy"},
     "registry": set(),
     # pure: NumPy and SciPy
@@ -118,7 +119,6 @@ ALLOWED = {
         *("registry", "reporting", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
         *("typer",),
     },
-    "_warn": set(),
 }
 
 

@@ -44,17 +44,10 @@ def test_bar_appears_on_a_terminal_when_work_takes_long(
     assert bool(shown(monkeypatch, stream(), progress, delay)) is drawn
 
 
-def test_process_without_standard_error_shows_no_bar(monkeypatch):
-    """Such as a service on Windows; reporting does nothing there."""
-    monkeypatch.setattr("sys.stderr", None)
-    with progress_reporter(None, 1, unit="mask") as report:
-        assert report(1) is None
-
-
 @pytest.mark.parametrize("progress", [None, True])
 @pytest.mark.parametrize("stream", [None, io.StringIO()])
 def test_work_goes_on_without_a_standard_error(monkeypatch, stream, progress):
-    """As in a service that has none, or has closed it: there is no bar."""
+    """As in a service, on Windows for example, that has none or has closed it: there is no bar."""
     if stream is not None:
         stream.close()
     monkeypatch.setattr("sys.stderr", stream)

@@ -79,7 +79,7 @@ def test_missing_tables_say_where_to_look(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ["magic"]}, "`method` must be one of"),
+        ({"methods": ["magic"]}, "`methods` must be one of"),
         ({"runs": 1}, "`runs` must be >= 2"),
         ({"top": 0}, "`top` must be >= 1"),
         ({"n": [0]}, "`n` must be >= 1"),

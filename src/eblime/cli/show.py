@@ -21,7 +21,7 @@ __all__ = ["compare", "show"]
 
 File = Annotated[Path, typer.Argument(help="An .eblime file.")]
 Both = Annotated[Path, typer.Argument(help="An .eblime file, or the folder of a run.")]
-Top = Annotated[int, typer.Option(help="Features to print.", min=1)]
+Top = Annotated[int, typer.Option(help="How many features to print.", min=1)]
 
 
 def show(

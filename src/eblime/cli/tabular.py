@@ -225,7 +225,7 @@ COMMAND = Command(
         Option(
             name="perturb",
             help="Where hidden values come from: bins (values of the background, column by "
-            "column), normal (normal distributions in the bins, as lime) or rows (whole rows of "
+            "column), normal (normal distributions in the bins, as in lime) or rows (whole rows of "
             "the background).",
             default="bins",
         ),

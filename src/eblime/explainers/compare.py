@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 from eblime import registry
+from eblime._checks import check_choice
 from eblime._repr import short_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
@@ -219,9 +220,8 @@ def parse_methods(
     labels = [entry.label for entry in found]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
-        raise ValueError(
-            f"`methods` must differ; {twice!r} is there twice. Name methods with a dictionary."
-        )
+        advice = "" if twice in methods else " Name methods with a dictionary."
+        raise ValueError(f"`methods` must differ; {twice!r} is there twice.{advice}")
     return found
 
 
@@ -240,6 +240,7 @@ def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEn
     elif isinstance(spec, str):
         method, _, named = spec.partition("+")
         design = named or None
+        check_choice("methods", method, (*registry.names("methods"), *(() if design else SYSTEMS)))
     shown = method if isinstance(method, str) else short_repr(method)
     if design is not None:
         shown += f"+{design if isinstance(design, str) else short_repr(design)}"
