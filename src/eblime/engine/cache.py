@@ -38,6 +38,7 @@ __all__ = ["AnswerCache", "CacheStats", "as_cache"]
 T = TypeVar("T")
 
 _KEYS = 500  # in one query
+_CLOSED = -1  # instead of an inode: differs from that of every file, and from None
 
 
 class CacheStats(NamedTuple):
@@ -195,7 +196,8 @@ class _OpenFile:
             return step()
         except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
             self.writes = False
-            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
+            reason = str(error).rstrip(".")
+            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {reason}.")
             return None
         except (DamagedError, sqlite3.DatabaseError) as error:
             self.close()
@@ -204,8 +206,9 @@ class _OpenFile:
             return step()
 
     def _reopen(self) -> None:
-        """Open the file that is there now, or a new one."""
+        """Open the file that is there now, or a new one; the next step tries again if it fails."""
         self.close()
+        self._inode = _CLOSED
         self.connection, self._inode = open_file(self._cache.file, self._cache.timeout)
 
 
