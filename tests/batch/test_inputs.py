@@ -425,7 +425,7 @@ def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
 
 
 def test_paths_may_have_any_bytes(tmp_path):
-    """Also those that are no characters."""
+    """Also bytes that are not valid characters."""
     strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
     stored = Stream(entries=iter([(None, strange)])).stored_in(Location.of(tmp_path))
 
@@ -447,7 +447,7 @@ def test_a_run_is_not_written_among_its_inputs(tmp_path, way):
     assert [file.name for file in folder.iterdir()] == ["a.txt"]
 
 
-def test_inputs_that_are_no_texts_are_named(tmp_path):
+def test_inputs_that_are_not_texts_are_named(tmp_path):
     """As `explain` names them."""
     explainer = eblime.TextExplainer(lambda texts: [len(text) for text in texts])
     run = eblime.explain_many(explainer, ["a good film", 5, None], tmp_path)

@@ -155,7 +155,7 @@ class AnswerCache:
 
 
 def _mode_of(file: Path) -> int | None:
-    """What kind of file it is; None if there is none, or if another process just renames it."""
+    """What kind of file it is; None if it is missing or another process is renaming it."""
     try:
         return file.stat().st_mode
     except OSError:
@@ -189,12 +189,12 @@ class _OpenFile:
         self.connection.close()
 
     def attempt(self, step: Callable[[], T]) -> T | None:
-        """Do a step; again with a new file if this one is damaged, and without if it is locked."""
+        """Do a step: again with a new file if this one is damaged, not at all if it is locked."""
         try:
             if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
                 self._reopen()
             return step()
-        except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
+        except (sqlite3.OperationalError, ValueError) as error:  # locked, or of another program
             self.writes = False
             reason = str(error).rstrip(".")
             warn_user(f"{self._cache.file} cannot be used, answers are not stored: {reason}.")

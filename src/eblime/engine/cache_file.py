@@ -41,7 +41,7 @@ class DamagedError(Exception):
 def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | None]:
     """Open the file, created where there is none; a damaged one is set aside.
 
-    Returns the connection, and what tells the file from another one at the same path.
+    Returns the connection and the inode of the file.
     """
     with _locked(file, alone=False):
         inode = inode_of(file)
@@ -181,7 +181,7 @@ def _parts(file: Path) -> list[Path]:
 
 
 def inode_of(file: Path) -> int | None:
-    """What tells a file from another one at the same path; None if there is none."""
+    """The number of a file, which another file at the same path does not have; None if missing."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
