@@ -406,8 +406,26 @@ def test_an_iterable_may_yield_one_object_again(tmp_path, kind):
         np.testing.assert_array_equal(list(stored.get(number)), ROWS[number])
 
 
+def test_an_iterable_may_refill_a_tensor(tmp_path):
+    """Whose shallow copy would share its memory."""
+    torch = pytest.importorskip("torch")
+    held = torch.zeros(3)
+    entries = ((None, held.fill_(number)) for number in range(3))
+    stored = Stream(entries=entries).stored_in(Location.of(tmp_path))
+
+    for number in range(3):
+        np.testing.assert_array_equal(stored.get(number), np.full(3, number))
+
+
+def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
+    """The message says which inputs can be stored."""
+    stream = Stream(entries=iter([(None, (letter for letter in "ab"))]))
+    with pytest.raises(TypeError, match="from number 0 to 0 must be all texts"):
+        stream.stored_in(Location.of(tmp_path))
+
+
 def test_paths_may_have_any_bytes(tmp_path):
-    """Also those that are no characters."""
+    """Also bytes that are not valid characters."""
     strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
     stored = Stream(entries=iter([(None, strange)])).stored_in(Location.of(tmp_path))
 
@@ -429,7 +447,7 @@ def test_a_run_is_not_written_among_its_inputs(tmp_path, way):
     assert [file.name for file in folder.iterdir()] == ["a.txt"]
 
 
-def test_inputs_that_are_no_texts_are_named(tmp_path):
+def test_inputs_that_are_not_texts_are_named(tmp_path):
     """As `explain` names them."""
     explainer = eblime.TextExplainer(lambda texts: [len(text) for text in texts])
     run = eblime.explain_many(explainer, ["a good film", 5, None], tmp_path)

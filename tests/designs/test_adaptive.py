@@ -191,6 +191,15 @@ def test_every_design_asks_as_many_masks_of_a_table_as_it_may(rng, name):
         assert set(counts) <= {12, 13}
 
 
+@pytest.mark.parametrize(("n_masks", "p", "early"), [(3000, 10, True), (5000, 12, False)])
+def test_not_all_masks_of_a_table_are_asked_at_once(rng, n_masks, p, early):
+    """A stop rule may end the rounds before; and `Quadrature` takes 3,000 masks, not 2^12."""
+    design = Adaptive(n_masks=n_masks, early=early)
+    first = design.next(rng, Answers.none([str(j) for j in range(p)], noisy=True))
+
+    assert len(first) == 64
+
+
 def test_a_stop_rule_ends_the_repeated_masks_of_a_table(rng):
     """Every round asks all masks equally often."""
     rows = rng.random((200, 3))

@@ -1,6 +1,7 @@
 """Answers in a file: nothing is paid twice, nothing damaged is used."""
 
 import itertools
+import os
 import signal
 import sqlite3
 import subprocess
@@ -471,10 +472,44 @@ def test_a_file_of_another_kind_ends_the_storing(cache, act):
             return super().__call__(texts)
 
     plain = explain(Counting(), None, n_masks=100)
-    with pytest.warns(UserWarning, match="cannot be used, answers are not stored"):
+    with pytest.warns(UserWarning, match=r"cannot be used, answers are not stored: .*[^.]\.$"):
         e = explain(Acting(), cache, batch_size=20, n_masks=100)
 
     assert_array_equal(e.scores, plain.scores)
+
+
+def test_a_file_that_is_back_is_used_again(cache):
+    """It is not taken for a damaged one, because a step without it has failed."""
+    explain(Counting(), cache)
+    away = cache.file.with_name("away.db")
+    with cache.books(Counting()) as book_of:
+        book = book_of("a text")
+        book.write([b"key"], np.ones((1, 2)))
+        cache.file.rename(away)
+        cache.file.mkdir()
+        with pytest.warns(UserWarning, match="cannot be used"):
+            assert book.read([b"key"]) == {}
+        cache.file.rmdir()
+        away.rename(cache.file)
+        found = book.read([b"key"])
+
+    assert_array_equal(found[b"key"], [1, 1])
+
+
+def test_a_folder_that_another_program_locks_is_not_waited_for(cache):
+    """As `flock FOLDER python script.py` locks it for as long as the script runs."""
+    fcntl = pytest.importorskip("fcntl")
+    folder = os.open(cache.file.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    thread = threading.Thread(target=explain, args=(Counting(), cache))
+    thread.start()
+    thread.join(60)
+    waits = thread.is_alive()
+    os.close(folder)
+    thread.join()
+
+    assert not waits
+    assert len(cache) > 0
 
 
 def test_a_lock_is_waited_for_however_long(tmp_path):

@@ -1,8 +1,6 @@
 """Slow and flaky models: retries, timeouts, calls at once, budgets, Ctrl-C."""
 
 import asyncio
-import os
-import signal
 import threading
 import time
 from concurrent.futures import Future
@@ -15,7 +13,6 @@ from numpy.testing import assert_array_equal
 import eblime
 from eblime.engine import calls
 from eblime.engine.calls import Caller, CallSettings
-from eblime.models import background
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -450,21 +447,3 @@ def test_ctrl_c_returns_what_there_is(text):
         eblime.TextExplainer(Interrupted(200), **settings).explain(text)
     with pytest.raises(KeyboardInterrupt):
         eblime.TextExplainer(Interrupted(10), **settings).explain(text, partial=True)
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_can_call_an_async_model():
-    """Also if a thread was just starting the event loop when the process forked."""
-
-    async def model(texts):
-        return score(texts)
-
-    with background._LOCK:
-        child = os.fork()
-        if child == 0:
-            signal.alarm(10)  # ends a process that waits for ever
-            found = eblime.as_model(model)([TEXT])
-            os._exit(0 if found == score([TEXT]) else 1)
-
-    assert os.waitpid(child, 0)[1] == 0

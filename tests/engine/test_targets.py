@@ -209,6 +209,15 @@ def test_classes_that_are_booleans_or_fractions_are_found_by_value(classes, targ
         explain(model, 0.25)
 
 
+def test_steps_of_a_classifier_that_is_not_a_pipeline():
+    """An attribute of this name may be anything, such as a number of iterations."""
+    model = SimpleNamespace(
+        classes_=["no", "yes"], steps=100, predict_proba=lambda rows: np.c_[rows[:, 0], rows[:, 1]]
+    )
+
+    assert explain(model, "yes").target == 1
+
+
 def test_each_classifier_of_a_chain_has_one_output():
     """The probability of its second class, although `classes_` lists two for each."""
     both = np.c_[ROWS[:, 0] > 0.5, ROWS[:, 1] > 0.5].astype(int)

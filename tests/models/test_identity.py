@@ -126,3 +126,17 @@ def test_a_client_of_a_service_needs_a_name():
 
     with pytest.raises(TypeError, match=r"`cache` must know which model .*AnswerCache\(path, "):
         fingerprint(Client())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "int64", "bool"])
+def test_tensors_of_every_dtype_are_part_of_a_function(dtype):
+    """Also of those that NumPy does not have."""
+    torch = pytest.importorskip("torch")
+
+    def made(numbers):
+        weights = torch.tensor(numbers, dtype=getattr(torch, dtype))
+        return lambda rows: rows @ weights
+
+    assert fingerprint(made([0, 1])) == fingerprint(made([0, 1]))
+    assert fingerprint(made([0, 1])) != fingerprint(made([1, 0]))
+    assert fingerprint(made([0, 1])) != fingerprint(made([[0], [1]]))

@@ -1,5 +1,8 @@
 """Networks of tables: rows of any library as arrays of numbers."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -77,6 +80,19 @@ def test_a_column_of_strings_is_named():
     frame = pd.DataFrame({"x": [1.0, 2.0], "job": ["cook", "clerk"]})
     with pytest.raises(TypeError, match=r"column 'job' holds 'cook'\. Pass a function"):
         as_array(frame)
+
+
+@pytest.mark.parametrize("kind", [Decimal, Fraction, np.bool_, np.float32, int])
+def test_numbers_of_every_type_are_taken(kind):
+    """Also those that NumPy holds as objects."""
+    assert_allclose(as_array(np.array([[kind(1), None]], dtype=object)), [[1, np.nan]])
+
+
+def test_texts_in_an_array_are_unchanged():
+    """A network of texts takes them as they are."""
+    texts = np.array(["a good film", None], dtype=object)
+
+    assert as_array(texts) is texts
 
 
 def test_missing_values_become_nan():

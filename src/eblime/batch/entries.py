@@ -6,7 +6,6 @@ is imported only to look at an input.
 
 from __future__ import annotations
 
-import copy
 import json
 import os
 from pathlib import Path
@@ -17,7 +16,6 @@ import numpy as np
 __all__ = [
     "bytes_held",
     "content",
-    "copied",
     "has_rows",
     "is_frame",
     "is_large",
@@ -63,13 +61,6 @@ def bytes_held(value: Any) -> int:
     if is_picture(value):
         return int(np.prod(value.size)) * 4
     return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
-
-
-def copied(value: Any) -> Any:
-    """A copy of an input, as an iterable may yield the same array or dictionary again, refilled."""
-    if isinstance(value, (str, os.PathLike)):
-        return value
-    return copy.copy(value)
 
 
 def content(value: Any) -> bytes:

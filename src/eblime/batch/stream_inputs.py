@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from eblime.batch.entries import bytes_held, content, copied, is_frame, is_picture, is_row
+from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_row
 from eblime.batch.folder import part_names, read_manifest
 from eblime.batch.location import Location, arrow
 from eblime.batch.seal import DamagedFileError, checked, sealed
 from eblime.domains.image.scene import as_pixels
+from eblime.engine.calls import copied
 
 __all__ = ["StoredInputs", "store_inputs"]
 
@@ -162,7 +163,7 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, A
                 yield None, value.iloc[first : first + _COUNT]
             continue
         names.append(name)
-        values.append(copied(value))
+        values.append(copied(value))  # the iterable may refill one array or dictionary
         size += bytes_held(value)
     if values:
         yield _some(names), values

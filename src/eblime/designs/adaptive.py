@@ -42,7 +42,7 @@ class Adaptive:
     n_masks
         How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
         takes. All masks are asked if 2^p is no more than `n_masks`. Where chance fills in hidden
-        values, as for tables, they are then asked again and again, up to `n_masks`.
+        values, as for tables, they are then asked repeatedly, up to `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.
     early
@@ -87,8 +87,9 @@ class Adaptive:
         """The masks of the next round, (n, p), pairs one below the other."""
         p, asked = answers.n_features, answers.n_masks // 2
         total = max(1, min(self.n_masks, MOST_MASKS) // 2)
-        everything = p <= MOST_EXHAUSTIVE and 2**p <= self.n_masks
-        if everything and answers.noisy:
+        most = 2 * total if answers.noisy else self.n_masks
+        everything = p <= MOST_EXHAUSTIVE and 2**p <= most
+        if everything and answers.noisy and (not self.early or 2 * asked >= 2**p):
             return self._all_again(rng, p, asked, total - asked)
         if not asked:
             if everything and not self.early:

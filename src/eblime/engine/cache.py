@@ -38,6 +38,7 @@ __all__ = ["AnswerCache", "CacheStats", "as_cache"]
 T = TypeVar("T")
 
 _KEYS = 500  # in one query
+_CLOSED = -1  # instead of an inode: differs from that of every file, and from None
 
 
 class CacheStats(NamedTuple):
@@ -154,7 +155,7 @@ class AnswerCache:
 
 
 def _mode_of(file: Path) -> int | None:
-    """What kind of file it is; None if there is none, or if another process just renames it."""
+    """What kind of file it is; None if it is missing or another process is renaming it."""
     try:
         return file.stat().st_mode
     except OSError:
@@ -188,14 +189,15 @@ class _OpenFile:
         self.connection.close()
 
     def attempt(self, step: Callable[[], T]) -> T | None:
-        """Do a step; again with a new file if this one is damaged, and without if it is locked."""
+        """Do a step: again with a new file if this one is damaged, not at all if it is locked."""
         try:
             if inode_of(self._cache.file) != self._inode:  # it was removed or replaced
                 self._reopen()
             return step()
-        except (sqlite3.OperationalError, ValueError) as error:  # or of another program by now
+        except (sqlite3.OperationalError, ValueError) as error:  # locked, or of another program
             self.writes = False
-            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {error}.")
+            reason = str(error).rstrip(".")
+            warn_user(f"{self._cache.file} cannot be used, answers are not stored: {reason}.")
             return None
         except (DamagedError, sqlite3.DatabaseError) as error:
             self.close()
@@ -204,8 +206,9 @@ class _OpenFile:
             return step()
 
     def _reopen(self) -> None:
-        """Open the file that is there now, or a new one."""
+        """Open the file that is there now, or a new one; the next step tries again if it fails."""
         self.close()
+        self._inode = _CLOSED
         self.connection, self._inode = open_file(self._cache.file, self._cache.timeout)
 
 

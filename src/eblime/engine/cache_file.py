@@ -41,9 +41,9 @@ class DamagedError(Exception):
 def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | None]:
     """Open the file, created where there is none; a damaged one is set aside.
 
-    Returns the connection, and what tells the file from another one at the same path.
+    Returns the connection and the inode of the file.
     """
-    with _folder_lock(file, alone=False):
+    with _locked(file, alone=False):
         inode = inode_of(file)
         try:
             return _opened(file, timeout), inode_of(file)
@@ -52,32 +52,46 @@ def open_file(file: Path, timeout: float) -> tuple[sqlite3.Connection, int | Non
                 raise
             damage = error
     set_aside(file, damage, inode)
-    with _folder_lock(file, alone=False):
+    with _locked(file, alone=False):
         return _opened(file, timeout), inode_of(file)
 
 
 @contextmanager
-def _folder_lock(file: Path, *, alone: bool) -> Iterator[None]:
-    """Lock the folder of a file: alone to rename the file, with others to open it.
+def _locked(file: Path, *, alone: bool) -> Iterator[None]:
+    """Hold the lock of a file: alone to rename the file, with others to open it.
 
     So no file is renamed while another process or thread opens it. Windows, which does not rename
     open files, and some file systems have no such locks.
     """
-    try:
-        import fcntl
-
-        folder = os.open(file.parent, os.O_RDONLY)
-    except (ImportError, OSError):
+    handle = _lock_handle(file)
+    if handle is None:
         yield
         return
+    import fcntl
+
     try:
         with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            fcntl.flock(handle, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield
     finally:
         with suppress(OSError):
-            fcntl.flock(folder, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
-        os.close(folder)
+            fcntl.flock(handle, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
+        os.close(handle)
+
+
+def _lock_handle(file: Path) -> int | None:
+    """Open the empty file that is locked, `.NAME.lock`; None where there are no locks.
+
+    The folder itself is not locked: another program may hold its lock for as long as this one
+    runs, as `flock FOLDER python script.py` does.
+    """
+    try:
+        import fcntl  # noqa: F401  not on Windows
+
+        lock = file.with_name(f".{file.name}.lock")
+        return os.open(lock, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except (ImportError, OSError):
+        return None
 
 
 def _opened(file: Path, timeout: float) -> sqlite3.Connection:
@@ -167,7 +181,7 @@ def _parts(file: Path) -> list[Path]:
 
 
 def inode_of(file: Path) -> int | None:
-    """What tells a file from another one at the same path; None if there is none."""
+    """The number of a file, which another file at the same path does not have; None if missing."""
     try:
         return file.stat().st_ino
     except FileNotFoundError:
@@ -185,7 +199,7 @@ def size_of(file: Path) -> int:
 
 def set_aside(file: Path, error: Exception, inode: int | None) -> None:
     """Rename a damaged file, and say so; nothing if another process has done it already."""
-    with _folder_lock(file, alone=True):
+    with _locked(file, alone=True):
         if inode_of(file) != inode:
             return
         number, aside = 1, file.with_name(f"{file.name}.damaged")

@@ -18,7 +18,7 @@ from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.background import AsyncModel, in_thread
 from eblime.protocols import Model
 
-__all__ = ["CallSettings", "Caller", "Retry", "as_retry", "is_out_of_memory"]
+__all__ = ["CallSettings", "Caller", "Retry", "as_retry", "copied", "is_out_of_memory"]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
 
@@ -162,7 +162,7 @@ class Caller:
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._once(batch if retry is None else _copied(batch))
+                return self._once(batch if retry is None else copied(batch))
             except Exception as error:
                 failures += 1
                 if retry is None or not retry.again(error, failures):
@@ -190,9 +190,9 @@ class Caller:
             future.cancel()
 
 
-def _copied(batch: Any) -> Any:
-    """A copy of a batch; the batch itself if it is of a type that cannot be copied."""
+def copied(value: Any) -> Any:
+    """A copy of a batch or an input; itself if it is of a type that cannot be copied."""
     try:
-        return copy.deepcopy(batch)
+        return copy.deepcopy(value)
     except Exception:  # such as open files of a user's own domain
-        return batch
+        return value

@@ -141,7 +141,8 @@ class ReplyBuilder:
         if stored is not None and len(stored) != len(self.original):
             raise ValueError(
                 f"`cache` must have answers of this model, with {len(self.original)} outputs; it "
-                f"has answers with {len(stored)}. Give the model another `model_id`, or clear it."
+                f"has answers with {len(stored)}. Give the model another `model_id`, or clear the "
+                "cache."
             )
         return None if stored is None else stored[self.columns]
 

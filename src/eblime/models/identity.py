@@ -51,7 +51,7 @@ def _content(value: Any) -> Any:
     if descends(value, "torch", "Module"):
         return ("torch", type(value), repr(value), _weights(value))
     if descends(value, "torch", "Tensor"):
-        return ("tensor", value.detach().cpu().numpy())
+        return ("tensor", str(value.dtype), tuple(value.shape), _bytes(value))
     if descends(value, "xgboost", "Booster"):
         return ("xgboost", bytes(value.save_raw()))
     if descends(value, "transformers", "Pipeline"):

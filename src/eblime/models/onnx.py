@@ -44,7 +44,7 @@ class Session(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxModel:
-    """An ONNX network that classifies or scores images.
+    """An ONNX network that classifies or scores images or rows of a table.
 
     Parameters
     ----------

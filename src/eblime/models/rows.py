@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,16 @@ def as_array(batch: Any) -> Any:
     array([[30.,  1.],
            [41.,  0.]])
     """
-    is_array = isinstance(batch, np.ndarray)
-    if not (batch.dtype == object if is_array else hasattr(batch, "columns")):
+    if not _has_objects(batch):
         return batch
     return np.column_stack([_numbers(name, values) for name, values in _columns(batch)])
+
+
+def _has_objects(batch: Any) -> bool:
+    """Whether a batch is a data frame, or a table of objects; not an array of texts."""
+    if isinstance(batch, np.ndarray):
+        return batch.dtype == object and batch.ndim == 2
+    return hasattr(batch, "columns")
 
 
 def _columns(batch: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
@@ -49,7 +56,7 @@ def _numbers(name: Any, values: NDArray[Any]) -> NDArray[np.float64]:
     if values.dtype.kind in "buif":
         return values.astype(np.float64)
     known = [np.nan if _is_missing(value) else value for value in values]
-    other = [value for value in known if not isinstance(value, (bool, float, int, np.number))]
+    other = [value for value in known if not isinstance(value, (Number, np.bool_))]
     if other:
         raise TypeError(
             f"A network takes numbers; column {name!r} holds {other[0]!r:.60}. Pass a function "

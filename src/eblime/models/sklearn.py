@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime.models.foreign import descends
+
 __all__ = ["SklearnModel", "clusters", "last_step", "wrap_predict"]
 
 
@@ -62,8 +64,8 @@ def wrap_predict(model: Any) -> SklearnModel:
 
 
 def last_step(model: Any) -> Any:
-    """The last step of a pipeline; other models unchanged."""
-    return model.steps[-1][1] if hasattr(model, "steps") else model
+    """The last step of a scikit-learn pipeline; other models unchanged."""
+    return model.steps[-1][1] if descends(model, "sklearn", "Pipeline") else model
 
 
 def clusters(model: Any) -> list[Any] | None:
