@@ -26,8 +26,8 @@ def test_a_test_that_fails_leaves_no_process():
         with started([sys.executable, "-c", FAMILY], stdout=subprocess.PIPE) as process:
             seen.append(process)
             assert process.stdout.readline() == b"ready\n"
-            assert len(in_group(process.pid)) == 2
-            assert len(below(process.pid, "sleep")) == 1
+            wait_until(lambda: len(in_group(process.pid)) == 2)
+            wait_until(lambda: len(below(process.pid, "sleep")) == 1)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
