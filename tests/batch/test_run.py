@@ -425,6 +425,7 @@ def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.slow
 def test_a_model_call_that_hangs_is_recorded_as_failed(tmp_path):
     """With the explainer's own timeout, in the calling process; the other inputs are explained."""
     stuck = threading.Event()

@@ -283,6 +283,7 @@ def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
         found["unravel"].refit(found["unravel"].method)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("package", ["pandas", "polars"])
 def test_systems_take_frames_of_numbers(package):
     """The model gets frames with its own columns, and the numbers are those of an array."""
@@ -345,6 +346,7 @@ def test_system_samples_a_large_background():
     assert list(found["dlime"].features) == list(found["lime"].features)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("system", ["dlime", "dmm-men", "unravel"])
 @pytest.mark.parametrize("kind", ["array", "frame"])
 @pytest.mark.filterwarnings("ignore:These columns are in the same bin")

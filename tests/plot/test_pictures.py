@@ -187,6 +187,7 @@ def large():
     return explainer.explain(pixels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["map", "mean_map", "uncertainty", "top_k", "sign"])
 def test_large_photos_are_drawn_at_screen_resolution(large, kind):
     """Arrays have at most 1,000 pixels per side; the axes keep the image's coordinates."""

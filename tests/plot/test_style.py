@@ -78,6 +78,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cell", "pictures"),
     [("e.plot()", 1), *(pytest.param(*cell, marks=pytest.mark.slow) for cell in CELLS)],

@@ -271,6 +271,7 @@ def test_inputs_are_described(about, words):
     assert words in describe_input(about)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [(3000, 4000), (60, 80)])
 def test_photos_are_embedded_at_the_size_of_a_screen(shape):
     """The longer side has at most 960 pixels."""
