@@ -123,7 +123,7 @@ class ReplyBuilder:
         self._done: BoolArray = np.zeros(len(plan.keys), dtype=bool)
         self._repeats = np.bincount(plan.source, minlength=len(plan.keys))
         self.ready = 0  # perturbed inputs that need not be asked
-        for k in np.unique(plan.source):
+        for k in np.setdiff1d(plan.source, plan.todo):
             found = self._known(int(k))
             if found is not None:
                 self._scores[k], self._done[k] = found, True

@@ -89,8 +89,8 @@ class PandasFrame:
         import pandas as pd
 
         parts: dict[int, Any] = {}
-        for c, dtype in enumerate(self.frame.dtypes):
-            values = self.frame.iloc[:, c].array
+        for c, (_, series) in enumerate(self.frame.items()):
+            values, dtype = series.array, series.dtype
             if c in new_values:
                 float_dtype = dtype if dtype.kind == "f" else np.float64
                 parts[c] = pd.Series(new_values[c], dtype=float_dtype)
