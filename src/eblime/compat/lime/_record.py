@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._threads import few_threads
 from eblime._types import FloatArray
 from eblime._version import __version__
 from eblime.answers import Answers
@@ -78,8 +79,10 @@ class Record:
             original=prediction,
             features=self.sample.scene.features,
         )
+        with few_threads(answers.masks.size * answers.n_features):
+            (posterior,) = fit_each(self.method, generator, [answers])
         return Explanation(
-            posterior=fit_each(self.method, generator, [answers])[0],
+            posterior=posterior,
             answers=answers,
             method=self.method,
             scene=self.sample.scene,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_choice, check_count
+from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.compat.lime._random import as_random_state
@@ -90,7 +91,11 @@ class LimeBase:
         model_regressor: Any = None,
     ) -> list[Fit]:
         """Fit several labels that share their perturbed inputs."""
-        fits = fit_labels(self.method, answers, num_features, feature_selection, model_regressor)
+        masks = answers[0].masks
+        with few_threads(masks.size * masks.shape[1]):
+            fits = fit_labels(
+                self.method, answers, num_features, feature_selection, model_regressor
+            )
         if self.verbose:
             for fit, one in zip(fits, answers, strict=True):
                 print("Intercept", fit.intercept)
