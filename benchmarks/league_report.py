@@ -20,7 +20,7 @@ LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the stored estimates, or return an empty list if there is no file."""
+    """The stored estimates; an empty list if there is no file yet."""
     lines = path.read_text().splitlines() if path.exists() else []
     return [json.loads(line) for line in lines]
 

@@ -158,10 +158,10 @@ def test_wrong_masks_of_a_subclass_are_refused():
 def test_a_linear_model_of_the_user(load, how):
     """A `base` with another `explain_instance_with_data` is asked for every label."""
     base = load("lime_base").LimeBase
-    told = []
+    calls = []
 
     def answer(data, labels, distances, label, num_features, feature_selection, model_regressor):
-        told.append((data.shape, labels.shape, distances.shape, label, num_features))
+        calls.append((data.shape, labels.shape, distances.shape, label, num_features))
         return 0.5, [(2, 1.5), (0, -0.25)], 0.9, np.array([1.75])
 
     class Mine(base):
@@ -177,7 +177,7 @@ def test_a_linear_model_of_the_user(load, how):
         explainer.base = types.SimpleNamespace(explain_instance_with_data=answer)
     exp = explainer.explain_instance(DATA[0], classify, labels=[0, 2], num_samples=30)
 
-    assert told == [((30, 5), (30, 3), (30,), label, 10) for label in (0, 2)]
+    assert calls == [((30, 5), (30, 3), (30,), label, 10) for label in (0, 2)]
     assert [weight for _, weight in exp.as_list(2)] == [1.5, -0.25]
     assert ["c" in name for name, _ in exp.as_list(0)] == [True, False]
     assert (exp.intercept, exp.score, exp.local_pred[0]) == ({0: 0.5, 2: 0.5}, 0.9, 1.75)

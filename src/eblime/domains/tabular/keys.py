@@ -28,9 +28,7 @@ def row_keys(table: Any) -> list[bytes]:
     if hasattr(table, "tocsr"):
         return _sparse_keys(table.tocsr())
     words = np.column_stack([_words(column) for column in _columns(table)])
-    short = words if 8 * words.shape[1] <= _SHORT else _digests(words)
-    keys: list[bytes] = np.ascontiguousarray(short).view(f"V{8 * short.shape[1]}")[:, 0].tolist()
-    return keys
+    return [_short(row.tobytes()) for row in np.ascontiguousarray(words)]
 
 
 def keys_in_pieces(inputs: Callable[[IntArray], Any], rows: IntArray, room: int) -> list[bytes]:
@@ -88,24 +86,6 @@ def _word(value: Any) -> int:
     text = f"{type(value).__name__} {value!r}"
     digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _digests(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """128 bits for each row, (n, p) -> (n, 2): sums of mixed words, each column with its own salt.
-
-    All rows at once: a digest of each row by hashlib takes longer than anything else here.
-    """
-    positions = np.arange(2 * words.shape[1], dtype=np.uint64).reshape(2, -1)
-    lanes = [_mixed(words ^ salt).sum(axis=1, dtype=np.uint64) for salt in _mixed(positions)]
-    return np.column_stack(lanes)
-
-
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Spread the bits of each number over all of it: the mixing step of SplitMix64."""
-    words = words + np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words = (words ^ (words >> np.uint64(shift))) * np.uint64(factor)
-    return words ^ (words >> np.uint64(31))
 
 
 def _sparse_keys(rows: Any) -> list[bytes]:
