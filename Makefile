@@ -78,6 +78,7 @@ $(VENV)/.python:
 	touch $@
 
 # One stamp file per extra: `make test` installs the extra [test], and so on.
-$(VENV)/.%: pyproject.toml $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+$(VENV)/.%: pyproject.toml constraints.txt $(VENV)/.python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[$*]'
 	touch $@

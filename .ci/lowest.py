@@ -1,6 +1,7 @@
 """Print pip constraints with the lowest version of each dependency that pyproject.toml allows.
 
-`name>=1.2,<2` becomes `name==1.2`. A dependency that is pinned anywhere keeps its pin. Extras for
+`name>=1.2,<2` becomes `name==1.2`. A dependency that is pinned, there or in constraints.txt, keeps
+its pin. Extras for
 development only (style, documentation, benchmarks) are skipped.
 """
 
@@ -41,5 +42,8 @@ def _order(version: str) -> list[int]:
 
 
 if __name__ == "__main__":
-    text = (Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf8")
-    print("\n".join(lowest(tomllib.loads(text)["project"])))
+    root = Path(__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf8"))["project"]
+    lines = (root / "constraints.txt").read_text(encoding="utf8").splitlines()
+    project["dependencies"] += [line for line in lines if line and not line.startswith("#")]
+    print("\n".join(lowest(project)))

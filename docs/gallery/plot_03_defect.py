@@ -14,7 +14,7 @@ from eblime.datasets import sample_scans, ultrasonic_network
 images, defects = sample_scans()
 explainer = eblime.ImageExplainer(
     ultrasonic_network(),
-    segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
+    segmentation=("slic", {"n_segments": 40}),
     n_masks=400,
     labels=["no defect", "with defect"],
 )

@@ -13,7 +13,7 @@ from eblime.plot import posterior_maps
 images, _ = sample_scans()
 explainer = eblime.ImageExplainer(
     ultrasonic_network(),
-    segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
+    segmentation=("slic", {"n_segments": 40}),
     n_masks=300,
     labels=["no defect", "with defect"],
 )

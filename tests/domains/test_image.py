@@ -102,6 +102,27 @@ def test_segmentations_take_parameters():
     )
 
 
+@pytest.mark.parametrize("grey", [data.coins()[::2, ::2], data.coins()[::2, ::2, None] / 255])
+def test_a_grey_image_is_cut_as_the_same_pixels_in_colour(grey):
+    """Contours, not a lattice: the same superpixels as for three equal channels."""
+    stacked = grey.reshape(*grey.shape[:2], 1)
+    labels = segment(stacked, "slic")
+
+    assert_array_equal(labels, segment(np.repeat(stacked, 3, axis=2), "slic"))
+    areas = np.bincount(labels.ravel())
+    assert areas.std() > 0.1 * areas.mean()
+
+
+def test_contours_are_followed_in_images_of_any_number_of_channels():
+    """Nearly every pixel is in a superpixel of its own side of a bright square's edge."""
+    image = np.zeros((40, 40, 5))
+    image[9:26, 11:31] = 1.0
+    labels = segment(image, ("slic", {"n_segments": 16, "sigma": 0})).ravel()
+
+    bright = np.bincount(labels, weights=image[..., 0].ravel()) / np.bincount(labels)
+    assert np.minimum(bright, 1 - bright)[labels].mean() < 0.01
+
+
 def test_labels_of_any_numbers_are_renumbered():
     """Labels that start at -5 and booleans become 0 .. p - 1."""
     labels = np.full((60, 80), -5)
@@ -241,7 +262,9 @@ REFUSED = [
     (np.zeros((1, 3, 8, 8)), {}, ValueError, r"Pass `image\[0\]`, without the batch axis"),
     (np.ma.masked_greater(photo(), 200), {}, ValueError, r"no masked pixels; got \d+"),
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
-    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"must have more than one colour"),
+    (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"more than one colour.*every pixel is 7\."),
+    (np.zeros((130, 140, 32)), {}, ValueError, r"more than one colour.*every pixel is 0\.0\."),
+    ([*np.zeros((8, 8, 2)), 1, 2], {}, ValueError, r"every pixel is \[1\.0, 2\.0\]"),
     (
         np.full((8, 8, 3), 7, np.uint8),
         {"segmentation": "grid", "hide": "mean"},

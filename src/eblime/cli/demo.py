@@ -62,7 +62,7 @@ def _scan() -> tuple[Explanation, str, str]:
     with progress_bar("asking the network", quiet=False) as progress:
         explainer = ImageExplainer(
             ultrasonic_network(),
-            segmentation=("slic", {"n_segments": 40, "compactness": 1.0}),
+            segmentation=("slic", {"n_segments": 40}),
             n_masks=400,
             labels=LABELS,
             progress=progress,

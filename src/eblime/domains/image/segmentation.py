@@ -24,10 +24,19 @@ Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[...
 
 
 def slic(image: FloatArray, **params: Any) -> Labels:
-    """About 50 clusters by colour and position; scikit-image's `slic`."""
+    """About 50 clusters by colour and position; scikit-image's `slic`.
+
+    Compactness is relative to differences of colour in CIELAB, whose lightness is 0 to 100.
+    Scikit-image converts only three channels to it: grey becomes RGB, and for other numbers of
+    channels, which stay between 0 and 1, the compactness is scaled.
+    """
     from skimage import segmentation
 
     settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
+    if image.shape[-1] == 1:
+        image = three_channels(image)
+    elif image.shape[-1] != 3:
+        settings["compactness"] *= np.sqrt(image.shape[-1]) / 100
     return np.asarray(segmentation.slic(image, start_label=0, channel_axis=-1, **settings))
 
 
@@ -159,7 +168,7 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
     if (image == image[0, 0]).all():
         raise ValueError(
             f"The image must have more than one colour for segmentation={name!r}; every pixel is "
-            f"{image[0, 0].tolist()}. Use segmentation='grid' or pass your own labels."
+            f"{_described_colour(image[0, 0])}. Use segmentation='grid' or pass your own labels."
         )
     try:
         labels = SEGMENTATIONS[name](_as_colours(image), **params)
@@ -169,6 +178,14 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
             f"{type(error).__name__}: {error}."
         ) from error
     return np.asarray(labels.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width])
+
+
+def _described_colour(values: NDArray[Any]) -> str:
+    """A pixel in a message: one number if its channels are equal, at most four of them."""
+    if (values == values[0]).all():
+        return str(values[0].item())
+    shown = ", ".join(str(value) for value in values[:4].tolist())
+    return f"[{shown}, ...]" if len(values) > 4 else f"[{shown}]"
 
 
 def _as_colours(image: NDArray[Any]) -> FloatArray:
@@ -202,7 +219,7 @@ def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
     if present.sum() < 2:
         raise ValueError(
             "The segmentation must find at least 2 superpixels; got 1. Change its parameters, such "
-            "as segmentation=('slic', {'n_segments': 50, 'compactness': 1.0}), or use 'grid'."
+            "as segmentation=('slic', {'compactness': 1.0}), or use 'grid'."
         )
     return np.asarray(numbered.reshape(shape), dtype=np.intp)
 
