@@ -97,8 +97,8 @@ ALLOWED = {
     },
     # many inputs, studies, the command line
     "batch": {
-        *("_checks", "_files", "_lazy", "_progress", "_table", "_text", "_threads", "_types"),
-        *("_version", "core", "domains", "engine", "explainers", "methods", "models"),
+        *("_checks", "_files", "_lazy", "_pandas", "_progress", "_table", "_text", "_threads"),
+        *("_types", "_version", "core", "domains", "engine", "explainers", "methods", "models"),
         *("protocols", "registry", "reporting", "results", "stopping", "fsspec", "narwhals"),
         *("numpy", "pandas", "pyarrow", "ray", "scipy"),
     },

@@ -3,10 +3,13 @@
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import eblime
 from eblime import _pandas
+from eblime.batch.inputs import as_inputs
+from eblime.cli.tabular import read_table
 
 
 def word_explanation():
@@ -37,3 +40,23 @@ def test_the_module_has_no_other_lazy_name():
     """An unknown name is refused as by any module."""
     with pytest.raises(AttributeError, match="has no attribute 'DataFrame'"):
         _ = _pandas.DataFrame
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv"])
+def test_explain_and_batch_read_every_digit_of_a_file(monkeypatch, tmp_path, ending):
+    """The last digits are rounded by pandas 2, unless it is asked not to."""
+    path, asked = tmp_path / f"table{ending}", []
+    path.write_text("a\n0.1\n")
+
+    def read(source, *, sep, chunksize=None, dtype=None, float_precision="fast"):
+        asked.append((sep, float_precision))
+        return real(source, sep=sep, chunksize=chunksize, dtype=dtype)
+
+    real = pd.read_csv
+    monkeypatch.setattr(pd, "read_csv", read)
+    monkeypatch.setattr(pd, "__version__", "2.2.3")
+    read_table(path)
+    list(as_inputs(path).entries)
+
+    assert len(asked) == 3
+    assert set(asked) == {("\t" if ending == ".tsv" else ",", "round_trip")}

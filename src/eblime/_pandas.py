@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_pandas", "pd"]
+__all__ = ["check_pandas", "pd", "read_csv"]
 
 
 def check_pandas() -> None:
     """Raise an ImportError that names the extra if pandas is missing."""
     __getattr__("pd")
+
+
+def read_csv(source: Any, suffix: str, **options: Any) -> Any:
+    """Read a file separated by commas, or by tabs if it ends in ".tsv", with every digit kept."""
+    pandas = __getattr__("pd")
+    if int(pandas.__version__.split(".")[0]) < 3:  # since then it is the default
+        options["float_precision"] = "round_trip"
+    return pandas.read_csv(source, sep="\t" if suffix == ".tsv" else ",", **options)
 
 
 def __getattr__(name: str) -> Any:

@@ -159,13 +159,27 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
     """Not for a row of a table, whose hidden values are drawn, nor with another kernel."""
     narrow = eblime.Quadrature(kernel=eblime.ExponentialKernel(width=0.3))
     methods = ["eblime", "quadrature", "quadrature+adaptive"]
-    same = eblime.compare(mood, TEXT, methods, n_masks=60)
+    same = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
     kernels = eblime.compare(mood, TEXT, {"own": "quadrature", "narrow": narrow}, n_masks=60)
     row = eblime.compare(slopes, PEOPLE[0], methods[:2], background=PEOPLE, n_masks=60, target=0)
 
     assert same.notes() == []
     assert "narrow: weighted linear fit to all masks, free intercept, Exp" in kernels.notes()[0]
     assert "quadrature: weighted linear fit to all masks" in row.notes()[0]
+
+
+def test_the_law_of_masks_of_texts_is_noted():
+    """The masks of lime for texts are not drawn evenly, unless all of them are asked."""
+    methods = ["eblime", "quadrature", "lime"]
+    found = eblime.compare(mood, TEXT, methods, n_masks=60)
+    short = eblime.compare(mood, "a good film", methods)
+
+    assert "different quantities" in str(found)
+    assert (
+        "(eblime, lime: weighted linear fit, free intercept, as many masks of each size; "
+        in str(found)
+    )
+    assert short.notes() == []
 
 
 @pytest.mark.parametrize(

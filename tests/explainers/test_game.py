@@ -212,6 +212,19 @@ def test_values_for_shapiq(shapiq) -> None:
     assert len(two.values) == 1 + 5 + 10
 
 
+@pytest.mark.parametrize("index", ["shapley", "banzhaf"])
+def test_the_baseline_of_a_row_for_shapiq_is_what_its_shapley_values_leave(shapiq, index) -> None:
+    """Nobody asks about a row with everything hidden: baseline and values add up to its score."""
+    table = np.random.default_rng(0).normal(size=(200, 3))
+    explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table, n_masks=300)
+    explained = explainer.explain(table[0], rng=0)
+    found, single = explained.to_shapiq(index), explained.importances("shapley").mean
+
+    assert found.baseline_value == found.values[0]
+    assert found.baseline_value + single.sum() == pytest.approx(explained.prediction, abs=1e-9)
+    assert found.baseline_value == pytest.approx(50, abs=3)
+
+
 def test_what_shapiq_has_no_name_for_is_refused(shapiq) -> None:
     """What shapiq has no name for is refused."""
     with pytest.raises(ValueError, match="`index` must be one of 'banzhaf', 'shapley'"):

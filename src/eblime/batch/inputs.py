@@ -161,22 +161,11 @@ def _csv(location: Location) -> Iterator[tuple[None, Any]]:
 
 def _csv_frames(location: Location, dtypes: dict[str, str] | None) -> Iterator[Any]:
     """Some rows of a table at a time."""
-    import pandas as pd
+    from eblime._pandas import read_csv
 
     with location.stream() as stream:
         try:
-            separator = "\t" if location.suffix == ".tsv" else ","
-            # the same floats from every kind of file; the default since pandas 3
-            old = int(pd.__version__.split(".")[0]) < 3
-            exact: dict[str, Any] = {"float_precision": "round_trip"} if old else {}
-            reading = pd.read_csv(
-                stream,
-                sep=separator,
-                dtype=dtypes,
-                chunksize=_CHUNK,
-                **exact,
-            )
-            with reading as frames:
+            with read_csv(stream, location.suffix, dtype=dtypes, chunksize=_CHUNK) as frames:
                 yield from frames
         except (ValueError, UnicodeDecodeError) as error:
             raise ValueError(f"{str(location)!r} cannot be read as a table: {error}") from error

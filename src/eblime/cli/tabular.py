@@ -65,7 +65,7 @@ def read_table(path: Path) -> pd.DataFrame:
 @lru_cache(maxsize=2)  # the rows and the background, which are often the same file
 def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
     """A file of this time and size as a frame, which must not be changed."""
-    from eblime._pandas import pd
+    from eblime._pandas import pd, read_csv
 
     suffix = path.suffix.lower()
     if suffix not in _ENDINGS:
@@ -73,7 +73,7 @@ def _read_table(path: Path, time: int, size: int) -> pd.DataFrame:
     try:
         if suffix == ".parquet":
             return pd.read_parquet(path)
-        table = pd.read_csv(path, sep="\t" if suffix == ".tsv" else ",")
+        table: pd.DataFrame = read_csv(path, suffix)
     except (ValueError, UnicodeDecodeError) as error:
         raise ValueError(f"{str(path)!r} cannot be read as a table: {error}") from error
     if len(table.columns) == 1 and ";" in str(table.columns[0]):

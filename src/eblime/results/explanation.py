@@ -432,7 +432,8 @@ class Explanation:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
 
         Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
-        its baseline is the score with everything hidden, if that was asked.
+        its baseline is the score with everything hidden. Where that was not asked, as for a row of
+        a table, it is the prediction minus the sum of the Shapley values.
         """
         from eblime.results.export import to_shapiq
 

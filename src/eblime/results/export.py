@@ -170,8 +170,11 @@ def to_shapiq(
     except ImportError as error:
         raise ImportError("`to_shapiq` needs shapiq: pip install 'eblime[shapiq]'.") from error
     answers = explanation.answers
-    values: dict[tuple[int, ...], float] = {(): 0.0 if answers.hidden is None else answers.hidden}
     single = explanation.importances(index).mean
+    nothing = answers.hidden  # a row has no such input: its Shapley values say what is left
+    if nothing is None:
+        nothing = explanation.importances("shapley").intercept
+    values: dict[tuple[int, ...], float] = {(): float(nothing)}
     values |= {(j,): float(mean) for j, mean in enumerate(single)}
     if order == 2:
         pairs = explanation.interactions(index)

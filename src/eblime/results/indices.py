@@ -73,10 +73,14 @@ def by_quadrature(explanation: Explanation) -> bool:
 def quantity(explanation: Explanation) -> str:
     """What the importances estimate, in a few words; the same words for the same quantity.
 
-    Every design has the weighted linear fit to all masks as its estimand, where a mask decides the
-    input. So the index "lime" of `Quadrature` is what a regression with the same kernel estimates.
+    Every design except "sizes" has the weighted linear fit to all masks as its estimand, where a
+    mask decides the input. So the index "lime" of `Quadrature` is what a regression with the same
+    kernel estimates. "sizes", the default for texts, draws as many masks of each size.
     """
     words, method = explanation.posterior.estimand, explanation.method
+    uneven = explanation.provenance.get("design") == "sizes" and not explanation.exhaustive
+    if uneven and words.startswith(LINEAR_FIT):
+        return f"{words}, as many masks of each size"
     if not isinstance(method, Quadrature) or method.index != "lime":
         return words
     kernel, stored = as_kernel(method.kernel), explanation.provenance.get("kernel")
