@@ -183,7 +183,8 @@ class Domain:
         The class of its scenes, a dataclass; files store its fields.
     read
         `(input, **settings) -> scene`, for `eblime.Explainer`; None where an explainer of its own
-        reads the inputs.
+        reads the inputs. A domain that draws its perturbed inputs itself returns a
+        `protocols.Subject` instead of a scene, and has `design=None`.
     explainer
         The explainer of its own; None is `eblime.Explainer`.
     design, kernel

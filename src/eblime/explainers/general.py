@@ -13,7 +13,7 @@ from eblime.engine.calls import CacheLike, Retry
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import Kernel, Method
+from eblime.protocols import Kernel, Method, Subject
 
 __all__ = ["Explainer"]
 
@@ -100,8 +100,10 @@ class Explainer(BaseExplainer):
         assert isinstance(self.kind, Domain)
         return self.kind.name
 
-    def subject(self, x: Any) -> MaskedSubject:
+    def subject(self, x: Any) -> Subject:
         """Read an input, so that it can be perturbed."""
         assert isinstance(self.kind, Domain)
         assert self.kind.read is not None
-        return MaskedSubject(scene=self.kind.read(x, **self.settings))
+        found: Any = self.kind.read(x, **self.settings)
+        subject: Subject = found if hasattr(found, "neighbourhood") else MaskedSubject(scene=found)
+        return subject
