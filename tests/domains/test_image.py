@@ -123,6 +123,21 @@ def test_contours_are_followed_in_images_of_any_number_of_channels():
     assert np.minimum(bright, 1 - bright)[labels].mean() < 0.01
 
 
+@pytest.mark.parametrize("side", [9, 2000])
+def test_the_name_of_a_superpixel_says_where_it_is(side):
+    """Also in an image that is looked at coarsely, and if a superpixel is a single pixel."""
+    labels = np.arange(side)[:, None] * 3 // side * 3 + np.arange(side) * 3 // side
+    labels[1, side - 2] = 9
+    image = np.random.default_rng(0).random((side, side))
+    scene = read_image(image, segmentation=labels, hide=0)
+
+    assert scene.features[0] == "superpixel 0, upper left"
+    assert [name.split(", ")[1] for name in scene.features[1:]] == [
+        *("top", "upper right", "left", "centre", "right"),
+        *("lower left", "bottom", "lower right", "upper right"),
+    ]
+
+
 def test_labels_of_any_numbers_are_renumbered():
     """Labels that start at -5 and booleans become 0 .. p - 1."""
     labels = np.full((60, 80), -5)
@@ -264,7 +279,7 @@ REFUSED = [
     (NAN, {}, ValueError, r"`image` must be finite; got nan at \(3, 2\)"),
     (np.full((8, 8, 3), 7, np.uint8), {}, ValueError, r"more than one colour.*every pixel is 7\."),
     (np.zeros((130, 140, 32)), {}, ValueError, r"more than one colour.*every pixel is 0\.0\."),
-    ([*np.zeros((8, 8, 2)), 1, 2], {}, ValueError, r"every pixel is \[1\.0, 2\.0\]"),
+    (np.full((8, 8, 2), [1.0, 2.0]), {}, ValueError, r"every pixel is \[1\.0, 2\.0\]"),
     (
         np.full((8, 8, 3), 7, np.uint8),
         {"segmentation": "grid", "hide": "mean"},

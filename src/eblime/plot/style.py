@@ -85,7 +85,7 @@ def caption(text: object, longest: int = 40) -> str:
     return (" " if short[:1] in ("", "_") else "") + short.replace("$", r"\$")
 
 
-def axis_label(explanation: Explanation, note: str = "", *, longest: int = 44) -> str:
+def axis_label(explanation: Explanation, note: str = "", *, longest: int = 36) -> str:
     """The label of an axis of importances, in lines of about `longest` characters.
 
     A long class name would otherwise be cut off, or overlap with the power of ten of the ticks.

@@ -21,6 +21,12 @@ __all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image"]
 
 Channels = Literal["auto", "first", "last"]
 
+_PLACES = (
+    ("upper left", "top", "upper right"),
+    ("left", "centre", "right"),
+    ("lower left", "bottom", "lower right"),
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class ImageScene:
@@ -43,26 +49,30 @@ class ImageScene:
 
     @property
     def features(self) -> list[str]:
-        """Names of the superpixels: `superpixel 0` and so on."""
-        return [f"superpixel {j}" for j in range(self.n_features)]
+        """Names of the superpixels, with the part of the image: `superpixel 0, upper left`."""
+        step = -(-max(self.labels.shape) // 512)  # a place in words needs no finer look
+        labels = self.labels[::step, ::step]
+        if len(np.unique(labels)) < self.n_features:
+            labels = self.labels
+        rows, columns = _centroids(labels)
+        places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
+        return [f"superpixel {j}, {_PLACES[int(a)][int(b)]}" for j, (a, b) in enumerate(places)]
 
     def details(self) -> dict[str, list[Any]]:
         """Centroid, bounding box and area of each superpixel, in pixels.
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
         """
-        flat, (height, width) = self.labels.ravel(), self.labels.shape
-        area = np.bincount(flat)
-        rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+        rows, columns = _centroids(self.labels)
         boxes = ndimage.find_objects(self.labels + 1)
         return {
-            "centroid_row": (np.bincount(flat, weights=rows) / area).tolist(),
-            "centroid_column": (np.bincount(flat, weights=columns) / area).tolist(),
+            "centroid_row": rows.tolist(),
+            "centroid_column": columns.tolist(),
             "top": [box[0].start for box in boxes],
             "left": [box[1].start for box in boxes],
             "bottom": [box[0].stop for box in boxes],
             "right": [box[1].stop for box in boxes],
-            "area": area.tolist(),
+            "area": np.bincount(self.labels.ravel()).tolist(),
         }
 
     def batch(self, n: int) -> NDArray[Any]:
@@ -89,6 +99,14 @@ class ImageScene:
         if self.channel_axis == 2:  # channels are adjacent: every number gets its pixel's label
             labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
         return cut_renderer(self.shown, self.hidden, labels)
+
+
+def _centroids(labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+    """The mean row and column of each superpixel, (p,) each."""
+    flat, (height, width) = labels.ravel(), labels.shape
+    rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
+    area = np.bincount(flat)
+    return np.bincount(flat, weights=rows) / area, np.bincount(flat, weights=columns) / area
 
 
 def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:
