@@ -98,9 +98,9 @@ ALLOWED = {
     # many inputs, studies, the command line
     "batch": {
         *("_checks", "_files", "_lazy", "_pandas", "_progress", "_table", "_text", "_threads"),
-        *("_types", "_version", "core", "domains", "engine", "explainers", "methods", "models"),
-        *("protocols", "registry", "reporting", "results", "stopping", "fsspec", "narwhals"),
-        *("numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("_types", "_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
+        *("models", "protocols", "registry", "reporting", "results", "stopping", "fsspec"),
+        *("narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
     "datasets": {
         *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from many import part_file
 
 import eblime
 
@@ -54,7 +55,7 @@ def test_runs_show_where_they_are_and_how_far(tmp_path):
     folder = str(tmp_path / "run")
 
     assert repr(run) == f"Run(folder={folder!r}, inputs=3, done=3, failed=1)"
-    (tmp_path / "run" / "part-000001.parquet").unlink()
+    part_file(tmp_path / "run", 1).unlink()
     assert repr(run) == f"Run(folder={folder!r}, inputs=3, done=2, failed=1)"
     (tmp_path / "run" / "manifest.json").unlink()
     assert repr(run).startswith(f"Run(folder={folder!r}, unreadable: ")

@@ -15,6 +15,12 @@ MASKS = 60
 ROWS = np.random.default_rng(0).random((24, 5))
 
 
+def part_file(run, part):
+    """The file of a part of a run."""
+    [found] = Path(run).glob(f"part-{part:06d}-*.parquet")
+    return found
+
+
 def held():
     """Whether a test holds the model: a file names a run folder, and from how many parts on."""
     try:

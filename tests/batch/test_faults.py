@@ -13,7 +13,7 @@ from pathlib import Path
 import many
 import pandas as pd
 import pytest
-from many import ROWS, make, make_deadly, make_nothing, make_shifted
+from many import ROWS, make, make_deadly, make_nothing, make_shifted, part_file
 from processes import LONG, below, in_group, started, wait_until
 
 import eblime
@@ -178,7 +178,7 @@ def test_a_killed_worker_is_replaced(tmp_path, monkeypatch):
 def test_a_truncated_part_is_done_again(tmp_path, wanted):
     """A damaged file is not used."""
     run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-    part = tmp_path / "r" / "part-000003.parquet"
+    part = part_file(tmp_path / "r", 3)
     part.write_bytes(part.read_bytes()[: part.stat().st_size // 2])
     again = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
 
@@ -190,8 +190,8 @@ def test_a_truncated_part_is_done_again(tmp_path, wanted):
 def test_a_part_that_was_copied_over_another_is_done_again(tmp_path, wanted, retry):
     """Whole as it is, it has the inputs of another part."""
     eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
-    part = tmp_path / "r" / "part-000003.parquet"
-    part.write_bytes((tmp_path / "r" / "part-000002.parquet").read_bytes())
+    part = part_file(tmp_path / "r", 3)
+    part.write_bytes((part_file(tmp_path / "r", 2)).read_bytes())
     again = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, retry=retry)
 
     pd.testing.assert_frame_equal(again.frame(), wanted, check_exact=True)
@@ -265,7 +265,7 @@ def test_a_changed_model_is_detected(tmp_path, monkeypatch, workers):
     """By its predictions for finished inputs; the name of a function is not enough."""
     given = make_shifted, ROWS[:8], tmp_path / "r"
     eblime.explain_many(*given, part_size=4)
-    (tmp_path / "r" / "part-000001.parquet").unlink()
+    part_file(tmp_path / "r", 1).unlink()
     monkeypatch.setenv("EBLIME_TEST_SHIFT", "0.1")
     with pytest.raises((ValueError, RuntimeError), match="was created with another model"):
         eblime.explain_many(*given, part_size=4, workers=workers)
@@ -283,7 +283,7 @@ def test_a_model_that_changed_for_some_inputs_is_detected(tmp_path):
     )
     texts = ["a bad day"] * 8 + ["a good day"] * 4
     eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
-    (tmp_path / "r" / "part-000001.parquet").unlink()
+    part_file(tmp_path / "r", 1).unlink()
     good["score"] = 0.7
     with pytest.raises(ValueError, match="was created with another model"):
         eblime.explain_many(explainer, texts, tmp_path / "r", part_size=4)
@@ -292,7 +292,7 @@ def test_a_model_that_changed_for_some_inputs_is_detected(tmp_path):
 def test_changed_settings_of_a_created_explainer_are_detected(tmp_path, monkeypatch):
     """Settings and background of the explainer that a function returns."""
     eblime.explain_many(make_shifted, ROWS[:8], tmp_path / "r", part_size=4)
-    (tmp_path / "r" / "part-000001.parquet").unlink()
+    part_file(tmp_path / "r", 1).unlink()
     for name, message in (
         ("MASKS", "created with n_masks=60; this call has n_masks=61"),
         ("ROWS", "created with background="),
@@ -357,7 +357,7 @@ def test_a_random_model_can_resume(tmp_path, rng):
     """A model that never returns the same score twice is not refused."""
     explainer = eblime.TabularExplainer(lambda rows: rng.random(len(rows)), ROWS, n_masks=50)
     eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
-    (tmp_path / "r" / "part-000001.parquet").unlink()
+    part_file(tmp_path / "r", 1).unlink()
 
     run = eblime.explain_many(explainer, ROWS[:8], tmp_path / "r", part_size=4)
     assert run.frame()["input"].nunique() == 8

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from many import ROWS
+from many import ROWS, part_file
 
 import eblime
 from eblime._text import csv_text
@@ -105,7 +105,7 @@ def test_every_kind_of_input_gives_the_same_run(tmp_path, explainer, of_frame, k
     run = eblime.explain_many(explainer, given, tmp_path / "r", part_size=8)
     pd.testing.assert_frame_equal(run.frame(), of_frame, check_exact=True)
 
-    (tmp_path / "r" / "part-000002.parquet").unlink()
+    part_file(tmp_path / "r", 2).unlink()
     given = kind(tmp_path) if hasattr(given, "__next__") else given
     run = eblime.explain_many(explainer, given, tmp_path / "r")
     pd.testing.assert_frame_equal(run.frame(), of_frame, check_exact=True)

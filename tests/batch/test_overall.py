@@ -1,8 +1,6 @@
 """Importance over the inputs of a run: summaries, cohorts, comparisons and plots."""
 
-import io
 import json
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -11,7 +9,6 @@ import pytest
 import eblime
 from eblime.batch import overall as overall_module
 from eblime.batch.overview import overview
-from eblime.batch.seal import checked, sealed
 from eblime.core.overall import folded
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -233,25 +230,6 @@ def test_comparisons_that_do_not_fit_are_refused(run):
         run.compare("run")
     with pytest.raises(ValueError, match="`groups` are two groups of `by`"):
         run.compare(run, groups=("kind = red", "kind = blue"))
-
-
-def test_runs_of_older_versions_can_be_read(run, tmp_path):
-    """They have no least-squares estimates; the posterior's means are used."""
-    import pyarrow.parquet as pq
-
-    old = tmp_path / "old"
-    shutil.copytree(run.folder, old)
-    for path in old.glob("*.parquet"):
-        read = pq.read_table(io.BytesIO(checked(eblime.open_run(old).location / path.name)))
-        sink = io.BytesIO()
-        pq.write_table(read.drop_columns(["estimate", "se"]), sink)
-        path.write_bytes(sealed(sink.getvalue()))
-    rows = eblime.open_run(old).frame()
-    found = eblime.open_run(old).summary().set_index("feature")
-
-    assert rows["estimate"].isna().all()
-    np.testing.assert_array_equal(rows["mean"], run.frame()["mean"])
-    assert found.loc["b", "mean"] == pytest.approx(rows.query("feature == 'b'")["mean"].mean())
 
 
 def test_large_runs_are_fitted_to_a_sample(run, monkeypatch):

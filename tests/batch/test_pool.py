@@ -166,7 +166,7 @@ def test_packages_are_imported_before_the_first_input():
         "from eblime.batch.job import Job\n"
         "from eblime.batch.location import Location\n"
         "given = {'inputs': as_inputs(many.ROWS), 'settings': {'keep': False, 'targets': 1}}\n"
-        "job = Job(explainer=many.make, folder=Location.of('.'), resumed=False, **given)\n"
+        "job = Job(explainer=many.make, folder=Location.of('.'), run='', resumed=False, **given)\n"
         "assert 'pyarrow' not in sys.modules\n"
         "job.start()\n"
         "assert 'pyarrow.parquet' in sys.modules\n"

@@ -8,15 +8,13 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from many import ROWS, make
+from many import ROWS, make, part_file
 
 import eblime
-from eblime.batch.folder import read_table
 from eblime.batch.location import Location
 from eblime.batch.overview import overview
-from eblime.batch.seal import sealed
 
-pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 
 @pytest.mark.slow
@@ -135,7 +133,9 @@ def test_max_failures_counts_earlier_calls(tmp_path):
     for _ in range(3):
         with pytest.raises(RuntimeError, match="more than the 3 allowed"):
             eblime.explain_many(make, rows, tmp_path / "r", part_size=2, max_failures=3)
-    assert len(eblime.open_run(tmp_path / "r").failures()) <= 8
+    with pytest.warns(UserWarning, match="of 12 inputs"):
+        run = eblime.open_run(tmp_path / "r")
+    assert len(run.failures()) <= 8
 
 
 def test_targets_of_one_input_count_once(tmp_path):
@@ -286,22 +286,6 @@ def test_runs_store_the_held_out_r2(tmp_path):
     assert "median of the held-out R²" in overview(run)
 
 
-def test_parts_without_the_held_out_r2_are_read(tmp_path):
-    """A run that an earlier version began is read and resumed, not deleted."""
-    run = eblime.explain_many(make(), ROWS[:6], tmp_path / "r", part_size=3)
-    part = Location.of(tmp_path / "r") / "part-000000.parquet"
-    table = read_table(part.parent, part.name).drop_columns(["r2_held_out"])
-    sink = pa.BufferOutputStream()
-    pytest.importorskip("pyarrow.parquet").write_table(table, sink)
-    part.write(sealed(sink.getvalue().to_pybytes()))
-    again = eblime.explain_many(make(), ROWS[:6], tmp_path / "r", part_size=3)
-
-    assert again.frame()["r2_held_out"].isna().sum() == 3 * 5
-    assert again.scan().to_table().num_rows == len(run.frame())
-    assert "in-sample where not held out" in overview(again)
-    assert part.read() == sealed(sink.getvalue().to_pybytes())
-
-
 def test_constant_scores_are_named_on_the_page_of_a_run(tmp_path):
     """They have no R^2, and do not count in its median."""
     explainer = eblime.TabularExplainer(lambda rows: rows[:, 0] * 0 + 1.0, ROWS, n_masks=60)
@@ -403,7 +387,7 @@ def test_other_labels_are_refused(tmp_path, finished, made):
     given = ROWS[:8], tmp_path / "r"
     eblime.explain_many(explainer(["no", "yes"]), *given, part_size=4)
     if not finished:
-        (tmp_path / "r" / "part-000001.parquet").unlink()
+        part_file(tmp_path / "r", 1).unlink()
     with pytest.raises(ValueError, match="created with labels="):
         eblime.explain_many(explainer(["ham", "spam"]), *given, part_size=4)
     run = eblime.explain_many(explainer(("no", "yes")), *given, part_size=4)

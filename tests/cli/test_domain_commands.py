@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from commands import run_command
+from many import part_file
 
 import eblime
 from eblime import registry
-from eblime.batch.manifest import with_checksum
+from eblime.batch.folder import with_checksum
 from eblime.cli.options import complete_from
 from eblime.domains import Command, Domain, Item, Option
 
@@ -182,7 +183,7 @@ def test_batch_works_for_a_domain_of_a_package(folder, capsys, workers):
     assert "2 explained, 0 failed" in out
     assert sorted(set(frame["name"])) == ["a.num", "b.num"]
     assert set(frame["feature"]) == {"window 0", "window 1"}
-    (folder / "run" / "part-000001.parquet").unlink()
+    part_file(folder / "run", 1).unlink()
     code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last")
     assert (code, err) == (0, "")
 
@@ -194,7 +195,7 @@ def edit_manifest(folder, changes, removed=()):
     settings = manifest["settings"]["about"] | changes
     manifest["settings"]["about"] = {k: v for k, v in settings.items() if k not in removed}
     path.write_text(json.dumps(with_checksum(manifest)))
-    (folder / "run" / "part-000001.parquet").unlink()
+    part_file(folder / "run", 1).unlink()
 
 
 @pytest.fixture

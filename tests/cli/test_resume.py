@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from eblime.batch.manifest import with_checksum
+from eblime.batch.folder import with_checksum
 from eblime.cli.app import main
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -44,7 +44,8 @@ def edit(run, **changes):
     manifest = json.loads(path.read_text())
     manifest["settings"]["about"] |= changes
     path.write_text(json.dumps(with_checksum(manifest)))
-    (run / "part-000001.parquet").unlink(missing_ok=True)
+    for part in run.glob("part-000001-*"):
+        part.unlink()
 
 
 @pytest.fixture
@@ -85,7 +86,8 @@ def test_a_repeated_model_is_not_imported_from_a_folder_in_the_manifest(run, evi
     sys.modules.pop("mood_of_mine")
     sys.path = [entry for entry in sys.path if entry != str(run.parent)]
     assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
-    (run / "part-000001.parquet").unlink(missing_ok=True)
+    for part in run.glob("part-000001-*"):
+        part.unlink()
     assert sys.modules["mood_of_mine"].__file__ == str(run.parent / "mood_of_mine.py")
 
     sys.modules.pop("mood_of_mine")

@@ -12,8 +12,8 @@ import json
 from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from eblime.batch.folder import write_part
-from eblime.batch.job import Job, part_numbers
+from eblime.batch.folder import part_numbers, write_part
+from eblime.batch.job import Job
 from eblime.batch.location import Location
 from eblime.batch.rows import failures_in, joined_rows
 from eblime.batch.worker import Worker
@@ -69,7 +69,7 @@ def _one_by_one(worker: Worker, interrupted: Marker) -> int:
             _write_marker(worker.folder, replace(marker, number=number))
             pieces += [worker.rows(*entry) for entry in worker.explained([number])]
         rows = joined_rows(pieces)
-        write_part(worker.folder, marker.part, rows, worker.about)
+        write_part(worker.folder, worker.run, marker.part, rows, worker.about)
     except BaseException:
         _write_marker(worker.folder, marker)
         raise

@@ -9,8 +9,14 @@ from functools import partial
 
 from eblime._checks import check_choice
 from eblime.batch.driver import remove_marker
-from eblime.batch.folder import done_parts, missing_parts, remove_temporary
-from eblime.batch.job import Job, numbers_by_part
+from eblime.batch.folder import (
+    done_parts,
+    missing_parts,
+    part_count,
+    part_numbers,
+    remove_leftovers,
+)
+from eblime.batch.job import Job
 from eblime.batch.local import Workers, run_local
 from eblime.batch.worker import check_finished
 
@@ -46,10 +52,10 @@ def do_missing_parts(engine: Engine, job: Job, workers: Workers) -> Generator[tu
 
     If all parts are finished, only the model is checked.
     """
-    parts = numbers_by_part(job.settings)
-    done = done_parts(job.folder, parts)
+    parts = range(part_count(job.settings))
+    done = done_parts(job.folder, job.run, len(parts))
     failed = sum(done.values())
-    finished = sum(len(parts[part]) for part in done)
+    finished = sum(len(part_numbers(job.settings, part)) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
     if not todo:
@@ -58,11 +64,11 @@ def do_missing_parts(engine: Engine, job: Job, workers: Workers) -> Generator[tu
         with closing(engine.run(job, todo, workers)) as results:
             for part, failures in results:
                 failed += failures
-                finished += len(parts[part])
+                finished += len(part_numbers(job.settings, part))
                 yield finished, failed
     finally:  # a worker that was killed may have left a temporary file
-        remove_temporary(job.folder)
-    missing = missing_parts(job.folder, [*parts])
+        remove_leftovers(job.folder)
+    missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
     remove_marker(job.folder)

@@ -1,43 +1,54 @@
 """The run folder: settings, and one Parquet file per finished part.
 
-`manifest.json` holds every setting that can change a number. A part is written under a temporary
-name, synced and renamed, so it is never visible half written. Temporary files that a crash leaves
-are deleted at the end of a call, or at the start of the next. Every part has a checksum, which is
-verified whenever the part is read.
+`manifest.json` holds every setting that can change a number, and a checksum of them. The name of a
+part ends with the SHA-256 digest of its bytes, and its metadata name the run and the part: a file
+that is damaged, or that belongs elsewhere, is never read. A part is written under a temporary name,
+synced and renamed, so it is never visible half written. Temporary files that a crash leaves are
+deleted at the end of a call, or at the start of the next.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from typing import Any, TypeVar
 
+from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.batch.manifest import decoded, encoded
-from eblime.batch.seal import DamagedFileError, checked, sealed
 
 __all__ = [
     "COLUMNS",
     "DETAILS",
+    "DamagedFileError",
     "check_manifest",
+    "checked_bytes",
     "delete_parts",
     "done_parts",
     "map_parts",
     "missing_parts",
-    "part_names",
+    "part_count",
+    "part_files",
+    "part_numbers",
     "part_schema",
     "read_manifest",
     "read_part",
     "read_table",
-    "remove_temporary",
+    "remove_leftovers",
+    "with_checksum",
+    "write_checked",
     "write_part",
 ]
 
 Result = TypeVar("Result")
+SCHEMA = 1
 _READERS = 8  # parts read at a time
-_ABOUT = b"eblime.explainer"  # metadata of a part: the settings of its explainer
+_METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
+_PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
 _OUR_FILES = (
     "manifest.json",
     "in-progress.json",
@@ -79,28 +90,86 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
-_NEW = ("estimate", "se", "r2_held_out")  # columns that runs of older versions do not have
+_SETTINGS: dict[str, tuple[type, ...]] = {
+    "explainer": (dict,),
+    "targets": (int, list),
+    "seed": (int,),
+    "prob": (float,),
+    "keep": (bool,),
+    "together": (bool,),
+    "about": (dict, str, type(None)),
+    "count": (int,),
+    "inputs": (str,),
+    "part_size": (int,),
+}
+_OPTIONAL: dict[str, tuple[type, ...]] = {  # of runs with a stop rule
+    "until": (str,),
+    "max_masks": (int, type(None)),
+}
+
+
+class DamagedFileError(ValueError):
+    """A file of a run whose contents do not match its checksum."""
+
+
+# Files whose names end with their digest
+
+
+def write_checked(folder: Location, stem: str, content: bytes) -> str:
+    """Write a Parquet file with the digest of its bytes in its name; returns the name."""
+    name = f"{stem}-{_digest(content)}.parquet"
+    (folder / name).write(content)
+    return name
+
+
+def checked_bytes(file: Location) -> bytes:
+    """The content of a file, after its bytes were compared with the digest in its name.
+
+    Raises
+    ------
+    DamagedFileError
+        If a byte differs.
+    OSError
+        If the file cannot be read.
+    """
+    content = file.read()
+    if file.name.removesuffix(".parquet").rpartition("-")[2] != _digest(content):
+        raise DamagedFileError(
+            f"{file} is damaged: its contents do not match its checksum. Call `explain_many`, or "
+            "`eblime batch --resume`, again to replace damaged files."
+        )
+    return content
+
+
+def _digest(content: bytes) -> str:
+    """The first 16 digits of the SHA-256 digest."""
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+# The manifest
 
 
 def check_manifest(
     folder: Location, settings: Mapping[str, Any], *, new_inputs: bool = False
-) -> None:
-    """Write the manifest, or check that the run was created with these settings.
+) -> str:
+    """Write the manifest, or check that the run was created with these settings; returns its id.
 
     The settings of a run without finished parts are replaced. With `new_inputs` the inputs may
     differ, as long as their number is the same.
     """
     wanted = json.loads(json.dumps(dict(settings)))
-    remove_temporary(folder)
-    begun = part_names(folder)
+    remove_leftovers(folder)
+    begun = part_files(folder)
     if begun and (folder / "manifest.json").kind() == "nothing":
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
-    known = read_manifest(folder)["settings"] if begun else {}
+    found = read_manifest(folder) if begun else {}
+    known = found.get("settings", {})
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
+    run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
     if not begun or (new_inputs and known == wanted):
-        (folder / "manifest.json").write(encoded(wanted))
-        return
+        (folder / "manifest.json").write(_encoded(wanted, run))
+        return run
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
             what, before, now = _difference(name, known.get(name), wanted.get(name))
@@ -108,11 +177,7 @@ def check_manifest(
                 f"{folder} was created with {what}={before!r}; this call has {what}={now!r}. Use "
                 "another folder, or the settings of the run."
             )
-
-
-def remove_temporary(folder: Location) -> None:
-    """Delete temporary files of processes that were killed while writing."""
-    folder.remove_temporary(_OUR_FILES)
+    return run
 
 
 def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
@@ -124,12 +189,83 @@ def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
     return name, before, now
 
 
+def _encoded(settings: Mapping[str, Any], run: str) -> bytes:
+    """The manifest of a run with these settings."""
+    packages = ("numpy", "scipy", "pyarrow")
+    manifest = {
+        "schema": SCHEMA,
+        "run": run,
+        "settings": dict(settings),
+        "versions": {
+            "eblime": __version__,
+            "python": platform.python_version(),
+            **{name: version(name) for name in packages},
+        },
+    }
+    return (json.dumps(with_checksum(manifest), indent=1) + "\n").encode()
+
+
+def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """A manifest with a checksum of everything else in it."""
+    rest = {name: value for name, value in manifest.items() if name != "sha256"}
+    content = json.dumps(rest, sort_keys=True).encode()
+    return {**rest, "sha256": hashlib.sha256(content).hexdigest()}
+
+
 def read_manifest(folder: Location) -> dict[str, Any]:
-    """The manifest of a run; a damaged one is refused."""
-    manifest = folder / "manifest.json"
-    if manifest.kind() != "file":
+    """The manifest of a run.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none.
+    ValueError
+        If it is not JSON, was written by a later version, does not match its checksum, or if a
+        setting is missing or has the wrong type.
+    """
+    name = folder / "manifest.json"
+    if name.kind() != "file":
         raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")
-    return decoded(manifest.read(), str(manifest))
+    try:
+        found = json.loads(name.read())
+        intact = isinstance(found, dict) and found == with_checksum(found)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{name} is damaged: {error}.") from error
+    if not isinstance(found, dict) or type(found.get("schema")) is not int:
+        raise ValueError(f"{name} is damaged: it must be an object with a whole number `schema`.")
+    if found["schema"] != SCHEMA:
+        raise ValueError(
+            f"{name} has schema {found['schema']}; this eblime reads {SCHEMA}. Use the version of "
+            "eblime that wrote it, or repeat the run."
+        )
+    if not intact or type(found.get("run")) is not str:
+        raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
+    _check_settings(found.get("settings"), name)
+    return found
+
+
+def _check_settings(settings: Any, name: Location) -> None:
+    """Refuse settings that are missing, or have a wrong type or value."""
+    if not isinstance(settings, dict):
+        raise ValueError(f"{name} is damaged: `settings` must be an object.")
+    optional = {setting: _OPTIONAL[setting] for setting in _OPTIONAL if setting in settings}
+    for setting, kinds in {**_SETTINGS, **optional}.items():
+        if setting not in settings or type(settings[setting]) not in kinds:
+            types = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            got = repr(settings[setting]) if setting in settings else "nothing"
+            raise ValueError(f"{name} is damaged: `{setting}` must be {types}; got {got:.80}.")
+    for setting, least in (("seed", 0), ("count", 1), ("part_size", 1)):
+        if settings[setting] < least:
+            raise ValueError(
+                f"{name} is damaged: `{setting}` must be >= {least}; got {settings[setting]}."
+            )
+    if not 0 < settings["prob"] < 1:  # written so that NaN is refused too
+        raise ValueError(
+            f"{name} is damaged: `prob` must be between 0 and 1; got {settings['prob']}."
+        )
+
+
+# Parts
 
 
 def part_schema() -> Any:
@@ -138,53 +274,60 @@ def part_schema() -> Any:
     return pa.schema([(name, getattr(pa, kind)()) for name, kind in COLUMNS])
 
 
-def read_part(folder: Location, name: str) -> tuple[Any, dict[str, str]]:
-    """The rows of a part as a frame, and the settings of its explainer."""
-    table = read_table(folder, name)
-    return table.to_pandas(), dict(json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}")))
+def part_count(settings: Mapping[str, Any]) -> int:
+    """The number of parts of a run."""
+    return int(-(-settings["count"] // settings["part_size"]))
 
 
-def read_table(folder: Location, name: str) -> Any:
-    """The rows of a part as an Arrow table; a damaged file is refused."""
-    pa, pq = arrow()
-    table = _with_new_columns(pq.read_table(pa.BufferReader(checked(folder / name))))
-    if not table.schema.equals(part_schema()):
-        raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
-    return table
+def part_numbers(settings: Mapping[str, Any], part: int) -> range:
+    """The inputs of a part."""
+    size = settings["part_size"]
+    return range(part * size, min((part + 1) * size, settings["count"]))
 
 
-def _with_new_columns(table: Any) -> Any:
-    """The table of a part, with nulls in the columns that its version of eblime did not have."""
-    pa, _ = arrow()
-    for column in _NEW:
-        if column not in table.column_names:
-            table = table.append_column(column, pa.nulls(len(table), pa.float64()))
-    known = [column for column, _ in COLUMNS if column in table.column_names]
-    others = [column for column in table.column_names if column not in known]
-    return table.select([*known, *others])
+def part_files(folder: Location) -> dict[int, str]:
+    """The file of each finished part, in order."""
+    found = {int(match[1]): name for name in folder.files() if (match := _PART.fullmatch(name))}
+    return dict(sorted(found.items()))
 
 
-def map_parts(function: Callable[[str], Result], names: Sequence[str]) -> Iterator[Result]:
-    """Call a function with every name, several at a time; yields the results in order."""
-    with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(function, names)
+def missing_parts(folder: Location, parts: Iterable[int]) -> list[int]:
+    """Parts that are not finished."""
+    finished = part_files(folder)
+    return [part for part in parts if part not in finished]
 
 
-def part_names(folder: Location) -> list[str]:
-    """The files of the finished parts, in order."""
-    return [name for name in folder.files() if re.fullmatch(r"part-\d{6,}\.parquet", name)]
+def delete_parts(folder: Location, parts: Iterable[int]) -> None:
+    """Delete parts, so that they are done again."""
+    names = part_files(folder)
+    for part in parts:
+        (folder / names[part]).remove()
+
+
+def remove_leftovers(folder: Location) -> None:
+    """Delete temporary files of processes that were killed, and parts that were written twice."""
+    folder.remove_temporary(_OUR_FILES)
+    used = {*part_files(folder).values()}
+    for name in folder.files():
+        if _PART.fullmatch(name) and name not in used:
+            (folder / name).remove()
 
 
 def write_part(
-    folder: Location, part: int, rows: Mapping[str, Sequence[Any]], about: Mapping[str, str]
+    folder: Location,
+    run: str,
+    part: int,
+    rows: Mapping[str, Sequence[Any]],
+    about: Mapping[str, str],
 ) -> None:
-    """Write a part, with the settings of its explainer."""
+    """Write a part, with the id of its run and the settings of its explainer."""
     pa, pq = arrow()
-    schema = part_schema().with_metadata({_ABOUT: json.dumps(dict(about))})
+    metadata = {"run": run, "part": part, "explainer": dict(about)}
+    schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
     sink = pa.BufferOutputStream()
     columns = {name: _storable(values) for name, values in rows.items()}
     pq.write_table(pa.table(columns, schema=schema), sink)
-    (folder / _name(part)).write(sealed(sink.getvalue().to_pybytes()))
+    write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
 
 
 def _storable(values: Sequence[Any]) -> list[Any]:
@@ -195,48 +338,50 @@ def _storable(values: Sequence[Any]) -> list[Any]:
     ]
 
 
-def done_parts(folder: Location, parts: Mapping[int, range]) -> dict[int, int]:
-    """Finished parts, and how many inputs failed in each; damaged parts are deleted.
+def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, dict[str, str]]:
+    """The rows of a part as a frame, and the settings of its explainer."""
+    table = read_table(folder, run, part, name)
+    metadata = json.loads(table.schema.metadata[_METADATA])
+    return table.to_pandas(), dict(metadata["explainer"])
 
-    Every file is read and compared with its checksum, and with the inputs of its part, which are
-    given for each: a file may have been copied over another one.
+
+def read_table(folder: Location, run: str, part: int, name: str) -> Any:
+    """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
+    pa, pq = arrow()
+    table = pq.read_table(pa.BufferReader(checked_bytes(folder / name)))
+    metadata = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
+    if (metadata.get("run"), metadata.get("part")) != (run, part):
+        raise ValueError(
+            f"{folder / name} is not part {part} of this run: it was copied from another run, or "
+            "renamed. Remove it."
+        )
+    if not table.schema.equals(part_schema()):
+        raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
+    return table
+
+
+def map_parts(function: Callable[[int, str], Result], files: Mapping[int, str]) -> Iterator[Result]:
+    """Call a function with every part and its file, several at a time; results come in order."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(function, files, files.values())
+
+
+def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
+    """Finished parts among `count`, and how many inputs failed in each; damaged ones are deleted.
+
+    Every file is read and compared with its checksum.
     """
-    finished = set(part_names(folder))
-    wanted = {_name(part): part for part in parts if _name(part) in finished}
-    counts = map_parts(lambda name: _count_failed(folder, name, parts[wanted[name]]), [*wanted])
-    done = {}
-    for part, failed in zip(wanted.values(), counts, strict=True):
+    files = {part: name for part, name in part_files(folder).items() if part < count}
+
+    def count_failed(part: int, name: str) -> int | None:
+        try:
+            error = read_table(folder, run, part, name).column("error")
+        except DamagedFileError:
+            return None
+        return len(error) - int(error.null_count)
+
+    counts = dict(zip(files, map_parts(count_failed, files), strict=True))
+    for part, failed in counts.items():
         if failed is None:
-            (folder / _name(part)).remove()
-        else:
-            done[part] = failed
-    return done
-
-
-def _count_failed(folder: Location, name: str, numbers: range) -> int | None:
-    """How many inputs failed in a part; None if its file is damaged or has other inputs."""
-    try:
-        table = read_table(folder, name)
-    except DamagedFileError:
-        return None
-    if {*table.column("input").unique().to_pylist()} != {*numbers}:
-        return None
-    error = table.column("error")
-    return len(error) - int(error.null_count)
-
-
-def missing_parts(folder: Location, parts: Sequence[int]) -> list[int]:
-    """Parts that are not finished."""
-    finished = set(part_names(folder))
-    return [part for part in parts if _name(part) not in finished]
-
-
-def delete_parts(folder: Location, parts: Iterable[int]) -> None:
-    """Delete parts, so that they are done again."""
-    for part in parts:
-        (folder / _name(part)).remove()
-
-
-def _name(part: int) -> str:
-    """The file of a part."""
-    return f"part-{part:06d}.parquet"
+            (folder / files[part]).remove()
+    return {part: failed for part, failed in counts.items() if failed is not None}

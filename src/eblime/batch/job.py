@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eblime.batch.folder import write_part
+from eblime.batch.folder import part_numbers, write_part
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location
 from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
@@ -16,8 +16,7 @@ from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, Stop
 
 __all__ = [
-    *("Job", "Rules", "check_explainer", "make_explainer", "numbers_by_part"),
-    *("on_gpu", "part_count", "part_numbers"),
+    *("Job", "Rules", "check_explainer", "make_explainer", "on_gpu"),
 ]
 
 
@@ -63,29 +62,13 @@ def on_gpu(explainer: Any) -> bool:
     return isinstance(model, DeviceModel) and model.on_gpu
 
 
-def part_count(inputs: int, size: int) -> int:
-    """The number of parts of a run."""
-    return -(-inputs // size)
-
-
-def numbers_by_part(settings: Mapping[str, Any]) -> dict[int, range]:
-    """The inputs of every part."""
-    count = part_count(settings["count"], settings["part_size"])
-    return {part: part_numbers(settings, part) for part in range(count)}
-
-
-def part_numbers(settings: Mapping[str, Any], part: int) -> range:
-    """The inputs of a part."""
-    size = settings["part_size"]
-    return range(part * size, min((part + 1) * size, settings["count"]))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """What the process that supervises workers needs: everything except the model and inputs."""
 
     settings: Mapping[str, Any]
     folder: Location
+    run: str  # the id of the run
     timeout: float | None  # seconds per input
 
     def numbers(self, part: int) -> range:
@@ -99,7 +82,7 @@ class Rules:
     def finish(self, part: int, rows: Mapping[int, Rows], about: Mapping[str, str]) -> int:
         """Write a part that was done in pieces; returns how many of its inputs failed."""
         joined = joined_rows(rows[number] for number in sorted(rows))
-        write_part(self.folder, part, joined, about)
+        write_part(self.folder, self.run, part, joined, about)
         return failures_in(joined)
 
 
@@ -111,6 +94,7 @@ class Job:
     inputs: Inputs
     settings: Mapping[str, Any]
     folder: Location
+    run: str  # the id of the run
     resumed: bool  # some parts are finished, perhaps by another model
     timeout: float | None = None  # seconds per input
     until: Stop | None = None  # the rule that ends the questions about an input
@@ -119,7 +103,7 @@ class Job:
     @property
     def rules(self) -> Rules:
         """What the process that supervises workers needs."""
-        return Rules(settings=self.settings, folder=self.folder, timeout=self.timeout)
+        return Rules(settings=self.settings, folder=self.folder, run=self.run, timeout=self.timeout)
 
     def start(self) -> Any:
         """The worker of this run, created in the process that does the work."""

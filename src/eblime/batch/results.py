@@ -14,9 +14,13 @@ import numpy as np
 from eblime import registry
 from eblime._checks import check_level
 from eblime._types import IntArray
+from eblime._warn import warn_user
 from eblime.batch.folder import (
     map_parts,
-    part_names,
+    missing_parts,
+    part_count,
+    part_files,
+    part_numbers,
     part_schema,
     read_manifest,
     read_part,
@@ -24,7 +28,6 @@ from eblime.batch.folder import (
 )
 from eblime.batch.location import Location, arrow
 from eblime.batch.overall import By, Found, compared, overall_by_feature, summarised
-from eblime.batch.seal import checked
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpacked
 
@@ -37,10 +40,10 @@ __all__ = ["Run", "open_run"]
 
 
 def open_run(path: str | os.PathLike[str]) -> Run:
-    """Open a run folder, finished or not.
+    """Open a run folder; a warning says if parts of the run are missing.
 
     Reading a damaged file raises `DamagedFileError`, a `ValueError`; calling `explain_many` again
-    replaces the file.
+    replaces the file. A part of another run raises a `ValueError`.
 
     Examples
     --------
@@ -55,7 +58,15 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     0
     """
     location = Location.of(path)
-    read_manifest(location)
+    settings = read_manifest(location)["settings"]
+    missing = missing_parts(location, range(part_count(settings)))
+    if missing:
+        without = sum(len(part_numbers(settings, part)) for part in missing)
+        warn_user(
+            f"{location} has {settings['count'] - without} of {settings['count']} inputs: part "
+            f"{missing[0]} {f'and {len(missing) - 1} more are' if missing[1:] else 'is'} missing. "
+            "Call `explain_many`, or `eblime batch --resume`, again to finish the run."
+        )
     return Run(location=location)
 
 
@@ -103,20 +114,20 @@ class Run:
         """
         from pyarrow import dataset
 
-        names = self._parts()
+        run, files = self._parts()
         if verify:
-            for _ in map_parts(lambda name: len(checked(self.location / name)), names):
+            for _ in map_parts(lambda *file: len(read_table(self.location, run, *file)), files):
                 pass
         system, path = self.location.open()
-        paths = [f"{path}/{name}" for name in names]
+        paths = [f"{path}/{name}" for name in files.values()]
         return dataset.dataset(paths, schema=part_schema(), format="parquet", filesystem=system)
 
-    def _parts(self) -> list[str]:
-        """The files of the finished parts, at least one."""
-        names = part_names(self.location)
-        if not names:
+    def _parts(self) -> tuple[str, dict[int, str]]:
+        """The id of the run, and the files of the finished parts, at least one."""
+        files = part_files(self.location)
+        if not files:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
-        return names
+        return read_manifest(self.location)["run"], files
 
     def frame(self) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
@@ -131,22 +142,23 @@ class Run:
     def pieces(self) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
         integers = {name: "int64" for name in ("input", "target", "place", "n_masks")}
-        for name in self._parts():
-            rows, _ = read_part(self.location, name)
+        run, files = self._parts()
+        for part, name in files.items():
+            rows, _ = read_part(self.location, run, part, name)
             good = rows[rows["error"].isna()].drop(columns="error")
             yield good.astype(integers)  # failed inputs have nulls there
 
     def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
         pa, _ = arrow()
-        rows = pa.concat_tables(map_parts(self._failed, self._parts()))
-        table: pd.DataFrame = rows.to_pandas()
-        return table.sort_values("input", ignore_index=True)
+        run, files = self._parts()
 
-    def _failed(self, name: str) -> Any:
-        """The failed inputs of a part."""
-        table = read_table(self.location, name).select(["input", "name", "error"])
-        return table.filter(table.column("error").is_valid())
+        def failed(part: int, name: str) -> Any:
+            table = read_table(self.location, run, part, name).select(["input", "name", "error"])
+            return table.filter(table.column("error").is_valid())
+
+        table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()
+        return table.sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
         """One whole explanation of a run with keep=True; None is the first output."""
@@ -198,9 +210,8 @@ class Run:
         same; use `by="label"` to keep classes apart. Of a run with more than 2,000 inputs, a sample
         is fitted, and corrected by the mean absolute estimate of all.
 
-        With fewer masks than features there are no least-squares estimates, and in runs of older
-        versions they are not stored. Posterior means and standard deviations serve instead; as they
-        are shrunk, `mean_abs` is then too small.
+        With fewer masks than features there are no least-squares estimates. Posterior means and
+        standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
 
         Examples
         --------
@@ -318,9 +329,8 @@ class Run:
         """The folder, and how many of its inputs are done and failed."""
         try:
             settings = self.settings
-            count, size = int(settings["count"]), int(settings["part_size"])
-            parts = [int(name.split("-")[1].split(".")[0]) for name in part_names(self.location)]
-            done = sum(min(size, max(count - part * size, 0)) for part in parts)
+            count, parts = settings["count"], part_files(self.location)
+            done = sum(len(part_numbers(settings, part)) for part in parts)
             failed = len(self.failures()) if parts else 0
         except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
             return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eblime.batch.entries import content, is_frame, is_sparse
-from eblime.batch.folder import part_names, read_part
+from eblime.batch.folder import part_files, read_part
 from eblime.batch.inputs import generator_of
 from eblime.domains.record import Domain
 from eblime.engine.loop import explain, score_of_input
@@ -35,11 +35,11 @@ def check_same_model(worker: Any, *, explain: bool = True) -> None:
         Also explain one input of each part again. False only compares a few predictions, which is
         cheap; the model must then answer at least one of them.
     """
-    names = part_names(worker.folder)
+    files = [*part_files(worker.folder).items()]
     compared = answered = 0
-    for name in dict.fromkeys([*names[:1], *names[-1:]]):
+    for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(worker.folder, name)
+            table, about = read_part(worker.folder, worker.run, part, name)
         except (OSError, ValueError):  # a damaged part is done again
             continue
         _check_settings(worker, about)

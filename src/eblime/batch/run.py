@@ -20,11 +20,12 @@ from eblime.batch.folder import (
     check_manifest,
     delete_parts,
     done_parts,
-    part_names,
+    part_count,
+    part_files,
     read_manifest,
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs
-from eblime.batch.job import Job, check_explainer, numbers_by_part, part_count
+from eblime.batch.job import Job, check_explainer
 from eblime.batch.local import Workers
 from eblime.batch.location import Location
 from eblime.batch.results import Run
@@ -194,16 +195,17 @@ def _open_job(
     size = part_size or _part_size(folder, inputs)
     about = {"count": len(inputs), "inputs": inputs.fingerprint, "part_size": size}
     settings = {**settings, **about}
-    check_manifest(folder, settings, new_inputs=retry)
+    run = check_manifest(folder, settings, new_inputs=retry)
     if retry:
-        done = done_parts(folder, numbers_by_part(settings))
+        done = done_parts(folder, run, part_count(settings))
         delete_parts(folder, [part for part, failures in done.items() if failures])
     return Job(
         explainer=explainer,
         inputs=inputs,
         settings=settings,
         folder=folder,
-        resumed=bool(part_names(folder)),
+        run=run,
+        resumed=bool(part_files(folder)),
     )
 
 
@@ -246,7 +248,7 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
         first = inputs.get(0)
     except Exception:  # reported when the input is explained
         first = None
-    return max(8 if is_large(first) else 64, part_count(len(inputs), _PARTS))
+    return max(8 if is_large(first) else 64, -(-len(inputs) // _PARTS))
 
 
 def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:

@@ -2,17 +2,17 @@
 
 Workers then read inputs by number, and an interrupted run still has them. Only one chunk is in
 memory at a time. No pickle is written: texts, paths, arrays and rows of tables each have their own
-columns. Every chunk has a checksum, and `index.json` holds the digest of its inputs: a damaged
-chunk is stored again from the same stream.
+columns. The name of a chunk has the digest of its inputs and that of its bytes: a damaged chunk is
+stored again from the same stream.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -21,9 +21,14 @@ from typing import Any
 import numpy as np
 
 from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_row
-from eblime.batch.folder import part_names, read_manifest
+from eblime.batch.folder import (
+    DamagedFileError,
+    checked_bytes,
+    part_files,
+    read_manifest,
+    write_checked,
+)
 from eblime.batch.location import Location, arrow
-from eblime.batch.seal import DamagedFileError, checked, sealed
 from eblime.domains.image.scene import as_pixels
 from eblime.engine.calls import copied
 
@@ -33,7 +38,6 @@ Names = Sequence[str | None] | None  # of the inputs of a chunk; None if no inpu
 
 _COUNT = 4096  # inputs in a chunk, at most
 _BYTES = 32 << 20  # of inputs in a chunk, at most
-_INDEX = "inputs/index.json"
 _NAME = "__name__"
 
 
@@ -41,7 +45,8 @@ _NAME = "__name__"
 class StoredInputs:
     """Inputs in the run folder."""
 
-    folder: Location
+    folder: Location  # `inputs/` in the run folder
+    chunks: tuple[str, ...]  # their files
     starts: tuple[int, ...]  # first input of each chunk, then the number of inputs
     fingerprint: str
 
@@ -62,7 +67,7 @@ class StoredInputs:
     def _find(self, number: int) -> tuple[Names, Any, int]:
         """The names and inputs of a chunk, and the position of an input in it."""
         chunk = bisect_right(self.starts, number) - 1
-        names, values = _chunk(str(self.folder), chunk, self.fingerprint)
+        names, values = _chunk(str(self.folder / self.chunks[chunk]))
         return names, values, number - self.starts[chunk]
 
 
@@ -77,63 +82,57 @@ def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> 
     folder
         The run folder.
     """
-    begun = bool(part_names(folder))
-    known = _known_chunks(folder) if begun else []
+    home = folder / "inputs"
+    before = _intact_chunks(home)
     chunks: list[str] = []
+    written: list[str] = []
     starts = [0]
+    digest = hashlib.sha256()
     for names, values in _chunks(stream):
-        number, digest = len(chunks), _digest(values)
-        same = known[number : number + 1] == [digest]
-        if not begun or (same and not _intact(folder, number)):
-            (folder / _file(number)).write(sealed(_encoded(names, values, starts[-1])))
-        chunks.append(digest)
+        stem = f"{len(chunks):06d}-{_digest(values)}"
+        if stem not in before:
+            before[stem] = write_checked(home, stem, _encoded(names, values, starts[-1]))
+            written.append(before[stem])
+        chunks.append(before[stem])
         starts.append(starts[-1] + len(values))
+        digest.update(stem.encode())
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
-    fingerprint = hashlib.sha256("".join(chunks).encode()).hexdigest()[:16]
-    if begun:
-        _check_same(folder, starts[-1], fingerprint)
-    if known != chunks:
-        (folder / _INDEX).write(json.dumps({"chunks": chunks}).encode())
-        _check_intact(folder, len(chunks))
-    return StoredInputs(folder=folder, starts=tuple(starts), fingerprint=fingerprint)
+    stored = StoredInputs(
+        folder=home,
+        chunks=tuple(chunks),
+        starts=tuple(starts),
+        fingerprint=digest.hexdigest()[:16],
+    )
+    other = _difference(folder, stored)
+    for name in written if other else {*home.files()} - {*chunks}:
+        (home / name).remove()
+    if other:
+        raise ValueError(other)
+    return stored
 
 
-def _known_chunks(folder: Location) -> list[str]:
-    """The digests of the stored chunks; empty if the index is missing or damaged."""
-    try:
-        found = json.loads((folder / _INDEX).read())
-        return [str(digest) for digest in found["chunks"]]
-    except (FileNotFoundError, ValueError, KeyError, TypeError, RecursionError):
-        return []
+def _intact_chunks(home: Location) -> dict[str, str]:
+    """The undamaged chunks: from number and digest of the inputs to the file."""
+    found = {}
+    for name in home.files():
+        with suppress(DamagedFileError):
+            checked_bytes(home / name)
+            found[name.rpartition("-")[0]] = name
+    return found
 
 
-def _check_same(folder: Location, count: int, fingerprint: str) -> None:
-    """Refuse inputs that differ from those of the run."""
+def _difference(folder: Location, stored: StoredInputs) -> str:
+    """How inputs differ from those of a run that has begun; empty if they are the same."""
+    if not part_files(folder):
+        return ""
     settings = read_manifest(folder)["settings"]
-    if (settings["count"], settings["inputs"]) != (count, fingerprint):
-        raise ValueError(
-            f"{folder} was created with other inputs: {settings['count']} with fingerprint "
-            f"{settings['inputs']}; this call has {count} with fingerprint {fingerprint}."
-        )
-
-
-def _check_intact(folder: Location, count: int) -> None:
-    """Refuse damaged chunks; the index is written, so the next call replaces them."""
-    damaged = [number for number in range(count) if not _intact(folder, number)]
-    if damaged:
-        raise DamagedFileError(
-            f"{folder / _file(damaged[0])} is damaged; call again to replace it."
-        )
-
-
-def _intact(folder: Location, number: int) -> bool:
-    """Whether a chunk exists and matches its checksum."""
-    try:
-        checked(folder / _file(number))
-    except (FileNotFoundError, DamagedFileError):
-        return False
-    return True
+    if (settings["count"], settings["inputs"]) == (len(stored), stored.fingerprint):
+        return ""
+    return (
+        f"{folder} was created with other inputs: {settings['count']} with fingerprint "
+        f"{settings['inputs']}; this call has {len(stored)} with fingerprint {stored.fingerprint}."
+    )
 
 
 def _digest(values: Any) -> str:
@@ -141,12 +140,7 @@ def _digest(values: Any) -> str:
     found = hashlib.sha256()
     for entry in [values] if is_frame(values) else values:
         found.update(content(entry))
-    return found.hexdigest()
-
-
-def _file(number: int) -> str:
-    """The file of a chunk in the run folder."""
-    return f"inputs/{number:06d}.parquet"
+    return found.hexdigest()[:16]
 
 
 def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, Any]]:
@@ -219,10 +213,10 @@ def _table(pa: Any, values: Any) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _chunk(folder: str, number: int, fingerprint: str) -> tuple[Names, Any]:
-    """The names and inputs of a chunk; the fingerprint keeps caches of other inputs apart."""
+def _chunk(address: str) -> tuple[Names, Any]:
+    """The names and inputs of a chunk."""
     pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader(checked(Location(folder) / _file(number))))
+    table = pq.read_table(pa.BufferReader(checked_bytes(Location(address))))
     names = None
     if _NAME in table.column_names:
         names = table.column(_NAME).to_pylist()

@@ -17,9 +17,9 @@ from typing import Any
 from eblime import registry
 from eblime._text import printable
 from eblime._threads import available_cores
-from eblime.batch.folder import write_part
+from eblime.batch.folder import part_numbers, write_part
 from eblime.batch.inputs import Inputs, generator_of
-from eblime.batch.job import Job, make_explainer, on_gpu, part_numbers
+from eblime.batch.job import Job, make_explainer, on_gpu
 from eblime.batch.location import Location, arrow
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
@@ -52,6 +52,7 @@ class Worker:
     inputs: Inputs
     settings: Mapping[str, Any]
     folder: Location
+    run: str  # the id of the run
     about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
     until: Stop | None = None  # the rule that ends the questions about an input
     cache: AnswerCache | None = None  # stored answers of its model
@@ -72,6 +73,7 @@ class Worker:
             inputs=job.inputs,
             settings=job.settings,
             folder=job.folder,
+            run=job.run,
             about=explainer_settings(explainer),
             until=job.until,
             cache=None if cache is None else cache.for_model(explainer.model),
@@ -87,7 +89,7 @@ class Worker:
         numbers = part_numbers(self.settings, part)
         rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers, report))
         report(())
-        write_part(self.folder, part, rows, self.about)
+        write_part(self.folder, self.run, part, rows, self.about)
         return failures_in(rows)
 
     def rows(self, number: int, result: Result) -> Rows:

@@ -5,16 +5,16 @@ import random
 import re
 import shutil
 from contextlib import suppress
+from hashlib import sha256
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from many import ROWS
+from many import ROWS, part_file
 
 import eblime
+from eblime.batch.folder import DamagedFileError, checked_bytes, with_checksum
 from eblime.batch.location import Location
-from eblime.batch.manifest import with_checksum
-from eblime.batch.seal import DamagedFileError, checked, sealed
 
 FLIPS = 300
 
@@ -49,30 +49,30 @@ def flip(path, chance):
 
 def test_a_flipped_bit_in_a_part_is_detected(run):
     """Reading raises an error, wherever the bit is."""
-    part, chance = run / "part-000001.parquet", random.Random(0)
+    part, chance = part_file(run, 1), random.Random(0)
     good = part.read_bytes()
     for _ in range(FLIPS):
         flip(part, chance)
-        with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged"):
-            checked(Location.of(part))
+        with pytest.raises(DamagedFileError, match=r"part-000001-\w+\.parquet is damaged"):
+            checked_bytes(Location.of(part))
         part.write_bytes(good)
-    assert checked(Location.of(part)) == good
+    assert checked_bytes(Location.of(part)) == good
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 40, 500, -1])
 def test_a_truncated_part_is_detected(run, cut):
-    """Including an empty file, and one without a checksum."""
-    part = run / "part-000001.parquet"
+    """Including an empty file."""
+    part = part_file(run, 1)
     part.write_bytes(part.read_bytes()[:cut])
     with pytest.raises(DamagedFileError):
-        checked(Location.of(part))
+        checked_bytes(Location.of(part))
 
 
 @pytest.mark.parametrize("read", ["frame", "failures", "summary", "scan"])
 def test_every_way_to_read_a_damaged_run_raises(run, read):
     """The message has the file name and says what to do."""
-    flip(run / "part-000001.parquet", random.Random(1))
-    with pytest.raises(DamagedFileError, match=r"part-000001\.parquet is damaged.*again"):
+    flip(part_file(run, 1), random.Random(1))
+    with pytest.raises(DamagedFileError, match=r"part-000001-\w+\.parquet is damaged.*again"):
         getattr(eblime.open_run(run), read)()
 
 
@@ -87,59 +87,105 @@ def test_damaged_parts_are_done_again(run, finished, explainer):
         pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
 
 
+def chunk_file(run):
+    """The only file of stored inputs."""
+    [found] = (run / "inputs").iterdir()
+    return found
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("file", ["inputs/000000.parquet", "inputs/index.json"])
-def test_damaged_inputs_are_stored_again(run, finished, explainer, file):
+def test_damaged_inputs_are_stored_again(run, finished, explainer):
     """From the same stream, with the same results."""
-    chance, good = random.Random(3), (run / file).read_bytes()
+    chance, file = random.Random(3), chunk_file(run)
+    good = file.read_bytes()
     for _ in range(25):
-        flip(run / file, chance)
-        (run / "part-000001.parquet").unlink()
+        flip(file, chance)
+        part_file(run, 1).unlink()
         again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
         pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
-        assert (run / file).read_bytes() == good
+        assert chunk_file(run).read_bytes() == good
 
 
 def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
     """A different stream is refused, and the original one still resumes the run."""
-    flip(run / "inputs/000000.parquet", random.Random(4))
-    (run / "part-000001.parquet").unlink()
+    flip(chunk_file(run), random.Random(4))
+    part_file(run, 1).unlink()
     with pytest.raises(ValueError, match="was created with other inputs: 8 with"):
         eblime.explain_many(explainer, iter(ROWS[1:9]), run, part_size=4)
-    (run / "inputs/index.json").unlink()
-    with pytest.raises(DamagedFileError, match="call again"):
-        eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    assert chunk_file(run).exists()
     again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
     pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
 
 
-def test_a_damaged_input_is_never_read(run, explainer, monkeypatch):
+def test_a_damaged_input_is_never_read(run):
     """Also if it is damaged after it was checked."""
     from eblime.batch import stream_inputs
 
-    (run / "part-000001.parquet").unlink()
-    good = (run / "inputs/000000.parquet").read_bytes()
-    monkeypatch.setattr(stream_inputs, "_intact", lambda folder, number: True)
-    chance = random.Random(5)
+    stored = stream_inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
+    chance, file = random.Random(5), chunk_file(run)
+    good = file.read_bytes()
     for _ in range(25):
         stream_inputs._chunk.cache_clear()
-        flip(run / "inputs/000000.parquet", chance)
-        stored = stream_inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
+        flip(file, chance)
         with pytest.raises(DamagedFileError):
             stored.get(3)
-        (run / "inputs/000000.parquet").write_bytes(good)
+        file.write_bytes(good)
 
 
-def test_sealed_files_are_readable_by_all_parquet_readers(run, finished):
-    """Parquet readers ignore the checksum."""
-    path = run / "part-000001.parquet"
+def test_parts_are_plain_parquet_files(run, finished):
+    """Every reader can read them, and the name has the digest of the bytes."""
+    path = part_file(run, 1)
     wanted = finished[1].query("input >= 4")["mean"].tolist()
 
     pl = pytest.importorskip("polars", reason="polars is not installed")
     assert pl.read_parquet(path)["mean"].to_list() == wanted
     assert pd.read_parquet(path)["mean"].tolist() == wanted
     assert pq.ParquetFile(path).read_row_group(0)["mean"].to_pylist() == wanted
-    assert len(sealed(path.read_bytes())) > path.stat().st_size
+    assert path.stem.split("-")[-1] == sha256(path.read_bytes()).hexdigest()[:16]
+
+
+READS = {
+    "frame": lambda run: eblime.open_run(run).frame(),
+    "failures": lambda run: eblime.open_run(run).failures(),
+    "scan": lambda run: eblime.open_run(run).scan(),
+}
+
+
+@pytest.mark.parametrize("read", [*READS, "resume"])
+@pytest.mark.parametrize("origin", ["another seed", "another part"])
+def test_a_part_that_belongs_elsewhere_is_refused(tmp_path, run, explainer, origin, read):
+    """A part of a run with another seed, and a part of this run under another number."""
+    eblime.explain_many(explainer, iter(ROWS[:8]), tmp_path / "other", part_size=4, seed=1)
+    source = part_file(tmp_path / "other", 1) if origin == "another seed" else part_file(run, 0)
+    part_file(run, 1).unlink()
+    shutil.copy(source, run / source.name.replace("part-000000", "part-000001"))
+    reads = {**READS, "resume": lambda run: eblime.explain_many(explainer, iter(ROWS[:8]), run)}
+    with pytest.raises(ValueError, match="is not part 1 of this run: it was copied"):
+        reads[read](run)
+
+
+def test_missing_parts_are_reported(run, explainer):
+    """Never fewer inputs without a message; the next call does them."""
+    part_file(run, 0).unlink()
+    with pytest.warns(UserWarning, match="has 4 of 8 inputs: part 0 is missing"):
+        opened = eblime.open_run(run)
+    assert opened.frame()["input"].nunique() == 4
+    eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+
+    assert eblime.open_run(run).frame()["input"].nunique() == 8
+
+
+def test_a_part_that_was_written_twice_is_read_once(run, finished, explainer):
+    """As by a worker of a Ray node that was lost, and by the worker that replaced it."""
+    path = part_file(run, 1)
+    table = pq.read_table(path)
+    pq.write_table(table, run / "new", compression="gzip")
+    digest = sha256((run / "new").read_bytes()).hexdigest()[:16]
+    (run / "new").rename(run / f"part-000001-{digest}.parquet")
+
+    pd.testing.assert_frame_equal(eblime.open_run(run).frame(), finished[1], check_exact=True)
+    eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
+    assert len(list(run.glob("part-*"))) == 2
 
 
 def test_a_flipped_bit_in_the_manifest_is_detected(run):
@@ -173,7 +219,7 @@ def test_an_invalid_manifest_gives_a_clear_error(run, explainer):
     good = path.read_bytes()
     bad = [json.dumps(with_checksum(m)).encode() for m in wrong_manifests(json.loads(good))]
     bad += [good[:cut] for cut in range(0, len(good) - 2, 7)]
-    bad += [b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema": 2}', b'{"a": ' * 900]
+    bad += [b"[]", b"3", b"null", b"\xff\xfe", b"[" * 100_000, b'{"schema": 1}', b'{"a": ' * 900]
     messages = []
     for content in bad:
         path.write_bytes(content)
@@ -182,28 +228,20 @@ def test_an_invalid_manifest_gives_a_clear_error(run, explainer):
         except ValueError as error:
             messages.append(str(error))
     assert [
-        text for text in messages if not re.search("manifest.json|was created with", text)
+        text
+        for text in messages
+        if not re.search("manifest.json|was created with|of this run", text)
     ] == []
     assert len(messages) > 0.9 * len(bad)  # `versions` may hold anything
 
 
-BAD_INDEX = ("", "[]", "{}", '{"chunks": 3}', '{"chunks": [1]}', "[" * 9999)
-
-
-@pytest.mark.parametrize("content", BAD_INDEX, ids=range(len(BAD_INDEX)))
-def test_an_invalid_index_is_replaced(run, finished, explainer, content):
-    """The same stream is passed again, so nothing is lost."""
-    (run / "inputs/index.json").write_text(content)
-    (run / "part-000001.parquet").unlink()
-    again = eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
-    pd.testing.assert_frame_equal(again.frame(), finished[1], check_exact=True)
-
-
 def test_a_part_with_other_columns_gives_a_clear_error(run):
-    """Such as a file of another program, even with a valid checksum."""
-    path = run / "part-000001.parquet"
-    pq.write_table(pq.read_table(path).drop_columns(["mean"]), path)
-    path.write_bytes(sealed(path.read_bytes()))
+    """Even with a valid checksum."""
+    table = pq.read_table(part_file(run, 1)).drop_columns(["mean"])
+    part_file(run, 1).unlink()
+    pq.write_table(table, run / "new")
+    digest = sha256((run / "new").read_bytes()).hexdigest()[:16]
+    (run / "new").rename(run / f"part-000001-{digest}.parquet")
     with pytest.raises(ValueError, match="does not have the columns of a part"):
         eblime.open_run(run).frame()
 
