@@ -219,11 +219,11 @@ def test_heavy_packages_are_imported_where_used(path):
 
 @pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))
 def test_modules_are_short(path):
-    """A module that outgrows 350 lines would serve better as two; examples do not count."""
+    """A module of more than 600 lines is hard to read; examples do not count."""
     source = path.read_text(encoding="utf8")
     text = re.sub(r"\n\n *Examples\n *-{8}\n.*?(?=\"{3})", "", source, flags=re.S)
 
-    assert len(text.splitlines()) <= 350
+    assert len(text.splitlines()) <= 600
 
 
 def test_the_map_catches_an_arrow_that_points_up(tmp_path):
