@@ -7,8 +7,7 @@ from numpy.testing import assert_allclose
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 import eblime
-from eblime.models.adapt import as_model
-from eblime.models.huggingface import PipelineModel
+from eblime.models.adapt import PipelineModel, as_model
 from eblime.models.keras import KerasModel
 from eblime.models.sklearn import SklearnModel
 

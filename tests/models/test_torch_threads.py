@@ -156,7 +156,7 @@ def test_a_model_can_be_copied_and_pickled_while_it_is_used():
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_does_not_inherit_a_held_lock():
     """After a fork while another thread explains, the child has its own locks."""
-    from eblime.models.module_locks import locked
+    from eblime.models.torch import locked
 
     net = network()
     held, done = threading.Event(), threading.Event()

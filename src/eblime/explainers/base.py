@@ -16,7 +16,7 @@ from eblime.engine.more import Source, source_of
 from eblime.engine.settings import LoopSettings, brief, stop_settings
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
-from eblime.models.labels import output_names
+from eblime.models.sklearn import output_names
 from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 

@@ -1,4 +1,4 @@
-"""`as_model`: recognise the model and wrap it."""
+"""`as_model`: recognise the model and wrap it; pipelines of Hugging Face."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eblime.models.background import AsyncModel
-from eblime.models.foreign import descends
-from eblime.models.huggingface import TASKS, PipelineModel
+from eblime.models.conversion import descends
 from eblime.models.keras import KerasModel
 from eblime.models.scores import is_async
-from eblime.models.sklearn import SklearnModel, wrap_predict
-from eblime.models.xgboost import XgboostModel
+from eblime.models.sklearn import SklearnModel, XgboostModel, wrap_predict
 from eblime.protocols import Model
 
-__all__ = ["RECOGNISERS", "Recogniser", "as_model", "has_ranked_outputs"]
+__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "has_ranked_outputs"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +150,34 @@ def as_model(model: Any) -> Model:
 def has_ranked_outputs(model: Any) -> bool:
     """Whether the highest output is the prediction; not for a regressor with several outputs."""
     return not (isinstance(model, SklearnModel) and model.regressor)
+
+
+TASKS = ("image-classification", "text-classification", "sentiment-analysis")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineModel:
+    """A Hugging Face pipeline that classifies; the columns are in the order of its labels."""
+
+    pipeline: Any
+
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Score a batch: texts, or uint8 images (n, H, W) or (n, H, W, 3)."""
+        names = self.pipeline.model.config.id2label
+        column_of = {name: int(column) for column, name in names.items()}
+        answers = self.pipeline(self._inputs(batch), top_k=len(names))
+        scores = np.zeros((len(batch), len(names)))
+        for row, answer in zip(scores, answers, strict=True):
+            for entry in answer:
+                row[column_of[entry["label"]]] = entry["score"]
+        return scores
+
+    def _inputs(self, batch: Any) -> list[Any]:
+        """The batch as a list of texts or PIL images."""
+        if not isinstance(batch, np.ndarray):
+            return list(batch)
+        from PIL import Image
+
+        if batch.dtype != np.uint8:
+            raise TypeError(f"A Hugging Face pipeline needs images of uint8; got {batch.dtype}.")
+        return [Image.fromarray(image) for image in batch]

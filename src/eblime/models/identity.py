@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime._digest import UnknownContentError, digest_of
-from eblime.models.foreign import descends
+from eblime.models.conversion import descends
 from eblime.models.onnx import OnnxModel
 
 __all__ = ["fingerprint"]

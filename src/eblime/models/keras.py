@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.foreign import descends
-from eblime.models.outputs import as_columns, pick_output
-from eblime.models.rows import as_array
+from eblime.models.conversion import as_array, as_columns, descends, pick_output
 
 __all__ = ["KerasModel"]
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._checks import check_choice
-from eblime.models.outputs import as_columns, default_output, refuse_one_softmax
-from eblime.models.rows import as_array
+from eblime.models.conversion import as_array, as_columns, default_output, refuse_one_softmax
 
 __all__ = ["OnnxModel"]
 

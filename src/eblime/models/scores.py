@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.foreign import descends
+from eblime.models.conversion import descends
 
 __all__ = ["as_scores", "is_async"]
 

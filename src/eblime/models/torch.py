@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray
-from eblime.models.module_locks import locked
-from eblime.models.outputs import as_columns, pick_output, refuse_one_softmax
-from eblime.models.rows import as_array
+from eblime.models.conversion import as_array, as_columns, pick_output, refuse_one_softmax
 from eblime.protocols import Composite
 
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchModel", "import_torch"]
+__all__ = ["TorchModel", "import_torch", "locked"]
 
 
 def import_torch() -> Any:
@@ -258,3 +259,34 @@ class TorchScorer:
     def fetch(self, launched: torch.Tensor) -> NDArray[Any]:
         """Copy scores to main memory; waits for the device."""
         return _to_numpy(launched)
+
+
+_guard = threading.Lock()
+_locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
+
+
+@contextmanager
+def locked(module: Any) -> Iterator[None]:
+    """Hold the locks of a module and its submodules: one thread at a time may change them.
+
+    Two networks that share a submodule, such as a backbone, exclude each other too. The locks are
+    taken in the order of the submodules' ids, so two threads cannot wait for each other. A thread
+    may enter twice.
+    """
+    parts = sorted(module.modules(), key=id)
+    with _guard:
+        locks = [_locks.setdefault(part, threading.RLock()) for part in parts]
+    with ExitStack() as held:
+        for lock in locks:
+            held.enter_context(lock)
+        yield
+
+
+def _reset() -> None:
+    """Start without locks in a forked child: the threads that held them do not exist there."""
+    global _guard, _locks
+    _guard, _locks = threading.Lock(), WeakKeyDictionary()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=_reset)

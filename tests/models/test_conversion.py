@@ -9,8 +9,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime.models.conversion import as_array
 from eblime.models.keras import KerasModel
-from eblime.models.rows import as_array
 
 COLUMNS = {"age": [30, 41, 52, 63] * 10, "on": [True, False] * 20, "x": list(np.linspace(0, 1, 40))}
 WEIGHTS = np.array([[0.1], [2.0], [3.0]], dtype=np.float32)
