@@ -71,7 +71,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "ranks": "eblime.plot.curves:ranks",
         "lambda": "eblime.plot.curves:ridge",
         "convergence": "eblime.plot.curves:convergence",
-        "width": "eblime.plot.widths:by_width",
+        "width": "eblime.plot.curves:by_width",
         "map": "eblime.plot.maps:importance_map",
         "mean_map": "eblime.plot.maps:mean_map",
         "uncertainty": "eblime.plot.maps:uncertainty_map",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eblime.plot.bars import intervals as intervals
     from eblime.plot.bars import means as means
     from eblime.plot.bars import valued as valued
+    from eblime.plot.curves import by_width as by_width
     from eblime.plot.curves import convergence as convergence
     from eblime.plot.curves import densities as densities
     from eblime.plot.curves import ranks as ranks
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from eblime.plot.runs import beeswarm as beeswarm
     from eblime.plot.runs import dependence as dependence
     from eblime.plot.text import highlighted as highlighted
-    from eblime.plot.widths import by_width as by_width
 
 _HOMES = {
     "compare": "bars",
@@ -51,12 +51,9 @@ _HOMES = {
     "beeswarm": "runs",
     "dependence": "runs",
     "highlighted": "text",
-    "by_width": "widths",
+    "by_width": "curves",
 }
-_MODULES = (
-    *("bars", "canvas", "curves", "maps", "pairs", "poster", "runs", "style"),
-    *("text", "widths"),
-)
+_MODULES = ("bars", "curves", "maps", "pairs", "poster", "runs", "style", "text")
 
 __all__ = [*_HOMES]
 

@@ -1,13 +1,14 @@
-"""Densities, ranks, the ridge parameter, and how intervals narrow as masks are added."""
+"""Densities, ranks, the ridge parameter; importances by number of masks and by kernel width."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from eblime._checks import check_count
-from eblime._types import IntArray
+from eblime._checks import check_count, check_level
+from eblime._types import FloatArray, IntArray
 from eblime.plot.style import (
     COLOURS,
     FAVOUR,
@@ -26,11 +27,13 @@ from eblime.plot.style import (
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 from eblime.results.explanation import Explanation
+from eblime.results.indices import own_width, posteriors_by_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["convergence", "densities", "ranks", "ridge"]
+__all__ = ["by_width", "convergence", "densities", "ranks", "ridge"]
+
 
 _POINTS = 300  # of a density
 
@@ -175,25 +178,43 @@ def convergence(
     order = explanation.posterior.order()[:top]
     counts, fitted = _refits(explanation, method)
     drawn = axes(ax, (6.4, 3.6))
+    ends = _bands(drawn, explanation, counts, fitted, order)
     for rank, j in enumerate(order):
-        colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
-        mean = [post.mean[j] for post in fitted]
-        if fitted[-1].has_spread:
-            ends = np.array([post.interval()[j] for post in fitted])
-            drawn.fill_between(counts, *ends.T, color=colour, alpha=0.25, linewidth=0)
-            drawn.vlines(counts[-1], *ends[-1], color=colour, alpha=0.5)
-        name = caption(explanation.features[j], 24)
-        drawn.plot(counts, mean, style, color=colour, label=name)
-        drawn.plot(counts[-1], mean[-1], "o", color=colour, markersize=4)
-    drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
+        colour = COLOURS[rank % len(COLOURS)]
+        drawn.plot(counts[-1], fitted[-1].mean[j], "o", color=colour, markersize=4)
+        if ends is not None:
+            drawn.vlines(counts[-1], *ends[-1, j], color=colour, alpha=0.5)
     log_ticks(drawn)
     drawn.set_xlabel("number of masks")
-    level = "(95 %)" if fitted[-1].has_spread else ""
+    level = "" if ends is None else "(95 %)"
     drawn.set_ylabel(axis_label(explanation, level, longest=30))
     legend_below(drawn)
     title(drawn, explanation)
     clean(drawn)
     return drawn
+
+
+def _bands(
+    drawn: Axes,
+    explanation: Explanation,
+    x: Sequence[float] | IntArray,
+    fitted: Sequence[Posterior],
+    order: IntArray,
+    prob: float = 0.95,
+) -> FloatArray | None:
+    """Means of some features along x, with their intervals as bands.
+
+    Returns the intervals, (x, p, 2), or None for point estimates.
+    """
+    ends = np.array([post.interval(prob) for post in fitted]) if fitted[-1].has_spread else None
+    for rank, j in enumerate(order):
+        colour, style = COLOURS[rank % len(COLOURS)], LINES[rank % len(LINES)]
+        if ends is not None:
+            drawn.fill_between(x, *ends[:, j].T, color=colour, alpha=0.25, linewidth=0)
+        name = caption(explanation.features[j], 24)
+        drawn.plot(x, [post.mean[j] for post in fitted], style, color=colour, label=name)
+    drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
+    return ends
 
 
 def _refits(explanation: Explanation, method: Method | None) -> tuple[IntArray, list[Posterior]]:
@@ -209,3 +230,61 @@ def _refits(explanation: Explanation, method: Method | None) -> tuple[IntArray, 
     wanted = counts[:-1] if method is None else counts
     fitted = [chosen.fit(rng, explanation.answers.take(rows[:n])) for n in wanted]
     return counts, [*fitted, explanation.posterior] if method is None else fitted
+
+
+_WIDTHS, _RANGE = 21, 4.0  # from a quarter of the width used to four times it
+
+
+def by_width(
+    explanation: Explanation,
+    *,
+    top: int = 4,
+    widths: Sequence[float] | None = None,
+    prob: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    """The importances of the leading features against the kernel width, with credible bands.
+
+    All widths come from one fit of `Quadrature` to the answers, without a model call. Flat lines:
+    the choice of the width does not matter. A line that crosses others or zero: it does.
+
+    Parameters
+    ----------
+    explanation
+        With an `ExponentialKernel`; its distance stays.
+    top
+        Number of features.
+    widths
+        In lime's convention; None is from a quarter of the width used to four times it.
+    prob
+        Probability of the bands.
+    ax
+        Where to draw; None makes a new figure.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [len(set(t.split())) / 4 for t in texts]
+    >>> e = eblime.TextExplainer(score, n_masks=40).explain("to be or not to be")
+    >>> ax = eblime.plot.by_width(e, top=2, widths=[0.5, 1.0, 2.0])
+    >>> ax.get_xlabel()
+    'width of the kernel'
+    """
+    check_count("top", top)
+    level, used = check_level("prob", prob), own_width(explanation)
+    if widths is None:
+        widths = np.geomspace(used / _RANGE, used * _RANGE, _WIDTHS).tolist()
+    widths = np.sort(np.asarray(widths, dtype=float)).tolist()
+    fitted = posteriors_by_width(explanation, widths)
+    order = explanation.posterior.order()[:top]
+    drawn = axes(ax, (6.4, 3.8))
+    _bands(drawn, explanation, widths, fitted, order, level)
+    drawn.axvline(used, color=NEUTRAL, linestyle="--", linewidth=1.2, label=f"{used:.3g}, used")
+    drawn.set_xlim(widths[0], widths[-1])
+    log_ticks(drawn)
+    drawn.set_xlabel("width of the kernel")
+    drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
+    legend_below(drawn)
+    title(drawn, explanation)
+    clean(drawn)
+    return drawn
