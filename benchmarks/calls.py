@@ -40,9 +40,8 @@ import eblime
 from eblime.answers import Answers
 from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
-from eblime.stopping.looks import is_due, look_penalty
-from eblime.stopping.parse import parse_rule
-from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width
+from eblime.stopping.rule import is_due, look_penalty
+from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width, parse_rule
 
 RULES = ("top1", "top3", "ranking3", "sign5", "width0.1", "width20%")
 

@@ -13,7 +13,7 @@ from eblime.answers import Answers
 from eblime.designs.growing import in_rounds
 from eblime.kernels import ExponentialKernel
 from eblime.protocols import Method
-from eblime.stopping.looks import next_total
+from eblime.stopping.rule import next_total
 
 __all__ = ["CASES", "Population", "rounds"]
 

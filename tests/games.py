@@ -6,7 +6,7 @@ import eblime
 from eblime.answers import Answers
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
-from eblime.stopping.looks import is_due, next_total
+from eblime.stopping.rule import is_due, next_total
 
 P = 10
 EVERY = exhaustive(np.random.default_rng(0), 2**P, P)

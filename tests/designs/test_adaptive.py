@@ -14,7 +14,7 @@ from eblime.core.walsh_fit import Prior, fit_parameters
 from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.growing import in_rounds
 from eblime.designs.masks import exhaustive
-from eblime.stopping.looks import next_total
+from eblime.stopping.rule import next_total
 
 P = 8
 WHOLE = exhaustive(np.random.default_rng(0), 0, P)

@@ -12,7 +12,7 @@ from eblime.answers import Answers
 from eblime.batch.shared_calls import explain_together
 from eblime.designs.growing import in_rounds
 from eblime.engine.settings import stop_settings
-from eblime.stopping.looks import next_total
+from eblime.stopping.rule import next_total
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
 SHORT = "one two three four five six seven eight"

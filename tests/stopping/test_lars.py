@@ -10,7 +10,7 @@ import eblime
 from eblime.answers import Answers
 from eblime.core.lars import lars_entries
 from eblime.stopping.lars import LarsStable, _lead, _weighted
-from eblime.stopping.parse import parse_rule
+from eblime.stopping.rules import parse_rule
 
 
 def answers_of(rng, n, p):

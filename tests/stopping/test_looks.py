@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from eblime.stopping.looks import FIRST, GROWTH, is_due, look_penalty, next_total
+from eblime.stopping.rule import FIRST, GROWTH, is_due, look_penalty, next_total
 
 
 def totals(most):

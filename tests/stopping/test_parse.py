@@ -3,7 +3,7 @@
 import pytest
 
 import eblime
-from eblime.stopping.parse import as_rule, parse_rule
+from eblime.stopping.rules import as_rule, parse_rule
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from eblime.engine.calls import CacheLike
 from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
-from eblime.stopping.parse import as_rule
+from eblime.stopping.rules import as_rule
 
 __all__ = ["explain_many"]
 

@@ -18,7 +18,7 @@ from eblime.engine.settings import LoopSettings, Question
 from eblime.models.scores import as_scores
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
-from eblime.stopping.looks import FIRST
+from eblime.stopping.rule import FIRST
 
 __all__ = ["explain_together", "group_size"]
 

@@ -16,8 +16,8 @@ from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
 from eblime.methods.regression import WeightedMethod, as_method
 from eblime.protocols import Kernel, Method, Neighbourhood, Stop
-from eblime.stopping.parse import as_rule
 from eblime.stopping.rule import Rule
+from eblime.stopping.rules import as_rule
 
 __all__ = [
     "LoopSettings",

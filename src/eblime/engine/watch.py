@@ -16,8 +16,7 @@ from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State
 from eblime.posterior import Posterior
 from eblime.protocols import Design
-from eblime.stopping.looks import is_due, next_total
-from eblime.stopping.rule import Rule, Verdict
+from eblime.stopping.rule import Rule, Verdict, is_due, next_total
 
 __all__ = ["Watch"]
 

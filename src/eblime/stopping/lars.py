@@ -12,8 +12,7 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.lars import Entry, lars_entries
 from eblime.posterior import Posterior
-from eblime.stopping.rule import Rule, Verdict
-from eblime.stopping.verdicts import masks_factor
+from eblime.stopping.rule import Rule, Verdict, masks_factor
 
 __all__ = ["LarsStable"]
 

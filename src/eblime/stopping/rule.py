@@ -1,14 +1,114 @@
-"""What all stop rules share: a verdict on a posterior, and the operators `&` and `|`."""
+"""What all stop rules share: verdicts, combinations, and what it costs to look repeatedly.
+
+A statement that is checked after every round gets many chances to be wrong. Estimates from N masks
+behave like a Brownian motion at time N, so the chance that one of them crosses a limit at any look
+can be computed. `look_penalty` bounds it for looks at 64, 96, 128, 192, ... masks: each total is
+at least 4/3 of the one before. tests/stopping/test_looks.py computes the chance itself.
+
+All this takes the answers as typical of those that were not asked. `unseen_risk` is for fits that
+miss next to nothing, whose answers cannot tell what they would miss elsewhere.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
 
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from eblime._types import BoolArray, FloatArray
 from eblime.answers import Answers
 from eblime.posterior import Posterior
 
-__all__ = ["All", "AnyOf", "Rule", "Verdict"]
+__all__ = [
+    "FIRST",
+    "GROWTH",
+    "UNSEEN",
+    "All",
+    "AnyOf",
+    "Rule",
+    "Verdict",
+    "is_due",
+    "look_penalty",
+    "masks_factor",
+    "next_total",
+    "probability_text",
+    "unseen_risk",
+    "verdict_on",
+]
+
+FIRST = 64  # masks before the first look
+GROWTH = 1.3  # masks grow at least by this factor from one look to the next
+
+_LEAST = 48  # masks below which no design is worth a look
+_LEVEL = 4096  # masks up to which all looks have the same level; later ones have smaller ones
+_BASE = 4.3  # with the logarithm of the level: the number of independent looks that they are worth
+_RARE = 300  # a jump in one of so many masks must not go unseen
+UNSEEN = (
+    "but the fit misses next to nothing, and so few masks cannot rule out a jump in one of "
+    f"{_RARE} masks"
+)
+_LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
+_MORE = 1.01  # least factor of a rule that is not reached
+
+
+def look_penalty(alpha: float, n_masks: int) -> float:
+    """By how much the error at one look must be below `alpha`, so that all looks keep it.
+
+    Examples
+    --------
+    >>> round(look_penalty(0.05, 1000), 1), round(look_penalty(0.01, 1000), 1)
+    (7.3, 8.9)
+    """
+    return float((_BASE - np.log(alpha)) * max(1.0, n_masks / _LEVEL) ** 2)
+
+
+def is_due(n_masks: int, last: int) -> bool:
+    """Whether to look again, given the number of masks now and at the last look."""
+    return n_masks >= _LEAST and n_masks >= GROWTH * last
+
+
+def next_total(n_masks: int, least: int = FIRST) -> int:
+    """The number of masks at the next look: 64, 96, 128, 192, 256, ...
+
+    Every round is then a multiple of 32, so that batches stay full.
+
+    Parameters
+    ----------
+    n_masks
+        Masks asked so far.
+    least
+        Masks before the first look, at least.
+
+    Examples
+    --------
+    >>> next_total(0), next_total(64), next_total(96), next_total(0, 120)
+    (64, 96, 128, 128)
+    """
+    totals: NDArray[np.int64] = np.array([[2, 3]]) << np.arange(5, 60)[:, None]
+    allowed = totals[(totals > n_masks) & (totals >= max(least, FIRST))]
+    return int(allowed.min())
+
+
+def unseen_risk(posterior: Posterior, n_masks: int) -> float:
+    """The chance that answers which a fit predicts too well hide what it does not predict.
+
+    Notes
+    -----
+    N masks without a single surprise say nothing about surprises in fewer than about 3 / N of all
+    masks, however large these are. With u the share of the scores' spread that the fit misses, one
+    minus the held-out R^2, `N u` is the number of misses as large as the spread that were seen, and
+    the risk is `exp(-N (u + 1/300))`. For a perfect fit it is the chance that a jump in one of 300
+    masks was not among those asked: .05 at 900 masks. Where the fit misses more than 5 %, the risk
+    is below .05 at the first look.
+    """
+    held_out = posterior.r2_held_out
+    r2 = posterior.r2 if held_out is None else held_out
+    missed = 0.0 if np.isnan(r2) else min(max(1 - r2, 0.0), 1.0)
+    return float(np.exp(-n_masks * (missed + 1 / _RARE)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +118,72 @@ class Verdict:
     reached: bool
     text: str  # what is known, and how certainly
     factor: float  # how many times as many masks it will probably take; at most 1 if reached
+
+
+def verdict_on(
+    what: str,
+    error: float,
+    rule_error: tuple[float, float],
+    fit: tuple[Posterior, Answers],
+    *,
+    holds: Callable[[FloatArray], BoolArray],
+    doubt: str,
+) -> Verdict:
+    """The verdict on a statement, given a bound of the probability that it is wrong.
+
+    Parameters
+    ----------
+    what
+        The statement, without its probability.
+    error
+        The bound, at this look.
+    rule_error
+        The probability with which the statement may be wrong, and the part of it that may be used;
+        see `Rule.judge`.
+    fit
+        Posterior and answers.
+    holds
+        Whether the statement is true for draws of the importances, (n, p) -> (n,).
+    doubt
+        What is least certain, for a statement that is not certain enough.
+    """
+    (posterior, answers), (rate, share) = fit, rule_error
+    alpha, risk = rate * share, unseen_risk(posterior, answers.n_masks)
+    penalty = look_penalty(alpha, answers.n_masks)
+    reached = error * penalty + risk * share <= alpha
+    now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, alpha / penalty))
+    factor = masks_factor(goal, now, reached=reached)
+    if reached:
+        known = probability_text(1 - error * penalty / share - risk)
+        return Verdict(reached=True, text=f"{what} with probability {known}", factor=factor)
+    if error * penalty <= alpha:
+        return Verdict(
+            reached=False,
+            text=f"{what}, if masks that were not asked are like those that were; {UNSEEN}",
+            factor=max(factor, float(np.log(rate) / np.log(risk))),
+        )
+    # a small bound is nearly exact; a large one counts what is wrong in several ways repeatedly
+    chance = 1 - error if error < 0.1 else float(holds(posterior.sample(4000, rng=0)).mean())
+    needed = probability_text(1 - alpha / penalty)
+    return Verdict(
+        reached=False,
+        text=f"{what} with probability {chance:.2g} ({needed} is needed at each look): {doubt}",
+        factor=factor,
+    )
+
+
+def masks_factor(goal: float, now: float, *, reached: bool) -> float:
+    """How many times as many masks are needed for `now` to reach `goal`; at most 1 if reached.
+
+    Errors shrink with the root of the number of masks.
+    """
+    factor = float(min(_LONGEST, (goal / now) ** 2)) if now > 0 else _LONGEST
+    return min(1.0, factor) if reached else max(_MORE, factor)
+
+
+def probability_text(probability: float) -> str:
+    """A probability in four digits; never rounded up to one."""
+    return f"{min(probability, 0.9999):.4g}"
 
 
 class Rule(ABC):

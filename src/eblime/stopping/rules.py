@@ -1,33 +1,54 @@
 """The stop rules: which features are first, in which order, with which sign, how precisely.
 
 A rule is reached when its statement holds with probability `prob`. The probability is that of the
-whole statement, not of each feature, and it allows for looking after every round: with the masks
-of all rounds, at most `1 - prob` of the statements are wrong.
+whole statement, not of each feature, and it allows for looking after every round.
+
+Errors are bounded by sums of tails of single importances, or of sums and differences of two, so
+that a statement about all of them holds at once. Tails have closed forms, which resolve
+probabilities that no number of draws can. They are those of a t law with the posterior's mean and
+covariance, and with as many degrees of freedom as the answers leave.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_, or_
+from typing import Any
 
 import numpy as np
 from scipy import special
 
 from eblime._checks import check_choice, check_count, check_level, check_number
-from eblime._types import IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.point import NoSpreadError
 from eblime.posterior import Posterior
-from eblime.stopping.errors import (
-    by_size,
-    degrees_of_freedom,
-    order_error,
-    sign_error,
-    spread_error,
+from eblime.stopping.lars import LarsStable
+from eblime.stopping.rule import (
+    UNSEEN,
+    Rule,
+    Verdict,
+    masks_factor,
+    probability_text,
+    unseen_risk,
+    verdict_on,
 )
-from eblime.stopping.rule import Rule, Verdict
-from eblime.stopping.verdicts import masks_factor, probability_text, verdict_on
 
-__all__ = ["WIDTH_PENALTY", "Ranking", "Sign", "TopK", "Width"]
+__all__ = [
+    "FORMS",
+    "WIDTH_PENALTY",
+    "Ranking",
+    "Sign",
+    "TopK",
+    "Width",
+    "as_rule",
+    "order_errors",
+    "parse_rule",
+    "sign_errors",
+]
 
 # Widths hardly depend on which answers came by chance, so that few looks can mislead them.
 WIDTH_PENALTY = 2.0
@@ -49,9 +70,9 @@ class TopK(Rule):
     Examples
     --------
     >>> import eblime
-    >>> count = lambda texts: [t.count("good") - 0.5 * t.count("bad") for t in texts]
+    >>> score = lambda texts: [("good" in t) - 0.5 * ("bad" in t and "end" in t) for t in texts]
     >>> text = "a good film with a bad end and a few nice songs in it for the young"
-    >>> e = eblime.TextExplainer(count).explain(text, until=eblime.TopK(2))
+    >>> e = eblime.TextExplainer(score).explain(text, until=eblime.TopK(1))
     >>> len(e.masks), e.provenance["reached"]
     (64, True)
     """
@@ -67,13 +88,11 @@ class TopK(Rule):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare each of the first k with each of the others."""
         _check_spread(posterior, self)
-        order = by_size(posterior, self.by)
+        order = _by_size(posterior, self.by)
         first, rest = order[: self.k], order[self.k :]
-        error = order_error(
-            posterior, np.repeat(first, len(rest)), np.tile(rest, len(first)), self.by
-        )
-        what = f"the {_features(self.k, 'most important feature')} {_is(self.k)} known"
-        return verdict_on(what, error, self.prob, share, answers)
+        pairs = np.repeat(first, len(rest)), np.tile(rest, len(first))
+        what = f"the {_most_important(self.k)} known"
+        return _order_verdict(what, self, (posterior, answers), pairs, share)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -110,13 +129,12 @@ class Ranking(Rule):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare neighbours among the first k, and the last of them with all others."""
         _check_spread(posterior, self)
-        order = by_size(posterior, self.by)
+        order = _by_size(posterior, self.by)
         first, rest = order[: self.k], order[self.k :]
         larger = np.concatenate([first[:-1], np.repeat(first[-1:], len(rest))])
         smaller = np.concatenate([first[1:], rest])
-        error = order_error(posterior, larger, smaller, self.by)
-        what = f"the order of the {_features(self.k, 'most important feature')} is known"
-        return verdict_on(what, error, self.prob, share, answers)
+        what = f"the order of the {_most_important(self.k).rsplit(' ', 1)[0]} is known"
+        return _order_verdict(what, self, (posterior, answers), (larger, smaller), share)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -152,9 +170,22 @@ class Sign(Rule):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Add up the probabilities of the other signs."""
         _check_spread(posterior, self)
-        chosen = by_size(posterior)[: self.top]
-        what = f"the {_signs(self.top)} known"
-        return verdict_on(what, sign_error(posterior, chosen), self.prob, share, answers)
+        chosen = _by_size(posterior)[: self.top]
+        errors = sign_errors(posterior, chosen)
+        least, signs = int(np.argmax(errors)), np.sign(posterior.mean[chosen])
+        chance = posterior.prob_positive()[chosen[least]]
+
+        def holds(draws: FloatArray) -> BoolArray:
+            return np.asarray((draws[:, chosen] * signs > 0).all(axis=1))
+
+        return verdict_on(
+            f"the {_signs(self.top)} known",
+            float(errors.sum()),
+            (1 - self.prob, share),
+            (posterior, answers),
+            holds=holds,
+            doubt=f"{_name(answers, chosen[least])} is positive with probability {chance:.2g}",
+        )
 
     def __repr__(self) -> str:
         """The rule as it is written."""
@@ -208,31 +239,30 @@ class Width(Rule):
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare the distances that the posterior allows with half the width."""
         _check_spread(posterior, self)
-        chosen = by_size(posterior)[: self.top]
+        chosen = _by_size(posterior)[: self.top]
         unit = float(np.abs(posterior.mean).max()) if self.relative else 1.0
         allowed = (1 - self.prob) * share / WIDTH_PENALTY
-        error = spread_error(posterior, chosen, self.width * unit / 2)
-        widest = self._widest(posterior, chosen)
-        reached = error <= allowed and widest <= self.width * unit
-        needed = self._needed(posterior, chosen, allowed)
-        known = max(0.0, 1 - error * WIDTH_PENALTY / share)
+        df, sd = _degrees_of_freedom(posterior), posterior.sd[chosen]
+        spread = sd[sd > 0]  # without spread an importance is where its mean is
+        error = 2 * float(_tails(np.full(len(spread), self.width * unit / 2), spread, df).sum())
+        needed = -2 * special.stdtrit(df, allowed / (2 * len(chosen))) * sd.max()
+        ends = posterior.interval(self.prob)[chosen]
+        widths = ends[:, 1] - ends[:, 0]
+        widest, name = float(widths.max()), _name(answers, chosen[np.argmax(widths)])
+        risk = unseen_risk(posterior, answers.n_masks)
+        close = error <= allowed and widest <= self.width * unit
+        reached = close and error + risk * share / WIDTH_PENALTY <= allowed
+        known = max(0.0, 1 - error * WIDTH_PENALTY / share - risk)
+        text = (
+            f"the widest {100 * self.prob:g} % interval, of {name}, is "
+            f"{self._shown(widest / unit if unit else 0.0)}, and all are known to within "
+            f"{self._shown(self.width)} with probability {probability_text(known)}"
+        )
         return Verdict(
             reached=reached,
-            text=f"the widest {100 * self.prob:g} % interval is "
-            f"{self._shown(widest / unit if unit else 0.0)}, and all are known to within "
-            f"{self._shown(self.width)} with probability {probability_text(known)}",
-            factor=masks_factor(needed, self.width * unit, reached=reached),
+            text=f"{text}; {UNSEEN}" if close and not reached else text,
+            factor=masks_factor(float(needed), self.width * unit, reached=reached),
         )
-
-    def _widest(self, posterior: Posterior, chosen: IntArray) -> float:
-        """The width of the widest interval."""
-        ends = posterior.interval(self.prob)[chosen]
-        return float((ends[:, 1] - ends[:, 0]).max())
-
-    def _needed(self, posterior: Posterior, chosen: IntArray, allowed: float) -> float:
-        """The width that the posterior reaches now with the allowed error."""
-        tail = -special.stdtrit(degrees_of_freedom(posterior), allowed / (2 * len(chosen)))
-        return float(2 * tail * posterior.sd[chosen].max())
 
     def _shown(self, width: float) -> str:
         """A width in the form that the rule has it: a number or a percentage."""
@@ -255,14 +285,96 @@ def _check_spread(posterior: Posterior, rule: Rule) -> None:
         )
 
 
-def _features(k: int, noun: str) -> str:
-    """`5 most important features`, or without the number for one."""
-    return noun if k == 1 else f"{k} {noun}s"
+def sign_errors(posterior: Posterior, features: IntArray) -> FloatArray:
+    """Probabilities that the signs of some features are wrong, (m,)."""
+    mean, sd = posterior.mean[features], posterior.sd[features]
+    return _tails(np.abs(mean), sd, _degrees_of_freedom(posterior))
 
 
-def _is(k: int) -> str:
-    """The verb for so many."""
-    return "is" if k == 1 else "are"
+def order_errors(
+    posterior: Posterior, larger: IntArray, smaller: IntArray, by: str = "abs"
+) -> FloatArray:
+    """Bounds of the probabilities that pairs of features are in the other order, (m,).
+
+    Parameters
+    ----------
+    posterior
+        Its means and covariances are used.
+    larger, smaller
+        Pairs of features, (m,) each.
+    by
+        "abs" compares absolute values, "value" the importances themselves.
+
+    Notes
+    -----
+    With s the sign of the mean of a, `|a| < |b|` implies `s a < b` or `s a < -b`.
+    """
+    mean, cov, df = posterior.mean, posterior.cov, _degrees_of_freedom(posterior)
+    first, second = mean[larger], mean[smaller]
+    signs = np.where(first < 0, -1.0, 1.0) if by == "abs" else np.ones(len(first))
+    both = cov[larger, larger] + cov[smaller, smaller]
+    shared = 2 * signs * cov[larger, smaller]
+    error = _tails(signs * first - second, _root(both - shared), df)
+    if by == "abs":
+        error = error + _tails(signs * first + second, _root(both + shared), df)
+    return error
+
+
+def _order_verdict(
+    what: str,
+    rule: TopK | Ranking,
+    fit: tuple[Posterior, Answers],
+    pairs: tuple[IntArray, IntArray],
+    share: float,
+) -> Verdict:
+    """The verdict on an order of pairs of features, the larger first."""
+    (posterior, answers), (larger, smaller) = fit, pairs
+    errors = order_errors(posterior, larger, smaller, rule.by)
+    doubt = ""
+    if len(errors):
+        least = int(np.argmax(errors))
+        names = [_name(answers, pair[least]) for pair in pairs]
+        chance = max(0.5, 1 - errors[least])
+        doubt = f"{names[0]} is ahead of {names[1]} with probability {chance:.2g}"
+        doubt += ", and they may be tied" if chance < 0.95 else ""
+
+    def holds(draws: FloatArray) -> BoolArray:
+        size = np.abs(draws) if rule.by == "abs" else draws
+        return np.asarray((size[:, larger] > size[:, smaller]).all(axis=1))
+
+    allowed = 1 - rule.prob, share
+    return verdict_on(what, float(errors.sum()), allowed, fit, holds=holds, doubt=doubt)
+
+
+def _by_size(posterior: Posterior, by: str = "abs") -> IntArray:
+    """Features from most to least important, by the mean of `|beta|` ("abs") or beta ("value")."""
+    return posterior.order() if by == "abs" else np.argsort(-posterior.mean, kind="stable")
+
+
+def _degrees_of_freedom(posterior: Posterior) -> float:
+    """Effective number of answers beyond those that the importances and the intercept take."""
+    return max(1.0, posterior.ess - posterior.n_features - 1)
+
+
+def _tails(distance: FloatArray, sd: FloatArray, df: float) -> FloatArray:
+    """P(T > distance / sd) of t laws; one half for a distance of zero without any spread."""
+    ratio = np.divide(distance, sd, out=np.where(distance > 0, np.inf, 0.0), where=sd > 0)
+    return np.asarray(special.stdtr(df, -ratio))
+
+
+def _root(variance: FloatArray) -> FloatArray:
+    """Standard deviations; rounding errors below zero count as none."""
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0)))
+
+
+def _name(answers: Answers, feature: int) -> str:
+    """The name of a feature in a sentence."""
+    return f"feature {feature}" if answers.features is None else str(answers.features[feature])
+
+
+def _most_important(k: int) -> str:
+    """The subject and verb of a sentence about the first k."""
+    return "most important feature is" if k == 1 else f"{k} most important features are"
 
 
 def _signs(top: int | None) -> str:
@@ -272,3 +384,79 @@ def _signs(top: int | None) -> str:
     if top == 1:
         return "sign of the most important feature is"
     return f"signs of the {top} most important features are"
+
+
+FORMS = "top5, ranking3, sign5, lars3, width0.05 or width10%"
+
+_RULE = re.compile(r"([a-z]+?) *([0-9.]+(?:e-?[0-9]+)?)? *(%?) *(?:@ *([0-9.]+))?")
+_OR = re.compile(r"\||\bor\b")
+_AND = re.compile(r"&|\band\b")
+
+
+def as_rule(until: Any) -> Any:
+    """A rule from its text; any other function of (posterior, answers) as it is."""
+    if isinstance(until, str):
+        return parse_rule(until)
+    if isinstance(until, type) or not callable(until):
+        raise TypeError(
+            "`until` must be a rule such as TopK(5), its text, or a function of (posterior, "
+            f"answers); got {until!r}."
+        )
+    return until
+
+
+def parse_rule(text: str) -> Rule:
+    """The rule that a text describes; `&` or "and" binds more tightly than `|` or "or".
+
+    Examples
+    --------
+    >>> parse_rule("top5"), parse_rule("width10% @0.9"), parse_rule("sign3 and width0.05")
+    (TopK(5, prob=0.95), Width(0.1, relative=True, prob=0.9), Sign(prob=0.95, top=3) & Width(0.05, prob=0.95))
+    """  # noqa: E501
+    groups = [_AND.split(part) for part in _OR.split(text.strip().lower())]
+    joined = [reduce(and_, [_single(word.strip(), text) for word in group]) for group in groups]
+    return reduce(or_, joined)
+
+
+def _single(word: str, text: str) -> Rule:
+    """One rule."""
+    found = _RULE.fullmatch(word)
+    make = _MAKERS.get(found[1]) if found else None
+    if found is None or make is None or (found[3] and found[1] != "width"):
+        raise ValueError(
+            f"`until` must be like {FORMS}, with a probability such as top5@0.99 if it is not "
+            f"0.95, joined by & or |; got {text!r}."
+        )
+    prob = 0.95 if found[4] is None else _number(found[4], text)
+    return make(found[2], found[3], prob, text)
+
+
+def _count(number: str | None, text: str) -> int:
+    """How many features, which must be given."""
+    if number is None or not number.isdigit():
+        raise ValueError(f"`until` must say how many features, such as top5; got {text!r}.")
+    return int(number)
+
+
+def _number(number: str | None, text: str) -> float:
+    """A number, which must be given."""
+    try:
+        return float(number or "")
+    except ValueError:
+        raise ValueError(f"`until` must have a number, such as width0.05; got {text!r}.") from None
+
+
+def _width(number: str | None, percent: str, prob: float, text: str) -> Rule:
+    """A width, or a percentage of the largest importance."""
+    size = _number(number, text)
+    return Width(size / 100 if percent else size, relative=bool(percent), prob=prob)
+
+
+_Maker = Callable[["str | None", str, float, str], Rule]
+_MAKERS: dict[str, _Maker] = {
+    "top": lambda number, _, prob, text: TopK(_count(number, text), prob),
+    "ranking": lambda number, _, prob, text: Ranking(_count(number, text), prob),
+    "sign": lambda number, _, prob, text: Sign(prob, _count(number or "5", text)),
+    "width": _width,
+    "lars": lambda number, _, prob, text: LarsStable(_count(number, text), prob),
+}
