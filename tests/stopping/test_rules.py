@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from eblime.stopping.rule import unseen_risk
-from eblime.stopping.rules import order_errors, sign_errors
 from games import game, runs, truth_of
 from scipy import stats
 
@@ -13,6 +11,8 @@ import eblime
 from eblime.answers import Answers
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
+from eblime.stopping.rule import unseen_risk
+from eblime.stopping.rules import order_errors, sign_errors
 
 
 def posterior(mean, sd, n=1000, cov=None):
@@ -247,7 +247,7 @@ def test_a_fit_that_misses_nothing_is_not_believed_too_soon():
         assert not verdict.reached
         assert "a jump in one of 300 masks" in verdict.text
         assert rule.judge(*some).reached
-        assert (rule & rule).judge(*some).reached  # the risk is that of the answers: it is not shared
+        assert (rule & rule).judge(*some).reached
     assert eblime.TopK(3).judge(*few).factor == pytest.approx(899 / 128, rel=0.01)
     assert unseen_risk(some[0], 900) == pytest.approx(0.05, rel=0.01)
 
