@@ -3,7 +3,7 @@
 A statement that is checked after every round gets many chances to be wrong. Estimates from N masks
 behave like a Brownian motion at time N, so the chance that one of them crosses a limit at any look
 can be computed. `look_penalty` bounds it for looks at 64, 96, 128, 192, ... masks: each total is
-at least 4/3 of the one before. tests/stopping/test_looks.py computes the chance itself.
+at least 4/3 of the one before. tests/stopping/test_rule.py computes the chance itself.
 
 All this takes the answers as typical of those that were not asked. `unseen_risk` is for fits that
 miss next to nothing, whose answers cannot tell what they would miss elsewhere.
