@@ -11,8 +11,9 @@ WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen
 
 
 def score(texts):
-    """A score of two words."""
-    return np.array([("two" in t) + 0.5 * ("five" in t) - 0.2 * ("ten" in t) for t in texts])
+    """A score of two words, and of two words together."""
+    both = [0.3 * ("ten" in t and "six" in t) for t in texts]
+    return np.array([("two" in t) + 0.5 * ("five" in t) for t in texts]) - both
 
 
 def explainer():

@@ -10,7 +10,7 @@ import eblime
 
 MODEL = """
 def score(texts):
-    return [("good" in t) - 0.5 * ("bad" in t) for t in texts]
+    return [("good" in t) - 0.5 * ("bad" in t) + 0.3 * ("few" in t and "nice" in t) for t in texts]
 """
 TEXT = "a good film with a bad end and few nice songs in it for the very young"
 
