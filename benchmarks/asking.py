@@ -51,14 +51,16 @@ def timed(job: Callable[[], Any]) -> tuple[float, Any]:
 
 def calls_at_once() -> None:
     """One at a time, then in threads and in an event loop."""
-    settings: dict[str, Any] = {"n_masks": MASKS, "batch_size": 1, "progress": False}
-    base, first = timed(lambda: eblime.TextExplainer(service, **settings).explain(TEXT))
+    settings: dict[str, Any] = {"n_masks": MASKS, "progress": False}
+    one = eblime.Calls(batch_size=1)
+    base, first = timed(lambda: eblime.TextExplainer(service, calls=one, **settings).explain(TEXT))
     print(f"{first.provenance['model_calls']} calls of {1e3 * LATENCY:.0f} ms, one text per call\n")
     print(head(["", "seconds", "times faster"], right=1))
     print(row(["one at a time", f"{base:.2f}", "1.0"]))
     models = {"threads": service, "async def": async_service}
     for name, model in models.items():
-        explainer = eblime.TextExplainer(model, concurrency=AT_ONCE, **settings)
+        calls = eblime.Calls(batch_size=1, concurrency=AT_ONCE)
+        explainer = eblime.TextExplainer(model, calls=calls, **settings)
         seconds, found = timed(lambda explainer=explainer: explainer.explain(TEXT))
         assert np.array_equal(found.scores, first.scores)
         print(row([f"{AT_ONCE} at once, {name}", f"{seconds:.2f}", f"{base / seconds:.1f}"]))

@@ -100,7 +100,7 @@ def measure(name: str, batch: int) -> None:
         segmentation="grid",
         hide=0,
         n_masks=N_MASKS,
-        batch_size=batch,
+        calls=eblime.Calls(batch_size=batch),
     )
 
     def explain() -> eblime.Explanation:

@@ -21,7 +21,7 @@ for ax, hide in zip(axes, ["mean", "blur", 0, (255, 255, 255)], strict=True):
         segmentation=("slic", {"n_segments": 40}),
         hide=hide,
         n_masks=64,
-        batch_size=64,
+        calls=eblime.Calls(batch_size=64),
     )
     explainer.explain(cat)
     ax.imshow(np.concatenate(seen)[5])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eblime.batch.run import explain_many as explain_many
     from eblime.core.point import NoSpreadError as NoSpreadError
     from eblime.engine.cache import AnswerCache as AnswerCache
+    from eblime.engine.calls import Calls as Calls
     from eblime.engine.calls import Retry as Retry
     from eblime.engine.query import ModelError as ModelError
     from eblime.explainers.compare import compare as compare
@@ -56,6 +57,7 @@ _HOMES = {
     "BayesLIME": "eblime.methods.bayeslime",
     "BayesSHAP": "eblime.methods.bayesshap",
     "BayLIME": "eblime.methods.baylime",
+    "Calls": "eblime.engine.calls",
     "Comparison": "eblime.results.comparison",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",

@@ -316,11 +316,11 @@ def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):
 
 
 @pytest.mark.parametrize(
-    ("settings", "memory", "most"),
-    [({}, 32 << 20, 32_768), ({"batch_size": 100}, 32 << 20, 100), ({}, 1, 256)],
+    ("size", "memory", "most"),
+    [(None, 32 << 20, 32_768), (100, 32 << 20, 100), (None, 1, 256)],
     ids=["plain", "the user's size", "a wide table"],
 )
-def test_shared_calls_have_a_maximum_size(tmp_path, settings, memory, most, monkeypatch):
+def test_shared_calls_have_a_maximum_size(tmp_path, size, memory, most, monkeypatch):
     """No call is larger than the user allows or than fits into memory."""
     sizes = []
 
@@ -329,8 +329,9 @@ def test_shared_calls_have_a_maximum_size(tmp_path, settings, memory, most, monk
         return rows[:, 0]
 
     monkeypatch.setattr("eblime.domains.tabular.neighbourhood._BATCH_BYTES", memory)
-    explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, **settings)
-    run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
+    explainer = eblime.TabularExplainer(score, ROWS, n_masks=300)
+    calls = eblime.Calls(batch_size=size)
+    run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r", calls=calls)
 
     assert run.failures().empty
     assert max(sizes) <= most
@@ -420,7 +421,9 @@ def test_a_model_call_that_hangs_is_recorded_as_failed(tmp_path):
         return [len(text) for text in texts]
 
     patient = eblime.Retry(times=3, wait=0)  # a call may be late because the machine is busy
-    explainer = eblime.TextExplainer(model, n_masks=20, timeout=1, retry=patient)
+    explainer = eblime.TextExplainer(
+        model, n_masks=20, calls=eblime.Calls(timeout=1, retry=patient)
+    )
     texts = ["one two", "stuck stuck three", "four five six"]
     run = eblime.explain_many(explainer, texts, tmp_path / "run", together=False)
     stuck.set()

@@ -152,7 +152,7 @@ def test_shared_rounds_are_split_where_a_call_is_full(monkeypatch):
     rngs = [[generator_of(3, k) for k in range(len(subjects))] for _ in range(2)]
     wanted = explain_together(explainer.loop, subjects, [0], rngs[0])
     model.calls.clear()
-    small = replace(explainer.loop, batch_size=30)
+    small = replace(explainer.loop, calls=eblime.Calls(batch_size=30))
     found = explain_together(small, subjects, [0], rngs[1])
 
     for one, other in zip(wanted, found, strict=True):

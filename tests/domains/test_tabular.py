@@ -424,7 +424,9 @@ def test_the_batch_size_changes_no_number():
     data = WINE.data.to_numpy()
     model = RandomForestClassifier(5, random_state=0).fit(data, WINE.target)
     means = [
-        eblime.TabularExplainer(model, data, n_masks=2500, batch_size=size, perturb=perturb)
+        eblime.TabularExplainer(
+            model, data, n_masks=2500, calls=eblime.Calls(batch_size=size), perturb=perturb
+        )
         .explain(data[2])
         .posterior.mean
         for perturb in ("bins", "normal")
@@ -462,9 +464,9 @@ def test_coefficients_of_a_linear_model_are_recovered():
     """With "continuous", an importance is a coefficient times a standard deviation."""
     data, target = load_diabetes(return_X_y=True)
     model = LinearRegression().fit(data, target)
-    for around in (True, False):
+    for representation in ("continuous", "continuous-mean"):
         explainer = eblime.TabularExplainer(
-            model, data, representation="continuous", around=around, n_masks=2000
+            model, data, representation=representation, n_masks=2000
         )
         e = explainer.explain(data[11])
 
@@ -560,7 +562,11 @@ def test_memory_stays_bounded():
         ({"perturb": 3}, "`perturb` must be a name or a function"),
         ({"bins": "halves"}, "`bins` must be one of"),
         ({"bins": {"nothing": [1]}}, "`bins` must name columns"),
-        ({"bins": "entropy"}, "needs `background_labels`"),
+        ({"bins": "entropy"}, "needs labels"),
+        (
+            {"bins": ("entropy", [0, 1])},
+            r"needs labels, bins=\(\"entropy\", labels\), one for each",
+        ),
         ({"categorical": ["nothing"]}, "`categorical` must name columns"),
         ({"design": "paired", "representation": "continuous"}, "`design` must be None"),
         ({"n_masks": 0}, "`n_masks` must be >= 1"),
@@ -663,7 +669,7 @@ def test_a_user_function_with_its_own_generator_is_called_once():
         lambda rows: rows[:, 0],
         data,
         perturb=lambda rng, n, row: data[own.integers(0, len(data), n)],
-        batch_size=99,
+        calls=eblime.Calls(batch_size=99),
     )
     e = explainer.explain(data[3])
     edges = np.percentile(data[:, 0], [25, 50, 75])

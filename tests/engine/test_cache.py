@@ -116,8 +116,8 @@ def test_a_failure_loses_at_most_one_batch(cache):
     """What was answered before the error is not asked again."""
     failing, model = Counting(fails_at=300), Counting()
     with pytest.raises(eblime.ModelError, match="the service is down"):
-        explain(failing, cache, batch_size=10)
-    explain(model, cache, batch_size=10)
+        explain(failing, cache, calls=eblime.Calls(batch_size=10))
+    explain(model, cache, calls=eblime.Calls(batch_size=10))
 
     assert len(failing.asked) == 300
     assert not set(failing.asked) & set(model.asked)
@@ -138,7 +138,7 @@ def test_calls_under_way_are_kept_when_one_fails(cache):
         return [[("two" in t) + 0.01 * len(t), len(t)] for t in texts]
 
     with pytest.raises(eblime.ModelError, match="down"):
-        explain(service, cache, batch_size=1, concurrency=4)
+        explain(service, cache, calls=eblime.Calls(batch_size=1, concurrency=4))
     explain(model, cache)
 
     assert kept
@@ -157,7 +157,7 @@ SCRIPT = """
 
     n = 0
     cache = eblime.AnswerCache(sys.argv[1], model_id="m")
-    explainer = eblime.TextExplainer(model, cache=cache, batch_size=5, n_masks=int(sys.argv[3]))
+    explainer = eblime.TextExplainer(model, cache=cache, calls=eblime.Calls(batch_size=5), n_masks=int(sys.argv[3]))
     explainer.explain("one two three four five six seven eight nine", rng=int(sys.argv[4]))
     print(n)
 """
@@ -449,7 +449,7 @@ def test_a_file_that_vanishes_is_made_again(cache, act):
             return super().__call__(texts)
 
     model = Acting()
-    explain(model, cache, batch_size=20, n_masks=100)
+    explain(model, cache, calls=eblime.Calls(batch_size=20), n_masks=100)
 
     assert len(cache) == len(model.asked) - 40
 
@@ -473,7 +473,7 @@ def test_a_file_of_another_kind_ends_the_storing(cache, act):
 
     plain = explain(Counting(), None, n_masks=100)
     with pytest.warns(UserWarning, match=r"cannot be used, answers are not stored: .*[^.]\.$"):
-        e = explain(Acting(), cache, batch_size=20, n_masks=100)
+        e = explain(Acting(), cache, calls=eblime.Calls(batch_size=20), n_masks=100)
 
     assert_array_equal(e.scores, plain.scores)
 

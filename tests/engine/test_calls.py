@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 
 import eblime
 from eblime.engine import calls
-from eblime.engine.calls import Caller, CallSettings
+from eblime.engine.calls import Caller, Calls
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -45,11 +45,11 @@ PATIENT = eblime.Retry(times=100, wait=0.001)  # more than a busy machine can ma
 def test_failed_calls_are_repeated():
     """As often as allowed; the numbers are those of a model that never fails."""
     plain = eblime.TextExplainer(score).explain(TEXT)
-    found = eblime.TextExplainer(Flaky(2), retry=FAST).explain(TEXT)
+    found = eblime.TextExplainer(Flaky(2), calls=eblime.Calls(retry=FAST)).explain(TEXT)
 
     assert_array_equal(found.posterior.mean, plain.posterior.mean)
     with pytest.raises(eblime.ModelError, match=r"failed on masks 1 to \d+: ConnectionError: busy"):
-        eblime.TextExplainer(Flaky(3), retry=FAST).explain(TEXT)
+        eblime.TextExplainer(Flaky(3), calls=eblime.Calls(retry=FAST)).explain(TEXT)
     with pytest.raises(eblime.ModelError, match="busy"):
         eblime.TextExplainer(Flaky(1)).explain(TEXT)
 
@@ -73,9 +73,9 @@ def test_a_repeated_call_gets_the_same_batch():
             raise ConnectionError("busy")
         return rows[:, 0] / 2
 
-    settings = {"n_masks": 100, "batch_size": 30}
-    found = eblime.TabularExplainer(model, ROWS, retry=FAST, **settings).explain(ROWS[0], rng=0)
-    plain = eblime.TabularExplainer(first, ROWS, **settings).explain(ROWS[0], rng=0)
+    calls = eblime.Calls(batch_size=30, retry=FAST)
+    found = eblime.TabularExplainer(model, ROWS, n_masks=100, calls=calls).explain(ROWS[0], rng=0)
+    plain = eblime.TabularExplainer(first, ROWS, n_masks=100).explain(ROWS[0], rng=0)
 
     assert_array_equal(found.scores, plain.scores)
 
@@ -83,7 +83,7 @@ def test_a_repeated_call_gets_the_same_batch():
 def test_a_batch_that_cannot_be_copied_is_passed_on():
     """As a list of locks or open files, which a domain of another package may make."""
     batch = [threading.Lock()]
-    caller = Caller(model=lambda given: [given is batch], calls=CallSettings(retry=FAST))
+    caller = Caller(model=lambda given: [given is batch], calls=Calls(retry=FAST))
 
     assert caller(batch) == [True]
 
@@ -100,12 +100,10 @@ def test_a_model_may_fill_the_same_array_again(is_async, concurrency):
     async def later(rows):
         return model(rows)
 
-    settings = {"n_masks": 200, "batch_size": 20}
-    explainer = eblime.TabularExplainer(
-        later if is_async else model, ROWS, concurrency=concurrency, **settings
-    )
-    found = explainer.explain(ROWS[0], rng=0)
-    plain = eblime.TabularExplainer(first, ROWS, **settings).explain(ROWS[0], rng=0)
+    calls = eblime.Calls(batch_size=20, concurrency=concurrency)
+    asked = later if is_async else model
+    found = eblime.TabularExplainer(asked, ROWS, n_masks=200, calls=calls).explain(ROWS[0], rng=0)
+    plain = eblime.TabularExplainer(first, ROWS, n_masks=200).explain(ROWS[0], rng=0)
 
     assert found.prediction == plain.prediction
     assert_array_equal(found.scores, plain.scores)
@@ -116,8 +114,9 @@ def test_only_some_errors_are_repeated():
     for error in (TypeError, MemoryError):
         model = Flaky(1, error)
         with pytest.raises(eblime.ModelError, match=error.__name__):
-            eblime.TextExplainer(model, batch_size=50).explain(
-                TEXT, retry=eblime.Retry(wait=0, on=(ConnectionError, MemoryError))
+            eblime.TextExplainer(model, calls=eblime.Calls(batch_size=50)).explain(
+                TEXT,
+                calls=eblime.Calls(retry=eblime.Retry(wait=0, on=(ConnectionError, MemoryError))),
             )
         assert model.tries == 1
 
@@ -153,7 +152,7 @@ def test_a_pause_that_is_negative_is_refused():
         ({"concurrency": 0}, "`concurrency` must be >= 1"),
         ({"max_calls": 0}, "`max_calls` must be >= 1"),
         ({"max_calls": 10}, "`max_calls` must be at least 15 for an input with 12 features"),
-        ({"max_calls": 100, "design": "exhaustive"}, "at least 4096, the number of all masks"),
+        ({"batch_size": 0}, "`batch_size` must be >= 1"),
     ],
 )
 def test_settings_that_cannot_work_are_refused_before_any_call(settings, message):
@@ -165,8 +164,49 @@ def test_settings_that_cannot_work_are_refused_before_any_call(settings, message
         return score(texts)
 
     with pytest.raises((TypeError, ValueError), match=message):
-        eblime.TextExplainer(model, **settings).explain(TEXT)
+        eblime.TextExplainer(model).explain(TEXT, calls=eblime.Calls(**settings))
     assert asked == []
+
+
+def test_a_budget_below_the_number_of_all_masks_is_refused_for_an_exhaustive_design():
+    """Before the model is asked."""
+    explainer = eblime.TextExplainer(score, design="exhaustive", calls=eblime.Calls(max_calls=100))
+    with pytest.raises(ValueError, match="at least 4096, the number of all masks"):
+        explainer.explain(TEXT)
+
+
+def test_settings_of_explain_replace_those_of_the_explainer(tmp_path):
+    """Where they differ from the default; `cache=` is a short form."""
+    own = eblime.Calls(cache=tmp_path / "a.db", retry=2, max_calls=100)
+    merged = own.merge(eblime.Calls(max_calls=50, concurrency=3), tmp_path / "b.db")
+
+    assert merged == eblime.Calls(cache=tmp_path / "b.db", retry=2, max_calls=50, concurrency=3)
+    explainer = eblime.TextExplainer(score, calls=own, cache=tmp_path / "c.db")
+    assert explainer.loop.calls == eblime.Calls(cache=tmp_path / "c.db", retry=2, max_calls=100)
+    e = eblime.TextExplainer(score, calls=eblime.Calls(max_calls=100, batch_size=10)).explain(
+        TEXT, calls=eblime.Calls(max_calls=50)
+    )
+    assert (e.provenance["model_calls"], e.provenance["batch_size"]) == (50, 10)
+
+
+def test_only_a_record_of_calls_is_accepted():
+    """In the constructor and in `explain`; the message says what to write."""
+    message = r"`calls` must be an eblime\.Calls, such as"
+    with pytest.raises(TypeError, match=message):
+        eblime.TextExplainer(score, calls={"retry": 3})
+    with pytest.raises(TypeError, match=message):
+        eblime.TextExplainer(score).explain(TEXT, calls=3)
+
+
+def test_explain_takes_a_number_of_masks():
+    """It replaces the explainer's."""
+    explainer = eblime.TextExplainer(score, n_masks=500)
+
+    assert len(explainer.explain(TEXT, n_masks=60).masks) == 60
+    assert len(explainer.explain_targets(TEXT, [0], n_masks=60)[0].masks) == 60
+    assert len(explainer.explain(TEXT).masks) == 500
+    with pytest.raises(ValueError, match="`n_masks` must be >= 1"):
+        explainer.explain(TEXT, n_masks=0)
 
 
 def test_a_call_that_takes_too_long_fails():
@@ -178,7 +218,7 @@ def test_a_call_that_takes_too_long_fails():
         return score(texts)
 
     with pytest.raises(eblime.ModelError, match=r"masks 1 to .*TimeoutError: no answer within"):
-        eblime.TextExplainer(model, timeout=0.05).explain(TEXT)
+        eblime.TextExplainer(model, calls=eblime.Calls(timeout=0.05)).explain(TEXT)
     stuck.set()
 
 
@@ -189,7 +229,7 @@ def test_a_timeout_may_be_longer_than_clocks_count():
         time.sleep(0.01)
         return score(texts)
 
-    caller = Caller(model=model, calls=CallSettings(timeout=1e12))
+    caller = Caller(model=model, calls=Calls(timeout=1e12))
 
     assert caller([TEXT]) == score([TEXT])
 
@@ -204,7 +244,9 @@ def test_a_call_that_took_too_long_is_repeated():
             stuck.wait(60)
         return score(texts)
 
-    found = eblime.TextExplainer(model, timeout=0.5, retry=PATIENT).explain(TEXT)
+    found = eblime.TextExplainer(model, calls=eblime.Calls(timeout=0.5, retry=PATIENT)).explain(
+        TEXT
+    )
     stuck.set()
 
     assert_array_equal(found.scores, eblime.TextExplainer(score).explain(TEXT).scores)
@@ -217,7 +259,7 @@ def test_a_timeout_error_of_the_model_itself_is_passed_on():
         raise TimeoutError("gateway")
 
     with pytest.raises(eblime.ModelError, match="gateway"):
-        eblime.TextExplainer(model, timeout=5).explain(TEXT)
+        eblime.TextExplainer(model, calls=eblime.Calls(timeout=5)).explain(TEXT)
 
 
 def test_an_answer_at_the_last_moment_is_used(monkeypatch):
@@ -233,7 +275,7 @@ def test_an_answer_at_the_last_moment_is_used(monkeypatch):
 
     monkeypatch.setattr(calls, "in_thread", lambda function, batch: LateFuture())
 
-    assert Caller(model=score, calls=CallSettings(timeout=5))([TEXT]) == [0.5]
+    assert Caller(model=score, calls=Calls(timeout=5))([TEXT]) == [0.5]
 
 
 class Gate:
@@ -259,9 +301,9 @@ def test_calls_run_at_once(batch_size):
     """As many as allowed, no more, with the same numbers in the same order."""
     gate = Gate(4)
     plain = eblime.TextExplainer(score, n_masks=200).explain(TEXT)
-    found = eblime.TextExplainer(gate, n_masks=200, concurrency=4, batch_size=batch_size).explain(
-        TEXT
-    )
+    found = eblime.TextExplainer(
+        gate, n_masks=200, calls=eblime.Calls(concurrency=4, batch_size=batch_size)
+    ).explain(TEXT)
 
     assert gate.most == 4
     assert_array_equal(found.scores, plain.scores)
@@ -283,7 +325,7 @@ def test_async_calls_run_at_once():
         now -= 1
         return score(texts)
 
-    explainer = eblime.TextExplainer(model, n_masks=200, concurrency=8)
+    explainer = eblime.TextExplainer(model, n_masks=200, calls=eblime.Calls(concurrency=8))
     found = explainer.explain(TEXT)
 
     assert most == 8
@@ -305,13 +347,15 @@ def test_async_calls_have_timeouts_and_retries():
                 raise
         return score(texts)
 
-    explainer = eblime.TextExplainer(model, timeout=0.2, retry=PATIENT, n_masks=50)
+    explainer = eblime.TextExplainer(
+        model, calls=eblime.Calls(timeout=0.2, retry=PATIENT), n_masks=50
+    )
     explainer.explain(TEXT)
 
     assert cancelled == [1]
     tries.clear()
     with pytest.raises(TimeoutError, match="no answer within"):
-        Caller(model=explainer.model, calls=CallSettings(timeout=0.05))([TEXT])
+        Caller(model=explainer.model, calls=Calls(timeout=0.05))([TEXT])
 
 
 def test_errors_of_calls_at_once_name_their_masks():
@@ -323,7 +367,7 @@ def test_errors_of_calls_at_once_name_their_masks():
         return score(texts)
 
     with pytest.raises(eblime.ModelError, match=r"failed on mask \d+: ValueError: no three"):
-        eblime.TextExplainer(model, concurrency=3, batch_size=1).explain(TEXT)
+        eblime.TextExplainer(model, calls=eblime.Calls(concurrency=3, batch_size=1)).explain(TEXT)
 
 
 def test_answers_of_calls_under_way_are_kept_when_one_fails(tmp_path):
@@ -343,9 +387,11 @@ def test_answers_of_calls_under_way_are_kept_when_one_fails(tmp_path):
         return score(texts)
 
     cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="busy")
-    explainer = eblime.TextExplainer(model, concurrency=3, batch_size=10, cache=cache)
+    explainer = eblime.TextExplainer(
+        model, calls=eblime.Calls(concurrency=3, batch_size=10), cache=cache
+    )
     with pytest.raises(eblime.ModelError, match="busy"):
-        explainer.explain(TEXT, max_calls=30)
+        explainer.explain(TEXT, calls=eblime.Calls(max_calls=30))
 
     assert len(cache) == 20
 
@@ -363,7 +409,8 @@ def test_images_are_called_at_once():
     plain = eblime.ImageExplainer(model, **settings).explain(image, 0)
     for more in ({"concurrency": 8}, {"timeout": 30}, {"retry": 1}):
         for target in (0, 1):
-            found = eblime.ImageExplainer(model, **settings, **more).explain(image, target)
+            calls = eblime.Calls(**more)
+            found = eblime.ImageExplainer(model, **settings).explain(image, target, calls=calls)
             assert_array_equal(found.scores, plain.scores)
 
 
@@ -375,7 +422,9 @@ def test_networks_can_have_timeouts():
     image = np.random.default_rng(0).random((8, 8)).astype(np.float32)
     settings = {"segmentation": ("grid", {"rows": 2, "columns": 3}), "n_masks": 200}
     plain = eblime.ImageExplainer(network, **settings).explain(image)
-    found = eblime.ImageExplainer(network, **settings, timeout=60, concurrency=2).explain(image)
+    found = eblime.ImageExplainer(
+        network, **settings, calls=eblime.Calls(timeout=60, concurrency=2)
+    ).explain(image)
 
     np.testing.assert_allclose(found.scores, plain.scores, rtol=1e-5)
     assert network.training
@@ -390,7 +439,7 @@ def test_a_budget_ends_the_questions(together):
         asked.extend(texts)
         return score(texts)
 
-    explainer = eblime.TextExplainer(model, max_calls=100)
+    explainer = eblime.TextExplainer(model, calls=eblime.Calls(max_calls=100))
     if together:
         from eblime.batch.shared_calls import explain_together
 
@@ -408,12 +457,19 @@ def test_a_budget_ends_the_questions(together):
         assert_array_equal(e.scores, score(e.scene.inputs(e.masks)))
         fitted = eblime.fit(e.masks, e.scores, e.weights)
         assert_array_equal(fitted.mean, e.posterior.mean)
-    assert "stopped" not in eblime.TextExplainer(score, max_calls=5000).explain(TEXT).provenance
+    assert (
+        "stopped"
+        not in eblime.TextExplainer(score, calls=eblime.Calls(max_calls=5000))
+        .explain(TEXT)
+        .provenance
+    )
 
 
 def test_a_budget_leaves_no_room_for_all_masks():
     """Then a sample is asked instead, not the first masks of all."""
-    e = eblime.TextExplainer(score, max_calls=100).explain("one two three four five six seven")
+    e = eblime.TextExplainer(score, calls=eblime.Calls(max_calls=100)).explain(
+        "one two three four five six seven"
+    )
 
     assert not e.exhaustive
     assert 0.3 < e.masks.mean() < 0.7
@@ -436,14 +492,18 @@ class Interrupted:
 @pytest.mark.parametrize("text", [TEXT, "one two three four five six seven eight nine"])
 def test_ctrl_c_returns_what_there_is(text):
     """If the user wants that, and there is enough."""
-    settings = {"batch_size": 10}
-    e = eblime.TextExplainer(Interrupted(200), **settings).explain(text, partial=True)
+    calls = eblime.Calls(batch_size=10)
+    e = eblime.TextExplainer(Interrupted(200), calls=calls).explain(
+        text, calls=eblime.Calls(partial=True)
+    )
 
     assert e.provenance["stopped"] == "interrupted by the user"
     assert 100 <= len(e.masks) < 1000
     assert 0.2 < e.masks.mean() < 0.8
     assert_array_equal(e.scores, score(e.scene.inputs(e.masks)))
     with pytest.raises(KeyboardInterrupt):
-        eblime.TextExplainer(Interrupted(200), **settings).explain(text)
+        eblime.TextExplainer(Interrupted(200), calls=calls).explain(text)
     with pytest.raises(KeyboardInterrupt):
-        eblime.TextExplainer(Interrupted(10), **settings).explain(text, partial=True)
+        eblime.TextExplainer(Interrupted(10), calls=calls).explain(
+            text, calls=eblime.Calls(partial=True)
+        )

@@ -122,7 +122,7 @@ def test_a_refitted_explanation_continues_with_its_method():
     """And an interrupted one with the answers that it has."""
     explainer, _, x = made("text")
     more = explainer.explain(x, 0).refit("lime").more(20)
-    short = explainer.explain(x, 0, max_calls=60)
+    short = explainer.explain(x, 0, calls=eblime.Calls(max_calls=60))
 
     assert more.posterior.method == eblime.fit(more.masks, more.scores, method="lime").method
     assert len(short.more(30).masks) == len(short.masks) + 30
@@ -145,7 +145,7 @@ def test_seconds_are_those_of_both_parts(monkeypatch):
         now[0] += 1.0
         return [len(text) for text in texts]
 
-    e = eblime.TextExplainer(slow, n_masks=50, batch_size=100).explain(TEXT)
+    e = eblime.TextExplainer(slow, n_masks=50, calls=eblime.Calls(batch_size=100)).explain(TEXT)
     now[0] += 1000.0
     more = e.more(20)
 

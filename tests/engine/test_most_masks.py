@@ -42,7 +42,9 @@ def test_all_masks_are_allowed(n_masks) -> None:
 def test_a_budget_that_has_no_room_for_all_masks_is_refused() -> None:
     """All masks cannot be asked with fewer calls."""
     text = " ".join(LONG.split()[:12])
-    explainer = eblime.TextExplainer(model, method="quadrature", n_masks=5_000, max_calls=3_500)
+    explainer = eblime.TextExplainer(
+        model, method="quadrature", n_masks=5_000, calls=eblime.Calls(max_calls=3_500)
+    )
 
     with pytest.raises(ValueError, match="at most 3,000"):
         explainer.explain(text)

@@ -159,7 +159,7 @@ def test_time_ends_the_questions(monkeypatch):
         now[0] += 0.01 * len(texts)
         return [crc32(t.encode()) % 1000 / 1000 for t in texts]
 
-    explainer = eblime.TextExplainer(slow, design="bernoulli", batch_size=16)
+    explainer = eblime.TextExplainer(slow, design="bernoulli", calls=eblime.Calls(batch_size=16))
     e = explainer.explain(WORDS, until="ranking5", max_seconds=2.0)
     plain = explainer.explain(WORDS, max_seconds=1.0)
 
@@ -178,7 +178,9 @@ def test_time_that_ends_with_the_last_mask_stops_nothing(monkeypatch):
         now[0] += 0.01 * len(texts)
         return score(texts)
 
-    explainer = eblime.TextExplainer(slow, design="bernoulli", n_masks=100, batch_size=16)
+    explainer = eblime.TextExplainer(
+        slow, design="bernoulli", n_masks=100, calls=eblime.Calls(batch_size=16)
+    )
     e = explainer.explain(WORDS, max_seconds=1.0)
 
     assert len(e.masks) == 100
@@ -267,7 +269,7 @@ def test_inputs_stop_on_their_own_and_share_calls():
             s + 0.2 * ("film" in t) * ("six" in t) for s, t in zip(score(batch), batch, strict=True)
         ]
 
-    explainer = eblime.TextExplainer(model, design="bernoulli", batch_size=400)
+    explainer = eblime.TextExplainer(model, design="bernoulli", calls=eblime.Calls(batch_size=400))
     loop = stop_settings(explainer.loop, "width0.15", 2000)
     subjects = [explainer.subject(text) for text in texts]
     rngs = [np.random.default_rng(k) for k in range(len(texts))]

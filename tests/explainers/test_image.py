@@ -98,7 +98,7 @@ def test_the_same_seed_gives_the_same_result():
 
     assert_array_equal(explainer.explain(IMAGE, rng=3).scores, first.scores)
     for size in (1, 7, 1000):
-        other = explain(n_masks=50, rng=3, target=None, batch_size=size)
+        other = explain(n_masks=50, rng=3, target=None, calls=eblime.Calls(batch_size=size))
         assert_array_equal(other.masks, first.masks)
         assert_allclose(other.scores, first.scores, atol=1e-12)  # the model's own rounding
     assert not np.array_equal(explainer.explain(IMAGE, rng=4).masks, first.masks)
@@ -222,7 +222,6 @@ def count(model):
         ({"segmentation": "snake"}, ValueError, r"`segmentation` must be one of"),
         ({"hide": 300}, ValueError, r"between 0 and 255"),
         ({"n_masks": 0}, ValueError, r"`n_masks` must be >= 1; got 0"),
-        ({"batch_size": 0}, ValueError, r"`batch_size` must be >= 1"),
         ({"design": "all"}, ValueError, r"`design` must be one of"),
         ({"kernel": "flat"}, ValueError, r"`kernel` must be one of"),
         ({"method": "elime"}, ValueError, r"`method` must be one of"),
@@ -305,7 +304,7 @@ def fail(batch):
 def test_errors_of_a_model_name_the_masks(what, message):
     """The message says what was returned and what was expected; the cause is kept."""
     with pytest.raises(eblime.ModelError, match=message) as caught:
-        explain(broken(3, what), batch_size=10)
+        explain(broken(3, what), calls=eblime.Calls(batch_size=10))
 
     if what is fail:
         assert isinstance(caught.value.__cause__, ZeroDivisionError)
@@ -347,7 +346,7 @@ def test_a_batch_that_does_not_fit_into_memory_is_made_smaller():
     assert e.provenance["batch_size"] <= 16
     assert_allclose(e.posterior.mean, SIZES, atol=1e-4)
     with pytest.raises(eblime.ModelError, match=r"MemoryError: too large"):
-        explain(model, batch_size=20)
+        explain(model, calls=eblime.Calls(batch_size=20))
 
 
 @pytest.mark.parametrize("size", [16, None])
@@ -363,8 +362,10 @@ def test_scores_that_share_memory_are_copied(size):
         return buffer[: len(batch)]
 
     for model in (view, reused):
-        ours = explain(model, batch_size=size)
-        copied = explain(lambda batch, model=model: model(batch).copy(), batch_size=size)
+        ours = explain(model, calls=eblime.Calls(batch_size=size))
+        copied = explain(
+            lambda batch, model=model: model(batch).copy(), calls=eblime.Calls(batch_size=size)
+        )
         assert_allclose(ours.scores, copied.scores, atol=1e-12)
 
 

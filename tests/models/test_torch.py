@@ -148,7 +148,7 @@ def test_objects_that_are_not_modules_are_refused():
 def test_the_batch_size_does_not_change_the_scores():
     """Up to rounding."""
     net = network()
-    scores = [explain(net, batch_size=size).scores for size in (1, 7, 60, None)]
+    scores = [explain(net, calls=eblime.Calls(batch_size=size)).scores for size in (1, 7, 60, None)]
 
     for other in scores[1:]:
         assert_allclose(other, scores[0], atol=1e-6)

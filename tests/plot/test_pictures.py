@@ -182,7 +182,7 @@ def large():
         segmentation=labels,
         hide=0,
         n_masks=40,
-        batch_size=4,
+        calls=eblime.Calls(batch_size=4),
     )
     return explainer.explain(pixels)
 

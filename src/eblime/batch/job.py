@@ -11,7 +11,7 @@ from eblime.batch.folder import part_numbers, write_part
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location
 from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
-from eblime.engine.cache import AnswerCache
+from eblime.engine.calls import Calls
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, Stop
 
@@ -98,7 +98,7 @@ class Job:
     resumed: bool  # some parts are finished, perhaps by another model
     timeout: float | None = None  # seconds per input
     until: Stop | None = None  # the rule that ends the questions about an input
-    cache: AnswerCache | None = None  # overrides the explainer's
+    calls: Calls | None = None  # overrides the explainer's
 
     @property
     def rules(self) -> Rules:

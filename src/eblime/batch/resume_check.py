@@ -14,6 +14,7 @@ from eblime.batch.entries import content, is_frame, is_sparse
 from eblime.batch.folder import part_files, read_part
 from eblime.batch.inputs import generator_of
 from eblime.domains.record import Domain
+from eblime.engine.calls import Calls
 from eblime.engine.loop import explain, score_of_input
 
 __all__ = ["check_same_model", "explainer_settings"]
@@ -21,7 +22,7 @@ __all__ = ["check_same_model", "explainer_settings"]
 _ASKED = 8  # further inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
 # the model is compared by its predictions; the others do not change a result
-_LEFT_OUT = ("model", "progress", "cache", "retry", "timeout", "concurrency")
+_LEFT_OUT = ("model", "progress", "cache", "calls")
 
 
 def check_same_model(worker: Any, *, explain: bool = True) -> None:
@@ -137,12 +138,13 @@ def _close(found: Any, known: Any, allowed: Any) -> bool:
     return found.shape == known.shape and bool((np.abs(found - known) <= allowed).all())
 
 
-def explainer_settings(explainer: Any) -> dict[str, str]:
+def explainer_settings(explainer: Any, calls: Calls) -> dict[str, str]:
     """The settings of an explainer that decide its results, except its model, as strings."""
-    found = {"kind": type(explainer).__name__}
+    found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
+    if calls.max_calls is not None:
+        found["max_calls"] = str(calls.max_calls)
     for entry in fields(explainer):
-        unlimited = entry.name == "max_calls" and explainer.max_calls is None
-        if entry.name not in _LEFT_OUT and not entry.name.startswith("_") and not unlimited:
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
             found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
     return found
 
@@ -157,6 +159,10 @@ def _as_string(name: str, value: Any) -> str:
         value = {str(key): _as_string("", value[key]) for key in sorted(value, key=str)}
     if isinstance(value, Domain):
         return value.name
+    if isinstance(value, tuple):  # such as ("entropy", labels)
+        value = tuple(
+            item if isinstance(item, (str, int, float)) else _as_string("", item) for item in value
+        )
     if isinstance(value, np.ndarray) or is_frame(value) or is_sparse(value):
         return hashlib.sha256(content(value)).hexdigest()
     if hasattr(value, "write_ipc"):  # a polars frame

@@ -30,8 +30,7 @@ from eblime.batch.local import Workers
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.resume_check import explainer_settings
-from eblime.engine.cache import as_cache
-from eblime.engine.calls import CacheLike
+from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -62,6 +61,7 @@ def explain_many(
     max_failures: int | None = None,
     timeout: float | None = None,
     retry: bool = False,
+    calls: Calls | None = None,
     cache: CacheLike = None,
     about: str | Mapping[str, Any] | None = None,
     progress: Progress = None,
@@ -115,13 +115,16 @@ def explain_many(
         Seconds per input; an input that takes longer is recorded as failed. Inputs that share
         model calls also share this time; if it is too short, they are explained one at a time. A
         timeout needs worker processes: `workers=1` then is one process besides the calling one.
-        None waits without a limit. The explainer's own `timeout` is for one model call.
+        None waits without a limit. `Calls(timeout=...)` is for one model call.
     retry
         Explain the inputs of parts with failures again. Files that failed may have been replaced.
-        Model calls that fail are repeated by the explainer's own `retry`.
+        Model calls that fail are repeated by `Calls(retry=...)`.
+    calls
+        How the model is called; replaces the explainer's settings, except where it has a default
+        value. See `Calls`.
     cache
-        A local file that stores the model's answers, or an `AnswerCache`, shared by all workers;
-        None uses the explainer's setting.
+        A local file that stores the model's answers, or an `AnswerCache`, shared by all workers:
+        short for `calls=Calls(cache=...)`.
     about
         A description of the run, as a string or a dictionary. Resuming with another description
         raises an error.
@@ -145,9 +148,9 @@ def explain_many(
     chosen = find_engine(engine, cpus_per_worker, gpus_per_worker)
     _check_numbers(seed, workers, part_size, timeout, max_failures)
     check_progress(progress)
-    rule, stored = None if until is None else as_rule(until), as_cache(cache)
+    rule, given_calls = None if until is None else as_rule(until), Calls().merge(calls, cache)
     settings = {
-        "explainer": _known_settings(explainer),
+        "explainer": _known_settings(explainer, given_calls),
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
@@ -161,7 +164,7 @@ def explain_many(
     folder.make()
     with folder.locked():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
-        job = replace(job, timeout=timeout, until=rule, cache=stored)
+        job = replace(job, timeout=timeout, until=rule, calls=given_calls)
         return _done(chosen, job, workers, max_failures, progress)
 
 
@@ -259,14 +262,14 @@ def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
     return {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
 
 
-def _known_settings(explainer: Any) -> dict[str, str]:
+def _known_settings(explainer: Any, calls: Calls) -> dict[str, str]:
     """The settings of an explainer, or the name of the function that creates it.
 
     The settings that the function chooses are stored with every part, and compared by the workers
     of a resumed run.
     """
     if isinstance(explainer, BaseExplainer):
-        return explainer_settings(explainer)
+        return explainer_settings(explainer, explainer.loop.calls.merge(calls))
     return {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)}
 
 

@@ -76,7 +76,7 @@ def explain_together(
 
 def _most_rows(settings: LoopSettings) -> int:
     """How many perturbed inputs may be in one call."""
-    return _ROWS if settings.batch_size is None else settings.batch_size
+    return settings.calls.batch_size or _ROWS
 
 
 def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list[int]:

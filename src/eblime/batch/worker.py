@@ -24,7 +24,8 @@ from eblime.batch.location import Location, arrow
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import explain_together, group_size
-from eblime.engine.cache import AnswerCache, as_cache
+from eblime.engine.cache import as_cache
+from eblime.engine.calls import Calls
 from eblime.engine.loop import Talk, advance, converse, explain, reply_from
 from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
@@ -55,7 +56,7 @@ class Worker:
     run: str  # the id of the run
     about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
     until: Stop | None = None  # the rule that ends the questions about an input
-    cache: AnswerCache | None = None  # stored answers of its model
+    calls: Calls = field(default_factory=Calls)
 
     @classmethod
     def start(cls, job: Job) -> Worker:
@@ -67,16 +68,21 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        cache = job.cache or as_cache(explainer.loop.calls.cache)
+        calls = explainer.loop.calls.merge(job.calls)
+        cache = as_cache(calls.cache)
         worker = cls(
             explainer=explainer,
             inputs=job.inputs,
             settings=job.settings,
             folder=job.folder,
             run=job.run,
-            about=explainer_settings(explainer),
+            about=explainer_settings(explainer, calls),
             until=job.until,
-            cache=None if cache is None else cache.for_model(explainer.model),
+            calls=replace(
+                calls,
+                cache=None if cache is None else cache.for_model(explainer.model),
+                partial=False,
+            ),
         )
         check_targets(job.settings["targets"], explainer.labels)
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
@@ -105,9 +111,8 @@ class Worker:
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop, with batch sizes that do not depend on the machine."""
-        loop = self.explainer.loop
-        limited = stop_settings(loop, self.until, self.settings.get("max_masks"))
-        return replace(limited, steady=True, calls=replace(loop.calls, cache=self.cache))
+        limited = stop_settings(self.explainer.loop, self.until, self.settings.get("max_masks"))
+        return replace(limited, steady=True, calls=self.calls)
 
     def name(self, number: int) -> str:
         """The name of an input; its number if the name cannot be read."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from eblime import registry
 from eblime.cli.modelfile import load_labels
 from eblime.domains.record import Command, Domain
+from eblime.engine.calls import Calls
 
 __all__ = ["make_explainer", "model_settings", "shared_settings"]
 
@@ -22,10 +23,14 @@ def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
         "method": _method(values["method"], values.get("index")),
         "labels": None if labels is None else load_labels(Path(labels)),
     }
-    for name in ("design", "kernel", "retry", "timeout", "concurrency"):
-        if values.get(name) is not None:
-            settings[name] = values[name]
+    settings |= _given(values, ("design", "kernel"))
+    settings["calls"] = Calls(**_given(values, ("retry", "timeout", "concurrency")))
     return settings
+
+
+def _given(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The values of options that were given."""
+    return {name: values[name] for name in names if values.get(name) is not None}
 
 
 def _method(name: str, index: str | None) -> Any:

@@ -43,7 +43,7 @@ def answering(
             return ask(
                 scorer,
                 question,
-                batch_size=settings.batch_size,
+                batch_size=calls.batch_size,
                 steady=settings.steady,
                 report=report,
                 book=book,

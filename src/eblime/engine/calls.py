@@ -18,7 +18,7 @@ from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.background import AsyncModel, in_thread
 from eblime.protocols import Model
 
-__all__ = ["CallSettings", "Caller", "Retry", "as_retry", "copied", "is_out_of_memory"]
+__all__ = ["Caller", "Calls", "Retry", "as_retry", "copied", "is_out_of_memory"]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
 
@@ -98,38 +98,80 @@ def as_retry(retry: int | Retry | None) -> Retry | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CallSettings:
-    """How a model is called; None and 1 are the plain way."""
+class Calls:
+    """How a model is called: `calls=` of an explainer, of `explain` and of `explain_many`.
 
-    cache: CacheLike = None  # where answers are stored
+    The settings of `explain` replace those of the explainer, except where they have their default
+    value: `explain(x, calls=Calls(max_calls=100))` keeps the explainer's `retry`.
+
+    Parameters
+    ----------
+    cache
+        A file that stores the model's answers, or an `AnswerCache`: nothing is asked twice.
+        `cache=` of an explainer, of `explain` and of `explain_many` is a short form.
+    retry
+        How often a failed model call is repeated, or a `Retry`, which says when.
+    timeout
+        Seconds for one model call; a longer one fails.
+    concurrency
+        Model calls under way at once: a function is called in threads, and an `async def` in one
+        event loop.
+    max_calls
+        How many inputs the model may be asked about for one explanation. The answers within it are
+        explained, and `provenance["stopped"]` says so.
+    batch_size
+        Inputs per model call; None finds the fastest size.
+    partial
+        On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there are
+        more of them than features. `provenance["stopped"]` says so. Not used by `explain_many`.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> calls = eblime.Calls(max_calls=100, batch_size=20)
+    >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], calls=calls)
+    >>> e = explainer.explain("one two three four five six seven eight nine ten")
+    >>> e.provenance["model_calls"], e.provenance["batch_size"]
+    (100, 20)
+    """
+
+    cache: CacheLike = None
     retry: int | Retry | None = None
-    timeout: float | None = None  # seconds for one model call
-    concurrency: int = 1  # model calls under way at once
-    max_calls: int | None = None  # inputs that the model may be asked about
-    partial: bool = False  # Ctrl-C explains the answers so far
+    timeout: float | None = None
+    concurrency: int = 1
+    max_calls: int | None = None
+    batch_size: int | None = None
+    partial: bool = False
 
-    @classmethod
-    def of(cls, explainer: Any) -> CallSettings:
-        """The settings of an explainer."""
-        names = [entry.name for entry in fields(cls) if entry.name != "partial"]
-        return cls(**{name: getattr(explainer, name) for name in names})
-
-    def changed(self, **given: Any) -> CallSettings:
-        """The settings with those that are given and not None replaced; checked."""
-        changes = {name: value for name, value in given.items() if value is not None}
-        found = replace(self, **changes)
-        found.check()
-        return found
-
-    def check(self) -> None:
-        """Refuse settings that cannot work, before the model is called."""
+    def __post_init__(self) -> None:
+        """Refuse settings that cannot work."""
         as_retry(self.retry)
         as_cache(self.cache)
         if self.timeout is not None:
             check_number("timeout", self.timeout)
         check_count("concurrency", self.concurrency)
-        if self.max_calls is not None:
-            check_count("max_calls", self.max_calls)
+        for name in ("max_calls", "batch_size"):
+            if getattr(self, name) is not None:
+                check_count(name, getattr(self, name))
+
+    def merge(self, other: Calls | None, cache: CacheLike = None) -> Calls:
+        """Replace settings by those of another record that are not the default, and the cache."""
+        if not (other is None or isinstance(other, Calls)):
+            raise TypeError(
+                f"`calls` must be an eblime.Calls, such as Calls(retry=3); got {other!r:.60}."
+            )
+        changes = {} if other is None else other._changes()
+        if cache is not None:
+            changes["cache"] = cache
+        return replace(self, **changes) if changes else self
+
+    def _changes(self) -> dict[str, Any]:
+        """The settings that differ from the default."""
+        return {
+            entry.name: getattr(self, entry.name)
+            for entry in fields(self)
+            if getattr(self, entry.name) != entry.default
+        }
 
     @property
     def plain(self) -> bool:
@@ -142,7 +184,7 @@ class Caller:
     """Calls a model with a batch: with its timeout, its retries, and in the background."""
 
     model: Model
-    calls: CallSettings
+    calls: Calls
 
     @property
     def waits(self) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from eblime._types import FloatArray, IntArray
-from eblime.engine.calls import Caller, CallSettings
+from eblime.engine.calls import Caller, Calls
 from eblime.engine.neighbourhood import masks_at
 from eblime.models.scores import as_scores
 from eblime.protocols import (
@@ -45,7 +45,7 @@ class RowScorer(Protocol):
 
 @contextmanager
 def scorer_of(
-    model: Model, scene: Scene, neighbourhood: Neighbourhood, calls: CallSettings
+    model: Model, scene: Scene, neighbourhood: Neighbourhood, calls: Calls
 ) -> Iterator[RowScorer]:
     """Open a model for a scene: on its own device where it can render, else through batches.
 

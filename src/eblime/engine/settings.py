@@ -10,7 +10,7 @@ from eblime._checks import check_count, check_number
 from eblime._repr import stable_repr
 from eblime._types import FloatArray, IntArray
 from eblime.designs.rounds import check_design
-from eblime.engine.calls import CallSettings
+from eblime.engine.calls import Calls
 from eblime.engine.plan import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
@@ -40,11 +40,10 @@ class LoopSettings:
     design: Any  # a name, a function or an object; None is the domain's own law
     kernel: str | Kernel | None
     method: str | Method
-    batch_size: int | None
     labels: Labels | None
     about: Mapping[str, str]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
-    calls: CallSettings = field(default_factory=CallSettings)  # how the model is called
+    calls: Calls = field(default_factory=Calls)  # how the model is called
     until: Stop | None = None  # the rule that ends the questions
     max_masks: int = _MAX_MASKS  # the most masks to ask about with a rule
     max_seconds: float | None = None  # the time after which no further round begins
@@ -63,10 +62,7 @@ class LoopSettings:
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
         check_count("n_masks", self.n_masks)
-        if self.batch_size is not None:
-            check_count("batch_size", self.batch_size)
         check_labels(self.labels)
-        self.calls.check()
         as_method(self.method)
         as_kernel(self.kernel)
         if self.design is not None:

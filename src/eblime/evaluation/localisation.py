@@ -17,6 +17,7 @@ from scipy import stats
 from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime._types import FloatArray
+from eblime.engine.calls import Calls
 from eblime.evaluation.faulty_parts import PARTS, faulty_parts
 from eblime.evaluation.scores import mean_interval
 from eblime.evaluation.study import (
@@ -110,7 +111,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         part.model,
         segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
         n_masks=settings["n"],
-        batch_size=50,
+        calls=Calls(batch_size=50),
         progress=False,
     )
     asked = explainer.explain(part.image, target=1, rng=study_generator(settings, number))

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.engine import loop
-from eblime.engine.calls import CacheLike, CallSettings, Retry
+from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.more import Source, source_of
 from eblime.engine.settings import LoopSettings, brief, stop_settings
 from eblime.engine.targets import Labels, Target
@@ -23,7 +24,7 @@ from eblime.results.explanation import Explanation
 __all__ = ["BaseExplainer"]
 
 # settings of the loop that every explainer has
-_SHARED = ("model", "n_masks", "design", "kernel", "method", "batch_size", "labels")
+_SHARED = ("model", "n_masks", "design", "kernel", "method", "labels")
 
 
 class BaseExplainer(ABC):
@@ -39,6 +40,8 @@ class BaseExplainer(ABC):
     model: Any
     labels: Labels | None
     progress: Progress
+    calls: Calls | None
+    cache: CacheLike
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -62,9 +65,14 @@ class BaseExplainer(ABC):
         """The settings of the loop."""
         return LoopSettings(
             **{name: getattr(self, name) for name in _SHARED},
-            about={name: brief(getattr(self, name)) for name in self.about},
-            calls=CallSettings.of(self),
+            about=self.description,
+            calls=Calls().merge(self.calls, self.cache),
         )
+
+    @property
+    def description(self) -> dict[str, str]:
+        """How an input is read, for the reader of the results."""
+        return {name: brief(getattr(self, name)) for name in self.about}
 
     def check(self) -> None:
         """Refuse invalid settings, before any input is read."""
@@ -77,16 +85,13 @@ class BaseExplainer(ABC):
         target: Target = None,
         rng: RNGLike = 0,
         *,
-        progress: Progress = None,
+        n_masks: int | None = None,
         until: Stop | str | None = None,
         max_masks: int | None = None,
         max_seconds: float | None = None,
+        calls: Calls | None = None,
         cache: CacheLike = None,
-        retry: int | Retry | None = None,
-        timeout: float | None = None,
-        concurrency: int | None = None,
-        max_calls: int | None = None,
-        partial: bool = False,
+        progress: Progress = None,
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -100,8 +105,8 @@ class BaseExplainer(ABC):
             of one output and the label of another is refused too.
         rng
             Seed or generator; the same seed gives the same masks and the same result.
-        progress
-            Overrides the explainer's setting; None uses that setting.
+        n_masks
+            Number of masks to score; None uses the explainer's setting.
         until
             A stop rule such as `TopK(5)`, `Ranking(3)`, `Sign(top=5)`, `Width(0.05)` or
             `LarsStable(3)`, combined with `&` and `|`; its text, such as "top5"; or a function
@@ -112,11 +117,13 @@ class BaseExplainer(ABC):
             takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
             No round begins after this time, and the last one is cut to fit in; None has no limit.
-        cache, retry, timeout, concurrency, max_calls
-            Override the explainer's settings; None uses those.
-        partial
-            On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there
-            are more of them than features. `provenance["stopped"]` says so.
+        calls
+            How the model is called; replaces the explainer's settings, except where it has a
+            default value. See `Calls`.
+        cache
+            Short for `calls=Calls(cache=...)`.
+        progress
+            Overrides the explainer's setting; None uses that setting.
 
         Examples
         --------
@@ -134,16 +141,13 @@ class BaseExplainer(ABC):
             x,
             1 if target is None else [target],
             rng,
-            progress=progress,
+            n_masks=n_masks,
             until=until,
             max_masks=max_masks,
             max_seconds=max_seconds,
+            calls=calls,
             cache=cache,
-            retry=retry,
-            timeout=timeout,
-            concurrency=concurrency,
-            max_calls=max_calls,
-            partial=partial,
+            progress=progress,
         )
         return next(iter(found.values()))
 
@@ -153,16 +157,13 @@ class BaseExplainer(ABC):
         targets: int | Sequence[int | str] = 3,
         rng: RNGLike = 0,
         *,
-        progress: Progress = None,
+        n_masks: int | None = None,
         until: Stop | str | None = None,
         max_masks: int | None = None,
         max_seconds: float | None = None,
+        calls: Calls | None = None,
         cache: CacheLike = None,
-        retry: int | Retry | None = None,
-        timeout: float | None = None,
-        concurrency: int | None = None,
-        max_calls: int | None = None,
-        partial: bool = False,
+        progress: Progress = None,
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -172,10 +173,8 @@ class BaseExplainer(ABC):
             The input.
         targets
             How many of the highest outputs to explain, or a list of column numbers and labels.
-        rng, progress, until, max_masks, max_seconds
+        rng, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a rule must be reached for every output.
-        cache, retry, timeout, concurrency, max_calls, partial
-            See `explain`.
 
         Returns
         -------
@@ -193,16 +192,14 @@ class BaseExplainer(ABC):
         """
         check_progress(progress)
         shown = self.progress if progress is None else progress
+        if n_masks is not None:
+            check_count("n_masks", n_masks)
         settings = stop_settings(self.loop, until, max_masks, max_seconds)
-        calls = settings.calls.changed(
-            cache=cache,
-            retry=retry,
-            timeout=timeout,
-            concurrency=concurrency,
-            max_calls=max_calls,
-            partial=partial,
+        settings = replace(
+            settings,
+            n_masks=n_masks or settings.n_masks,
+            calls=settings.calls.merge(calls, cache),
         )
-        settings = replace(settings, calls=calls)
         return loop.explain(settings, self.subject(x), targets, rng, progress=shown)
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:

@@ -67,7 +67,7 @@ def game(
     subject = chosen.subject(x)
     if not subject.neighbourhood(np.random.default_rng(0)).exact:
         raise _no_game(chosen.domain)
-    calls = loop.calls if cache is None else loop.calls.changed(cache=cache)
+    calls = loop.calls.merge(None, cache)
     return Game(settings=replace(loop, calls=calls), subject=subject, target=target)
 
 

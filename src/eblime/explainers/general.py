@@ -9,7 +9,7 @@ from typing import Any
 from eblime import registry
 from eblime._progress import Progress
 from eblime.domains.record import Domain
-from eblime.engine.calls import CacheLike, Retry
+from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
@@ -30,9 +30,7 @@ class Explainer(BaseExplainer):
         A `Domain`, or the name of a registered one.
     settings
         Settings of the domain's `read`: how an input is cut into features.
-    n_masks, method, batch_size, progress, labels
-        As for `ImageExplainer`.
-    cache, retry, timeout, concurrency, max_calls
+    n_masks, method, progress, labels, calls, cache
         As for `ImageExplainer`.
     design, kernel
         As for `ImageExplainer`; None uses the domain's default.
@@ -69,14 +67,10 @@ class Explainer(BaseExplainer):
     design: Any = None
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
-    batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    calls: Calls | None = None
     cache: CacheLike = None
-    retry: int | Retry | None = None
-    timeout: float | None = None
-    concurrency: int = 1
-    max_calls: int | None = None
 
     about = ("settings",)
 

@@ -10,7 +10,7 @@ from eblime._progress import Progress
 from eblime.domains.image.hiding import HIDES, Hide
 from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
-from eblime.engine.calls import CacheLike, Retry
+from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
@@ -49,8 +49,6 @@ class ImageExplainer(BaseExplainer):
     method
         How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
         "baylime", "bayesshap", "lime", "quadrature", or an object.
-    batch_size
-        Images per model call; None finds the fastest size.
     progress
         None shows a progress bar on a terminal if the work takes longer than a second; True shows
         it always, False never; or a function of (done, total).
@@ -60,18 +58,11 @@ class ImageExplainer(BaseExplainer):
         `config.id2label`, if the model has one of them.
     channels
         The channel axis of the image: "auto", "first" or "last".
+    calls
+        How the model is called: retries, timeouts, calls at once, batch size; see `Calls`.
     cache
-        A file that stores the model's answers, or an `AnswerCache`: nothing is asked twice.
-    retry
-        How often a failed model call is repeated, or a `Retry`, which says when.
-    timeout
-        Seconds for one model call; a longer one fails.
-    concurrency
-        Model calls under way at once: a function is called in threads, and an `async def` in one
-        event loop.
-    max_calls
-        How many inputs the model may be asked about. The answers within it are explained, and
-        `provenance["stopped"]` says so.
+        A file that stores the model's answers, or an `AnswerCache`: short for
+        `calls=Calls(cache=...)`.
 
     Examples
     --------
@@ -93,15 +84,11 @@ class ImageExplainer(BaseExplainer):
     design: Any = "paired"
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
-    batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
     channels: Channels = "auto"
+    calls: Calls | None = None
     cache: CacheLike = None
-    retry: int | Retry | None = None
-    timeout: float | None = None
-    concurrency: int = 1
-    max_calls: int | None = None
 
     about = ("segmentation", "hide")
 

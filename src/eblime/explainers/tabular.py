@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
@@ -16,12 +17,15 @@ from eblime.domains.tabular.frames import as_frame
 from eblime.domains.tabular.neighbourhood import PERTURB
 from eblime.domains.tabular.sparse_frame import SparseFrame
 from eblime.domains.tabular.subject import REPRESENTATIONS, TableSubject, open_row
-from eblime.engine.calls import CacheLike, Retry
+from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import brief
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
+
+_AROUND_MEAN = "continuous-mean"  # continuous, sampled around the mean instead of the row
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -42,10 +46,12 @@ class TabularExplainer(BaseExplainer):
         categories are recognised by their dtype.
     representation
         "binary": whether the feature is in the same bin as the row's. "continuous": the distance of
-        a number from its mean, in standard deviations; categories stay binary.
+        a number from its mean, in standard deviations; categories stay binary. Other rows are
+        sampled around the row; with "continuous-mean" around the mean, as in lime.
     bins
-        "quartile", "decile", "entropy" (needs `background_labels`), a list of edges for all columns
-        of numbers, or a dictionary from column to edges or name. Edges of times are dates.
+        "quartile", "decile", ("entropy", labels) with one label per row of the background, a list
+        of edges for all columns of numbers, or a dictionary from column to one of these. Edges of
+        times are dates.
     perturb
         How other values are drawn. "bins": each feature independently from the background.
         "normal": the same, with normal distributions inside the bins, as in lime. "rows": whole
@@ -54,16 +60,10 @@ class TabularExplainer(BaseExplainer):
     groups
         Columns that change together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
-    around
-        With "continuous": sample around the row (True), or around the mean as in lime (False).
     names
         Names of the columns, for a background that is an array.
-    background_labels
-        One label per row of the background, for entropy bins.
-    n_masks, kernel, method, batch_size, progress, labels
+    n_masks, kernel, method, progress, labels, calls, cache
         As for `ImageExplainer`; the names of a classifier's classes are read from the classifier.
-    cache, retry, timeout, concurrency, max_calls
-        As for `ImageExplainer`.
     design
         None draws rows at random, and a feature is shown if its value is in the row's bin, as in
         lime; for a sparse matrix None means "bernoulli". A name or a function chooses the hidden
@@ -85,24 +85,18 @@ class TabularExplainer(BaseExplainer):
     background: Any
     categorical: Sequence[str | int] | None = None
     representation: str = "binary"
-    bins: str | Sequence[float] | Mapping[str, Any] = "quartile"
+    bins: str | Sequence[Any] | Mapping[str, Any] = "quartile"
     perturb: str | UserPerturb = "bins"
     groups: Mapping[str, Sequence[str | int]] | None = None
-    around: bool = True
     names: Sequence[str] | None = None
-    background_labels: Any = None
     n_masks: int = 1000
     design: Any = None
     kernel: str | Kernel | None = None
     method: str | Method = "eblime"
-    batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    calls: Calls | None = None
     cache: CacheLike = None
-    retry: int | Retry | None = None
-    timeout: float | None = None
-    concurrency: int = 1
-    max_calls: int | None = None
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 
@@ -111,30 +105,31 @@ class TabularExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings; read the background and cut it into bins."""
         self._check_perturbation()
-        labels = None if self.background_labels is None else np.asarray(self.background_labels)
+        bins, labels = _split_bins(self.bins)
         settings = TableSettings(
-            categorical=self.categorical, bins=self.bins, groups=self.groups, labels=labels
+            categorical=self.categorical, bins=bins, groups=self.groups, labels=labels
         )
+        self._normalise(_settings=settings)
         self._check_and_wrap_model()
         frame = as_frame(self.background, self.names)
         if not isinstance(frame, SparseFrame):
-            self._normalise(_settings=settings, _table=prepare(frame, settings))
+            self._normalise(_table=prepare(frame, settings))
             return
         if not isinstance(self.perturb, str):
             raise TypeError("`perturb` must be a name if the background is a sparse matrix.")
         design = self.design
         if design is None and self.representation == "binary":
             design = "bernoulli"  # random rows would almost never show a rare column
-        self._normalise(_settings=settings, _table=frame, design=design)
+        self._normalise(_table=frame, design=design)
 
     def _check_perturbation(self) -> None:
         """Refuse settings of the perturbation that are unknown or do not fit together."""
-        check_choice("representation", self.representation, REPRESENTATIONS)
+        check_choice("representation", self.representation, (*REPRESENTATIONS, _AROUND_MEAN))
         if isinstance(self.perturb, str):
             check_choice("perturb", self.perturb, PERTURB)
         elif not callable(self.perturb):
             raise TypeError(f"`perturb` must be a name or a function; got {self.perturb!r}.")
-        random = self.representation == "continuous" or not isinstance(self.perturb, str)
+        random = self.representation != "binary" or not isinstance(self.perturb, str)
         if self.design is not None and random:
             raise ValueError(
                 "`design` must be None with representation='continuous' or with a function as "
@@ -145,6 +140,14 @@ class TabularExplainer(BaseExplainer):
     def domain(self) -> str:
         """The name of the domain: "tabular"."""
         return "tabular"
+
+    @property
+    def description(self) -> dict[str, str]:
+        """How a row is read; bins by their name, without labels."""
+        found = {name: getattr(self, name) for name in self.about}
+        return {
+            name: brief(value) for name, value in (found | {"bins": self._settings.bins}).items()
+        }
 
     def subject(self, x: Any) -> TableSubject:
         """Read and check a row, so that it can be perturbed.
@@ -159,7 +162,18 @@ class TabularExplainer(BaseExplainer):
             x,
             self._table,
             self._settings,
-            representation=self.representation,
-            around=self.around,
+            representation="binary" if self.representation == "binary" else "continuous",
+            around=self.representation != _AROUND_MEAN,
             perturb=self.perturb,
         )
+
+
+def _split_bins(bins: Any) -> tuple[Any, NDArray[Any] | None]:
+    """Bins without the labels of entropy bins, and these labels; None if there are none."""
+    if isinstance(bins, Mapping):
+        parts = {column: _split_bins(one) for column, one in bins.items()}
+        labels = [found for _, found in parts.values() if found is not None]
+        return {column: one for column, (one, _) in parts.items()}, labels[0] if labels else None
+    if isinstance(bins, tuple) and len(bins) == 2 and isinstance(bins[0], str):
+        return bins[0], np.asarray(bins[1])
+    return bins, None

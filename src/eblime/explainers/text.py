@@ -7,18 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eblime._checks import check_count
 from eblime._progress import Progress
 from eblime.domains.tabular.row import labelled
 from eblime.domains.text.scene import read_text
-from eblime.domains.text.tokens import Tokens
-from eblime.engine.calls import CacheLike, Retry
+from eblime.domains.text.tokens import TOKENS, Tokens
+from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
 
 __all__ = ["TextExplainer"]
+
+_MOST_FEATURES = 500  # a text with more words or characters is cut into sentences or chunks
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -32,18 +33,15 @@ class TextExplainer(BaseExplainer):
         function.
     tokens
         "word", "sentence", "char", a regular expression that matches tokens, or a function from
-        the text to tokens, as strings in their order or as (start, end).
+        the text to tokens, as strings in their order or as (start, end). A text with more than 500
+        words or characters is cut into sentences instead, or into chunks of about 20 words if its
+        sentences are too long or too many, with a warning; an expression or a function is not.
     bag
         Whether all occurrences of a token are one feature, as in lime; otherwise each one is.
     hide
         Replaces a hidden token, such as "[MASK]"; empty to remove it.
-    most
-        A text with more features is cut into sentences instead, or into chunks of about 20 tokens
-        if its sentences are too long or too many, with a warning. None sets no limit.
-    n_masks, design, kernel, method, batch_size, progress, labels
+    n_masks, design, kernel, method, progress, labels, calls, cache
         As for `ImageExplainer`; the default design and kernel are those of lime for texts.
-    cache, retry, timeout, concurrency, max_calls
-        As for `ImageExplainer`.
 
     Examples
     --------
@@ -58,19 +56,14 @@ class TextExplainer(BaseExplainer):
     tokens: Tokens = "word"
     bag: bool = True
     hide: str = ""
-    most: int | None = 500
     n_masks: int = 1000
     design: Any = "sizes"
     kernel: str | Kernel | None = "cosine"
     method: str | Method = "eblime"
-    batch_size: int | None = None
     progress: Progress = None
     labels: Labels | None = None
+    calls: Calls | None = None
     cache: CacheLike = None
-    retry: int | Retry | None = None
-    timeout: float | None = None
-    concurrency: int = 1
-    max_calls: int | None = None
 
     about = ("tokens", "bag", "hide")
 
@@ -82,8 +75,6 @@ class TextExplainer(BaseExplainer):
             raise TypeError(
                 f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
             )
-        if self.most is not None:
-            check_count("most", self.most)
         self._check_and_wrap_model()
 
     @property
@@ -109,5 +100,7 @@ class TextExplainer(BaseExplainer):
         x
             A string.
         """
-        scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=self.most)
+        named = isinstance(self.tokens, str) and self.tokens in TOKENS
+        most = _MOST_FEATURES if named else None
+        scene = read_text(x, tokens=self.tokens, bag=self.bag, hide=self.hide, most=most)
         return MaskedSubject(scene=scene)

@@ -247,7 +247,7 @@ def _labels_of(values: FloatArray, labels: NDArray[Any] | None) -> NDArray[Any]:
     """The labels of the rows whose number is known."""
     if labels is None or len(labels) != len(values):
         raise ValueError(
-            'bins="entropy" needs `background_labels`, one for each of the '
+            'bins="entropy" needs labels, bins=("entropy", labels), one for each of the '
             f"{len(values)} rows; got {'none' if labels is None else len(labels)}."
         )
     return labels[~np.isnan(values)]

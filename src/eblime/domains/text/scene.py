@@ -120,9 +120,10 @@ def _warn_coarser(
         plural, advice = "sentences", 'Set tokens="sentence" to silence this warning, or'
     else:
         plural, advice = f"chunks of about {chunk} {kind}s", "Set"
+    pattern = {"word": r'tokens=r"\w+"', "char": r'tokens=r"\S"'}.get(kind, "`most=None`")
     warn_user(
-        f"The text has {count}, more than `most` ({most}): its {n_coarse} "
-        f"{plural} are explained instead. {advice} `most=None` to explain {kind}s."
+        f"The text has {count}, more than {most}: its {n_coarse} {plural} are explained instead. "
+        f"{advice} {pattern} to explain {kind}s."
     )
 
 
