@@ -109,7 +109,7 @@ ALLOWED = {
     },
     "evaluation": {
         *("_checks", "_files", "_lazy", "_pandas", "_progress", "_types", "_version"),
-        *("answers", "batch", "core", "datasets", "designs", "domains", "explainers"),
+        *("answers", "batch", "core", "datasets", "designs", "domains", "engine", "explainers"),
         *("kernels", "methods", "registry", "results", "captum", "lime", "matplotlib", "numpy"),
         *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
