@@ -156,8 +156,8 @@ SCRIPT = """
         return [0.01 * len(t) for t in texts]
 
     n = 0
-    cache = eblime.AnswerCache(sys.argv[1], model_id="m")
-    explainer = eblime.TextExplainer(model, cache=cache, calls=eblime.Calls(batch_size=5), n_masks=int(sys.argv[3]))
+    calls = eblime.Calls(cache=eblime.AnswerCache(sys.argv[1], model_id="m"), batch_size=5)
+    explainer = eblime.TextExplainer(model, calls=calls, n_masks=int(sys.argv[3]))
     explainer.explain("one two three four five six seven eight nine", rng=int(sys.argv[4]))
     print(n)
 """
