@@ -5,12 +5,11 @@ import functools
 import io
 import json
 import zipfile
-from pathlib import Path
 
 import numpy as np
 
 import eblime
-from eblime.results.storage import packed
+from eblime.results.storage import pack
 
 SCRIPT = "</script><script>window.hacked = 1</script>"
 REFRESH = '<meta http-equiv="refresh" content="0;url=http://example.org/">'
@@ -54,7 +53,7 @@ NUMBERS = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-320, 1e-12, 1e149, -1e149, 1e308, np.na
 
 @functools.cache
 def samples():
-    """One small file for each kind of input and law, of both layouts, as JSON tree and arrays."""
+    """One small file for each kind of input and law, as JSON tree and arrays."""
     grid = ("grid", {"rows": 2, "columns": 2})
     pixels = np.random.default_rng(0).integers(1, 256, (6, 8, 3), dtype=np.uint8)
     bright = lambda batch: batch.reshape(len(batch), -1)[:, ::7].mean(axis=1) / 255  # noqa: E731
@@ -72,10 +71,7 @@ def samples():
             lambda rows: rows[:, 0] - rows[:, 1], table, n_masks=12, method="lime"
         ).explain(table[0]),
     ]
-    old = Path(__file__).parent / "data" / "schema-1"
-    files = [packed(explanation) for explanation in explanations]
-    files += [path.read_bytes() for path in sorted(old.glob("*.eblime"))]
-    return [parts(content) for content in files]
+    return [parts(pack(explanation)) for explanation in explanations]
 
 
 def parts(content):

@@ -79,8 +79,8 @@ ALLOWED = {
         *("results", "matplotlib", "numpy", "pandas", "scipy"),
     },
     "reporting": {
-        *("_checks", "_files", "_text", "_types", "_version", "kernels", "plot", "posterior"),
-        *("protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
+        *("_checks", "_files", "_text", "_types", "_version", "kernels", "methods", "plot"),
+        *("posterior", "protocols", "registry", "results", "PIL", "jinja2", "markupsafe", "numpy"),
     },
     # replacements of other libraries
     "compat": {

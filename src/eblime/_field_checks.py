@@ -1,37 +1,22 @@
-"""Checks of objects read from a file, declared field by field.
+"""Checks of values read from a file, declared field by field.
 
-A `Check` says what one value must be. A `Layout` lists the checks of an object's fields and the
-rules between them. Neither knows how a file stores the values, so every file format can use them.
+A `Check` says what one value must be. `check_fields` applies checks to the entries of a dictionary,
+`check_object` to the attributes of an object, with rules between them. Explanation files, scenes of
+domains, manifests of runs and stored settings of the command line all use these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 __all__ = [
-    "LARGEST",
-    "LONGEST_TEXT",
-    "MOST_FEATURES",
-    "NAMES",
-    "Check",
-    "Layout",
-    "Rule",
-    "array_of",
-    "check_object",
-    "flag",
-    "floats",
-    "instance",
-    "list_of",
-    "number",
-    "one_of",
-    "optional",
-    "plain",
-    "text",
-    "whole",
+    *("LARGEST", "LONGEST_TEXT", "MOST_FEATURES", "NAMES", "Check", "array_of", "check_fields"),
+    *("check_object", "either", "flag", "floats", "instance", "list_of", "number", "one_of"),
+    *("optional", "plain", "text", "whole"),
 ]
 
 LARGEST = 1e150  # squares stay finite
@@ -39,6 +24,8 @@ LONGEST_TEXT = 1 << 20  # characters
 MOST_FEATURES = 20_000
 _DEEPEST = 8  # nesting of plain values
 _MOST_BITS = 4096  # of a plain whole number, such as a seed
+_MISSING = object()
+_NO_RULES: Mapping[str, Callable[[Any], bool]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,45 +37,39 @@ class Check:
     axes: tuple[str, ...] = ()  # names of its lengths; equal names in an object are equal lengths
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A condition between the fields of an object."""
+def check_fields(fields: Mapping[str, Any], checks: Mapping[str, Check], owner: str = "`") -> None:
+    """Refuse fields that are missing or do not pass their checks, naming the first.
 
-    must: str  # completes "must have ..."
-    holds: Callable[[Any], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
-    """The checks of a class: one for each field, and the rules between fields."""
-
-    fields: Mapping[str, Check]
-    rules: Sequence[Rule] = ()
-
-
-def check_object(value: Any, layout: Layout) -> None:
-    """Refuse an object whose fields do not pass their checks, naming the first that does not."""
-    kind, lengths = type(value).__name__, dict[str, int]()
-    for name, check in layout.fields.items():
-        found = getattr(value, name)
-        if not check.holds(found):
-            raise ValueError(f"`{kind}.{name}` must be {check.must}; got {_brief(found)}.")
-        for axis, length in zip(check.axes, _lengths(check, found), strict=True):
+    `owner` begins the name of a field in messages: "file is damaged: `", or "`Explanation.".
+    """
+    lengths: dict[str, int] = {}
+    for name, check in checks.items():
+        found = fields.get(name, _MISSING)
+        if found is _MISSING or not check.holds(found):
+            got = "nothing" if found is _MISSING else _brief(found)
+            raise ValueError(f"{owner}{name}` must be {check.must}; got {got}.")
+        axes = () if found is None else check.axes
+        shape = getattr(found, "shape", None) or ((len(found),) if axes else ())
+        for axis, length in zip(axes, shape, strict=False):
             if lengths.setdefault(axis, length) != length:
                 raise ValueError(
-                    f"`{kind}.{name}` must have length {lengths[axis]} to match the other fields; "
+                    f"{owner}{name}` must have length {lengths[axis]} to match the other fields; "
                     f"got {length}."
                 )
-    for rule in layout.rules:
-        if not rule.holds(value):
-            raise ValueError(f"`{kind}` must have {rule.must}.")
 
 
-def _lengths(check: Check, value: Any) -> tuple[int, ...]:
-    """Lengths of the named axes of a value that passed the check."""
-    if not check.axes:
-        return ()
-    return value.shape if isinstance(value, np.ndarray) else (len(value),)
+def check_object(
+    value: Any, checks: Mapping[str, Check], rules: Mapping[str, Callable[[Any], bool]] = _NO_RULES
+) -> None:
+    """Refuse an object whose attributes do not pass their checks or break a rule.
+
+    A rule is named by the words that complete "must have ...".
+    """
+    kind = type(value).__name__
+    check_fields({name: getattr(value, name) for name in checks}, checks, f"`{kind}.")
+    for words, holds in rules.items():
+        if not holds(value):
+            raise ValueError(f"`{kind}` must have {words}.")
 
 
 def number(low: float = -LARGEST, high: float = LARGEST, *, nan: bool = False) -> Check:
@@ -131,9 +112,18 @@ def one_of(*values: Any) -> Check:
     )
 
 
+def either(*checks: Check) -> Check:
+    """What one of the checks asks for."""
+    return Check(
+        must=" or ".join(check.must for check in checks),
+        holds=lambda value: any(check.holds(value) for check in checks),
+        axes=next((check.axes for check in checks if check.axes), ()),
+    )
+
+
 def optional(check: Check) -> Check:
     """None, or what the check asks for."""
-    return Check(must=f"None or {check.must}", holds=lambda v: v is None or check.holds(v))
+    return either(Check(must="None", holds=lambda value: value is None), check)
 
 
 def instance(*kinds: type) -> Check:
@@ -180,7 +170,7 @@ def array_of(kinds: str, *dimensions: int) -> Check:
             return False
         if value.ndim not in dimensions or not value.size:
             return False
-        return bool(value.dtype.kind != "f" or float(np.abs(value).max()) <= LARGEST)
+        return bool(value.dtype.kind != "f" or -LARGEST <= value.min() <= value.max() <= LARGEST)
 
     return Check(
         must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes", holds=holds

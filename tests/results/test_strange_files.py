@@ -5,6 +5,8 @@ import io
 import json
 import os
 import pickle
+import time
+import tracemalloc
 import warnings
 import zipfile
 from pathlib import Path
@@ -15,7 +17,7 @@ from mutations import REFRESH, mutated, npy, samples, zipped
 
 import eblime
 from eblime._field_checks import MOST_FEATURES
-from eblime.results.storage import unpacked
+from eblime.results.storage import pack, unpack
 
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
 SHARES = 20  # tests among which the mutations are divided; all but the first are slow
@@ -27,7 +29,7 @@ def loaded(content):
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # changed answers give other importances
         try:
-            return unpacked(content, "strange.eblime")
+            return unpack(content, "strange.eblime")
         except ValueError as error:
             message = str(error)
     assert "strange.eblime" in message
@@ -90,19 +92,19 @@ def test_a_mutated_file_can_be_drawn():
 @pytest.mark.parametrize("which", range(len(samples())))
 def test_the_samples_themselves_load(which):
     """The samples are valid before they are mutated."""
-    explanation = unpacked(zipped(*samples()[which]), "sample")
+    explanation = unpack(zipped(*samples()[which]), "sample")
 
     use(explanation)
     assert explanation.posterior.n_features == len(explanation.features)
 
 
-@pytest.mark.parametrize("schema", [float("nan"), -5, 0, 1.0, True, "1", None, [], 10**30])
-def test_a_schema_is_a_whole_number(schema):
+@pytest.mark.parametrize("number", [float("nan"), -5, 0, 1.0, True, "1", None, [], 10**30])
+def test_a_format_is_a_whole_number(number):
     """Anything else is refused, and a large one is a later eblime's."""
     tree, arrays = samples()[0]
 
-    with pytest.raises(ValueError, match="schema"):
-        unpacked(zipped({**tree, "schema": schema}, arrays), "file")
+    with pytest.raises(ValueError, match="format"):
+        unpack(zipped({**tree, "format": number}, arrays), "file")
 
 
 def changed(which=0, **fields):
@@ -133,7 +135,7 @@ def changed(which=0, **fields):
 def test_wrong_fields_are_refused_by_name(fields, words):
     """Types, signs and sizes."""
     with pytest.raises(ValueError, match=words):
-        unpacked(changed(**fields), "file")
+        unpack(changed(**fields), "file")
 
 
 def test_the_parts_must_agree():
@@ -141,7 +143,7 @@ def test_the_parts_must_agree():
     scene = samples()[3][0]["scene"]
 
     with pytest.raises(ValueError, match="one number of features"):
-        unpacked(changed(which=0, scene=scene), "file")
+        unpack(changed(which=0, scene=scene), "file")
 
 
 def test_labels_of_superpixels_are_bounded():
@@ -153,7 +155,7 @@ def test_labels_of_superpixels_are_bounded():
         bad = labels.copy()
         bad[0, 0] = value
         with pytest.raises(ValueError, match=r"a label 0 \.\. p - 1 for each pixel"):
-            unpacked(zipped(tree, {**arrays, place: npy(bad)}), "file")
+            unpack(zipped(tree, {**arrays, place: npy(bad)}), "file")
 
 
 def test_a_file_that_unpacks_to_too_much_is_refused_unread(tmp_path):
@@ -175,13 +177,13 @@ def test_an_array_is_as_large_as_it_says():
     header = npy(np.zeros(3)).replace(b"(3,), ", b"(3" + b"0" * 12 + b",), ")
 
     with pytest.raises(ValueError, match="has another size"):
-        unpacked(zipped(tree, {**arrays, "array-0": header}), "file")
+        unpack(zipped(tree, {**arrays, "array-0": header}), "file")
 
 
 def test_dense_compression_is_refused():
     """A few bytes of bzip2 can be gigabytes; eblime never writes it."""
     with pytest.raises(ValueError, match="stored or deflated"):
-        unpacked(zipped(*samples()[0], method=zipfile.ZIP_BZIP2), "file")
+        unpack(zipped(*samples()[0], method=zipfile.ZIP_BZIP2), "file")
 
 
 def test_parts_that_share_their_bytes_are_refused():
@@ -191,7 +193,7 @@ def test_parts_that_share_their_bytes_are_refused():
     content[first + 20 : first + 24] = (1 << 30).to_bytes(4, "little")  # its compressed size
 
     with pytest.raises(ValueError, match="must not overlap"):
-        unpacked(bytes(content), "file")
+        unpack(bytes(content), "file")
 
 
 class Marks:
@@ -226,3 +228,79 @@ def test_only_regular_files_are_read(tmp_path):
     for path in (tmp_path / "pipe", "/dev/zero", tmp_path):
         with pytest.raises(ValueError, match="must be a regular file"):
             eblime.load(path)
+
+
+def crafted(n, p, method, settings=(), *, draws=False):
+    """A file of a few kilobytes with n masks of p features, and what a table shows of them."""
+    tree, arrays = copy.deepcopy(samples()[4])
+    tree["method"] = {"class": method, "settings": dict(settings)}
+    tree["scene"]["fields"] = dict.fromkeys(("features", "columns", "values"), ["a"] * p)
+    answers = {"masks": np.tri(n, p, dtype=np.uint8), "scores": np.arange(n) % 7 / 7}
+    answers |= {"weights": np.ones(n)}
+    summary = {"name": "A", "estimand": "a", "r2": 0.6, "r2_held_out": 0.5, "ess": 9.0}
+    summary |= {"intercept": 0.0, "mean": np.linspace(0, 1, p)}
+    if method != "LIME":
+        summary |= dict.fromkeys(("sd", "low", "high", "prob_positive"), np.ones(p))
+    large = {**answers, **{k: v for k, v in summary.items() if isinstance(v, np.ndarray)}}
+    if draws:
+        large["draws"] = np.ones((50, p), dtype=np.float32)
+    refer = lambda fields: {k: {"array": k} if k in large else v for k, v in fields.items()}  # noqa: E731
+    tree |= {"answers": refer(answers), "draws": {"array": "draws"} if draws else None}
+    tree |= {"summary": {"mapping": [list(pair) for pair in refer(summary).items()]}}
+    tree["exhaustive"] = False
+    return zipped(tree, {**arrays, **{name: npy(array) for name, array in large.items()}})
+
+
+def grid(**settings):
+    """Settings of EBLIME with a published grid."""
+    fields = {"n_lambdas": 100, "upper": 1.0, "draws": 100, "sampler": "categorical", **settings}
+    return {"grid": {"dataclass": "PublishedGrid", "fields": fields}}
+
+
+@pytest.mark.parametrize("draws", [False, True])
+@pytest.mark.parametrize(
+    ("n", "p", "method", "settings"),
+    [
+        (30, 3, "EBLIME", grid(n_lambdas=10**7)),
+        (30, 3, "EBLIME", grid(draws=2 * 10**8)),
+        (2_000, 2_000, "EBLIME", {}),
+        (50_000, 1_000, "LIME", {}),
+        (20_000, 1_000, "LIME", {}),
+        (3_000, 60, "Quadrature", {}),
+        (3, 20_000, "EBLIME", {}),
+        (600, 600, "BayesLIME", {}),  # small enough to be fitted again
+    ],
+)
+def test_a_small_file_needs_little_time_and_memory(n, p, method, settings, draws):
+    """To open and to print, or to refuse: no fit is made that nobody asked for."""
+    content = crafted(n, p, method, settings, draws=draws)
+    assert len(content) < 1_000_000
+    tracemalloc.start()
+    try:
+        start = time.process_time()
+        explanation = loaded(content)
+        if explanation is not None:
+            with np.errstate(all="ignore"):
+                assert "masks, held-out R2 0.500" in str(explanation)
+        seconds, (_, peak) = time.process_time() - start, tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert seconds < 5
+    assert peak < 400e6
+    assert (explanation is not None) == (n < 50_000 and (draws or method in ("LIME", "BayesLIME")))
+
+
+def test_a_slow_fit_is_made_if_it_is_asked_for(monkeypatch):
+    """With `refit=True`; without it a file with draws has the table that it was saved with."""
+    monkeypatch.setattr("eblime.methods.regression._MOST_WORK", 0.0)
+    score = lambda texts: [len(text) / 9 for text in texts]  # noqa: E731
+    e = eblime.TextExplainer(score, n_masks=30).explain("one two three four five six seven")
+    content = pack(e)
+    again, exact = unpack(content, "file"), unpack(content, "file", refit=True)
+
+    assert str(again) == str(e)
+    assert repr(exact.posterior.law) == repr(e.posterior.law)
+    np.testing.assert_allclose(again.posterior.interval(0.5), e.posterior.interval(0.5), atol=0.02)
+    assert pack(again) == content
+    use(again)

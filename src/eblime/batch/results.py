@@ -29,7 +29,7 @@ from eblime.batch.folder import (
 from eblime.batch.location import Location, arrow
 from eblime.batch.overall import By, Found, compared, overall_by_feature, summarised
 from eblime.results.explanation import Explanation
-from eblime.results.storage import unpacked
+from eblime.results.storage import unpack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,7 +172,7 @@ class Run:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        return unpacked((folder / names[0]).read(), folder / names[0])
+        return unpack((folder / names[0]).read(), folder / names[0])
 
     def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.

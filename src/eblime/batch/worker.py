@@ -33,7 +33,7 @@ from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
-from eblime.results.storage import packed
+from eblime.results.storage import pack
 
 __all__ = ["Worker", "check_finished"]
 
@@ -105,7 +105,7 @@ class Worker:
         if self.settings["keep"]:
             for explanation in result:
                 kept = f"explanations/{number}-{explanation.target}.eblime"
-                (self.folder / kept).write(packed(explanation))
+                (self.folder / kept).write(pack(explanation))
         return explained_rows(result, number, self.name(number), self.settings["prob"])
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,9 +18,18 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method, SharedMethod
 
-__all__ = ["WeightedMethod", "as_method", "fit", "fit_each", "fit_targets", "with_all_masks"]
+__all__ = [
+    "WeightedMethod",
+    "as_method",
+    "fit",
+    "fit_each",
+    "fit_targets",
+    "is_quick",
+    "with_all_masks",
+]
 
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
+_MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
 
 
@@ -111,6 +120,31 @@ def _repeated(answers: Answers) -> Answers:
         weights=np.tile(weights, times),
         sampling=None,
     )
+
+
+def is_quick(method: Method, answers: Answers, *, exhaustive: bool = False, fits: int = 1) -> bool:
+    """Whether some fits take a second or so, by the number of masks, features and draws.
+
+    A regression decomposes the masks, which `fit_each` repeats up to 10,000 rows if they are all
+    that there are. A method with a limit on its masks (`most_masks`) solves a system with one row
+    per mask, unless it has all of them.
+    """
+    n, p = answers.masks.shape
+    work = 1e5 * p + 50.0 * p * _sum_of_counts(method)
+    if getattr(method, "most_masks", None) is None:
+        n = max(n, _ROWS) if exhaustive else n
+        work += n * p * min(n, p)
+    elif not (exhaustive and n == 2.0**p and not answers.noisy):
+        work += n**2 * (3 * n + 10 * p) + 300 * p**2
+    return bool(fits * work <= _MOST_WORK)
+
+
+def _sum_of_counts(settings: Any) -> int:
+    """The sum of all whole numbers among settings, such as numbers of draws."""
+    if dataclasses.is_dataclass(settings):
+        fields = dataclasses.fields(settings)
+        return sum(_sum_of_counts(getattr(settings, field.name)) for field in fields)
+    return abs(settings) if type(settings) is int else 0
 
 
 def fit(

@@ -9,6 +9,8 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
+from eblime.methods.eblime import EBLIME
+from eblime.methods.regression import is_quick
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 from eblime.results.indices import by_quadrature
@@ -245,6 +247,8 @@ def _free_of_prior(explanation: Explanation) -> Posterior | None:
     """EBLIME's fit of the same answers, if it shows that the method's prior spoils its own fit."""
     post = explanation.posterior
     if post.constant or _r2(post) >= _FAIR:
+        return None
+    if not is_quick(EBLIME(), explanation.answers, fits=5):  # with those of the held-out R^2
         return None
     free = explanation.refit("eblime").posterior
     # a fit with a free intercept is never worse than the mean on its own data

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,18 +18,19 @@ from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
 from eblime.methods.regression import WeightedMethod
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
-from eblime.results.generator import generator_in
 from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("by_quadrature", "every_index", "index_posterior", "index_posteriors", "own_kernel"),
-    *("own_width", "pair_interactions", "posteriors_by_width", "quantity", "with_own_kernel"),
+    *("by_quadrature", "every_index", "generator_in", "index_posterior", "index_posteriors"),
+    *("own_kernel", "own_width", "pair_interactions", "posteriors_by_width", "quantity"),
+    "with_own_kernel",
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
+_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")  # those of NumPy
 _PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
 
 
@@ -191,3 +192,24 @@ def _generator(explanation: Explanation, rng: RNGLike) -> np.random.Generator:
         return as_generator(rng)
     own = isinstance(explanation.method, Quadrature)
     return generator_in(explanation.generator if own else None)
+
+
+def generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
+    """A generator in the given state; that of seed 0 if None.
+
+    Examples
+    --------
+    >>> rng = np.random.Generator(np.random.Philox(3))
+    >>> generator_in(rng.bit_generator.state).random() == rng.random()
+    True
+    """
+    if state is None:
+        return np.random.default_rng(0)
+    kind = state.get("bit_generator") if isinstance(state, Mapping) else None
+    if kind not in _GENERATORS:
+        raise ValueError(
+            f"`generator` must be the state of one of {', '.join(_GENERATORS)}; got {kind!r:.40}."
+        )
+    bits = getattr(np.random, kind)(0)
+    bits.state = state
+    return np.random.Generator(bits)

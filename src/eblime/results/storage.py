@@ -1,9 +1,8 @@
 """Explanations as files: one zip of JSON and plain arrays, no pickle, written atomically.
 
-Layout, schema 2: `explanation.json` holds the answers, the method's settings, the scene and a
-summary; arrays are `.npy` members beside it. Loading fits the method to the answers again, which
-takes milliseconds, and compares the result with the summary. For a method that the reader does
-not have, the posterior is rebuilt from stored draws. Schema 1 is read by `legacy`.
+Format 1: `explanation.json` holds the answers, the method's settings, the scene and a summary of
+the posterior, with all that a printed table shows; arrays are `.npy` members beside it.
+`stored_posterior.py` says what loading computes.
 """
 
 from __future__ import annotations
@@ -13,50 +12,62 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime import registry
-from eblime._field_checks import check_object
+from eblime._checks import check_masks, check_scores, check_weights
+from eblime._field_checks import (
+    MOST_FEATURES,
+    NAMES,
+    Check,
+    check_object,
+    flag,
+    floats,
+    instance,
+    number,
+    optional,
+    plain,
+    text,
+    whole,
+)
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
-from eblime.results.codec import (
+from eblime.posterior import Posterior
+from eblime.results.archive import (
     Arrays,
+    array_bytes,
+    check_members,
     decode,
     decode_method,
     encode,
     encode_fields,
     encode_method,
+    parse_array,
+    read_member,
+    read_regular,
 )
 from eblime.results.explanation import Explanation
-from eblime.results.file_archive import check_members, parse_array, read_member, read_regular
-from eblime.results.file_layouts import EXPLANATION, POSTERIOR, checked_answers
-from eblime.results.generator import plain_state
-from eblime.results.legacy import read_schema_1
-from eblime.results.stored_posterior import (
-    StoredMethod,
-    read_posterior,
-    stored_draws,
-    summarise,
-)
+from eblime.results.stored_posterior import StoredMethod, draws_to_store, read_posterior, summarise
 
-__all__ = [
-    *("MAX_BYTES", "SCHEMA", "NewerSchemaError", "UnknownDomainError"),
-    *("load", "packed", "save", "unpacked"),
-]
+__all__ = ["FORMAT", "NewerFormatError", "UnknownDomainError", "load", "pack", "save", "unpack"]
 
-SCHEMA = 2
-MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
+FORMAT = 1
+_MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
+_SPARE_BYTES = 3 << 26  # that a file of any size may unpack to
+_EXPANSION = 50  # bytes that each byte of a file may unpack to, besides
 _NAME = "explanation.json"
 _MOST_JSON = 1 << 26  # bytes of the part that is JSON
+_SPARE_JSON, _JSON_EXPANSION = 1 << 22, 4  # as above; a byte of JSON takes up to 40 in memory
+_MOST_MASKS = (1 << 53) - 1
 _LONGEST_REASON = 300  # characters: an error may quote the file
 
 
-class NewerSchemaError(ValueError):
+class NewerFormatError(ValueError):
     """A file was written by a later eblime."""
 
 
@@ -67,11 +78,11 @@ class UnknownDomainError(ValueError):
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
     """Write an explanation to one file; the file appears whole or not at all."""
     target = Path(path)
-    write_whole(target, packed(explanation))
+    write_whole(target, pack(explanation))
     return target
 
 
-def packed(explanation: Explanation) -> bytes:
+def pack(explanation: Explanation) -> bytes:
     """An explanation as the content of a file."""
     arrays: Arrays = {}
     tree = _tree(explanation, arrays)
@@ -79,22 +90,28 @@ def packed(explanation: Explanation) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(_NAME, json.dumps(tree, allow_nan=True))
         for name, array in arrays.items():
-            archive.writestr(f"{name}.npy", _array_bytes(array))
+            archive.writestr(f"{name}.npy", array_bytes(array))
     return buffer.getvalue()
 
 
-def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Explanation:
+def load(
+    path: str | os.PathLike[str], *, max_bytes: int | None = None, refit: bool = False
+) -> Explanation:
     """Read an explanation that `Explanation.save` wrote.
 
     The file may come from anybody: no code in it is run, sizes are checked before anything is
-    unpacked, and values that do not fit together are refused.
+    unpacked, values that do not fit together are refused, and no fit is made that takes long.
 
     Parameters
     ----------
     path
         A regular file.
     max_bytes
-        How large the file may be, also once it is unpacked; 1 GiB by default.
+        How large the file may be, also once it is unpacked. None allows 192 MiB and 50 times the
+        size of the file, at most 1 GiB.
+    refit
+        Fit the method again however long that takes. Otherwise many masks or features have the
+        stored table of the importances, and stored draws for everything else.
 
     Examples
     --------
@@ -107,27 +124,36 @@ def load(path: str | os.PathLike[str], *, max_bytes: int = MAX_BYTES) -> Explana
     ...     eblime.load(path).features[1]
     "word 'good'"
     """
-    return unpacked(read_regular(path, max_bytes), Path(path), max_bytes=max_bytes)
+    content = read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
+    return unpack(content, Path(path), max_bytes=max_bytes, refit=refit)
 
 
-def unpacked(content: bytes, source: object, *, max_bytes: int = MAX_BYTES) -> Explanation:
+def unpack(
+    content: bytes, source: object, *, max_bytes: int | None = None, refit: bool = False
+) -> Explanation:
     """Read an explanation from the content of a file; error messages name the source."""
+    limit, most_json = max_bytes, _MOST_JSON
+    if limit is None:
+        limit = min(_MAX_BYTES, _SPARE_BYTES + _EXPANSION * len(content))
+        most_json = min(_MOST_JSON, _SPARE_JSON + _JSON_EXPANSION * len(content))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            check_members(archive, len(content), max_bytes)
-            tree = json.loads(read_member(archive, _NAME, _MOST_JSON))
-            schema = _checked_schema(tree, source)
-            _check_domain(tree, schema, source)
-            members = [name for name in archive.namelist() if name.endswith(".npy")]
+            total = check_members(archive, len(content))
+            _check_size(total, limit)
+            tree = json.loads(read_member(archive, _NAME, most_json))
+            _check_format(tree, source)
+            _check_domain(tree, source)
             arrays = {
                 name.removesuffix(".npy"): parse_array(read_member(archive, name))
-                for name in members
+                for name in archive.namelist()
+                if name.endswith(".npy")
             }
-        found = read_schema_1(tree, arrays) if schema == 1 else _explanation(tree, arrays)
-        check_object(found.posterior, POSTERIOR)
-        check_object(found, EXPLANATION)
+        grown = [decode(tree["answers"]["masks"], arrays), decode(tree["draws"], arrays)]
+        _check_size(total + sum(8 * a.size for a in grown if isinstance(a, np.ndarray)), limit)
+        found = _explanation(tree, arrays, refit=refit)
+        check_object(found, _EXPLANATION, _RULES)
         return found
-    except (NewerSchemaError, UnknownDomainError):
+    except (NewerFormatError, UnknownDomainError):
         raise
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
         reason = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
@@ -143,52 +169,48 @@ def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
     method = encode_method(explanation.method, arrays)
-    ours = _is_ours(method)
+    answers, small = explanation.answers, explanation.masks.astype(np.uint8)
+    if (small == answers.masks).all():  # zeros and ones take one byte each
+        answers = dataclasses.replace(answers, masks=small)  # type: ignore[arg-type]
     return {
-        "schema": SCHEMA,
+        "format": FORMAT,
         "target": explanation.target,
         "label": explanation.label,
         "prediction": explanation.prediction,
         "exhaustive": explanation.exhaustive,
         "provenance": encode(explanation.provenance, arrays),
-        "generator": encode(plain_state(explanation.generator), arrays),
-        "answers": encode_fields(_compact(explanation.answers), arrays),
+        "generator": encode(_plain_state(explanation.generator), arrays),
+        "answers": encode_fields(answers, arrays),
         "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
         "method": method,
-        "summary": encode(summarise(explanation.posterior, ours=ours), arrays),
-        "draws": encode(stored_draws(explanation, ours=ours), arrays),
+        "summary": encode(summarise(explanation.posterior), arrays),
+        "draws": encode(draws_to_store(explanation, encoded=method is not None), arrays),
     }
 
 
-def _compact(answers: Answers) -> Answers:
-    """Masks of zeros and ones take one byte each in a file."""
-    small = answers.masks.astype(np.uint8)
-    same = bool((small == answers.masks).all())
-    return dataclasses.replace(answers, masks=small) if same else answers  # type: ignore[arg-type]
+def _plain_state(state: Any) -> Any:
+    """The state of a generator with lists in place of arrays."""
+    if isinstance(state, Mapping):
+        return {name: _plain_state(part) for name, part in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
 
 
-def _is_ours(method: Any) -> bool:
-    """Whether every installation of eblime has the method."""
-    kind = type(decode_method(method, {})) if isinstance(method, dict) else None
-    return kind is not None and kind.__module__.startswith("eblime.")
-
-
-def _explanation(tree: Any, arrays: Arrays) -> Explanation:
-    """The explanation of a file of schema 2."""
-    plain = {name: decode(tree[name], arrays) for name in ("provenance", "generator", "summary")}
-    answers = _answers(tree["answers"], arrays)
+def _explanation(tree: Any, arrays: Arrays, *, refit: bool) -> Explanation:
+    """The explanation of a file."""
+    answers = _answers({name: decode(v, arrays) for name, v in tree["answers"].items()})
     domain = registry.find("domains", tree["scene"]["domain"])
     fields = tree["scene"]["fields"]
     scene = domain.scene(**{name: decode(value, arrays) for name, value in fields.items()})
     domain.check_scene(scene)
-    method = decode_method(tree["method"], arrays)
+    method, generator = decode_method(tree["method"], arrays), decode(tree["generator"], arrays)
     posterior = read_posterior(
         method,
         answers,
-        plain["summary"],
+        decode(tree["summary"], arrays),
         draws=decode(tree["draws"], arrays),
-        generator=plain["generator"],
+        generator=generator,
         exhaustive=tree["exhaustive"] is True,
+        refit=refit,
     )
     return Explanation(
         posterior=posterior,
@@ -199,32 +221,47 @@ def _explanation(tree: Any, arrays: Arrays) -> Explanation:
         label=tree["label"],
         prediction=tree["prediction"],
         exhaustive=tree["exhaustive"],
-        provenance=plain["provenance"],
-        generator=plain["generator"],
+        provenance=decode(tree["provenance"], arrays),
+        generator=generator,
     )
 
 
-def _answers(fields: Any, arrays: Arrays) -> Answers:
-    """The answers of a file, checked like those of a user."""
-    return checked_answers({name: decode(value, arrays) for name, value in fields.items()})
+def _answers(fields: Mapping[str, Any]) -> Answers:
+    """Answers from the fields of a file, checked like those of a user and made read-only."""
+    masks = check_masks(fields["masks"])
+    scores = check_scores(fields["scores"], len(masks), ndim=1)
+    weights = check_weights(fields["weights"], len(masks))
+    for array in (masks, scores, weights):
+        array.flags.writeable = False
+    made = Answers(**{**fields, "masks": masks, "scores": scores, "weights": weights})
+    check_object(made, _ANSWERS)
+    return made
 
 
-def _checked_schema(tree: Any, source: object) -> int:
-    """Refuse a file that a later eblime wrote, and a schema that no eblime wrote."""
-    schema = tree["schema"]
-    if type(schema) is not int or schema < 1:
-        raise ValueError(f"`schema` must be a whole number >= 1; got {schema!r:.40}")
-    if schema > SCHEMA:
-        raise NewerSchemaError(
-            f"{source} has schema {schema!r:.40}; this eblime reads up to schema {SCHEMA}. "
+def _check_size(needed: int, limit: int) -> None:
+    """Refuse a file that unpacks to too much; masks and draws count as 8 bytes per number."""
+    if needed > limit:
+        raise ValueError(
+            f"it must unpack to at most {limit} bytes, but needs {needed}; "
+            f"if you trust the file, pass max_bytes={needed}"
+        )
+
+
+def _check_format(tree: Any, source: object) -> None:
+    """Refuse a file that a later eblime wrote, and a format that no eblime wrote."""
+    found = tree["format"]
+    if type(found) is not int or found < 1:
+        raise ValueError(f"`format` must be a whole number >= 1; got {found!r:.40}")
+    if found > FORMAT:
+        raise NewerFormatError(
+            f"{source} has format {found!r:.40}; this eblime reads up to format {FORMAT}. "
             "Update it: pip install -U eblime."
         )
-    return schema
 
 
-def _check_domain(tree: Any, schema: int, source: object) -> None:
-    """Refuse a file of a domain that is not installed; schema 1 has built-in domains only."""
-    name = tree["scene"]["domain"] if schema > 1 else None
+def _check_domain(tree: Any, source: object) -> None:
+    """Refuse a file of a domain that is not installed."""
+    name = tree["scene"]["domain"]
     if isinstance(name, str) and name not in registry.names("domains"):
         raise UnknownDomainError(
             f"{source} needs the domain {printable(name)!r:.60}, which is not installed here. "
@@ -232,8 +269,44 @@ def _check_domain(tree: Any, schema: int, source: object) -> None:
         )
 
 
-def _array_bytes(array: NDArray[Any]) -> bytes:
-    """An array in NumPy's own format."""
-    buffer = io.BytesIO()
-    np.save(buffer, np.ascontiguousarray(array), allow_pickle=False)
-    return buffer.getvalue()
+def _one_size(explanation: Explanation) -> bool:
+    """Whether posterior, scene and answers have the same features."""
+    features = {
+        explanation.posterior.n_features,
+        explanation.scene.n_features,
+        len(explanation.scene.features),
+        explanation.masks.shape[1],
+    }
+    return len(features) == 1 and features.pop() <= MOST_FEATURES
+
+
+def _known_provenance(explanation: Explanation) -> bool:
+    """Whether the entries that tables and pages format are numbers."""
+    seconds = explanation.provenance.get("seconds")
+    return seconds is None or number(low=0.0).holds(seconds)
+
+
+_ANSWERS: dict[str, Check] = {
+    "original": optional(number()),
+    "hidden": optional(number()),
+    "features": optional(NAMES),
+    "masks": floats("n", "p"),
+    "scores": floats("n"),
+    "weights": floats("n", low=0.0),
+    "sampling": optional(floats("n", low=0.0)),
+    "noisy": flag(),
+}
+_EXPLANATION = {
+    "posterior": instance(Posterior),
+    "target": whole(0, _MOST_MASKS),
+    "label": text(),
+    "prediction": number(),
+    "exhaustive": flag(),
+    "provenance": plain(),
+    "generator": optional(plain()),
+}
+_RULES = {
+    "one number of features throughout": _one_size,
+    "finite importances": lambda e: bool(np.isfinite(e.posterior.mean).all()),
+    "a number of seconds in its provenance": _known_provenance,
+}

@@ -1,7 +1,8 @@
 """The posterior in a file: what is stored of it, and how it is read back.
 
-A method that every reader has is fitted again, and the result is compared with a summary. For any
-other method, draws are stored and the posterior is rebuilt from them.
+A method that the reader has is fitted again, and the result is compared with a summary. If the
+method is missing, or fitting it would take more than a few seconds, the posterior is rebuilt from
+the summary, which has the exact table of the importances, and from draws.
 """
 
 from __future__ import annotations
@@ -13,21 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._field_checks import number
+from eblime._field_checks import Check, check_fields, number, optional, text
 from eblime._warn import warn_user
 from eblime.answers import Answers
-from eblime.core.draws import Draws, DrawsLaw
+from eblime.core.draws import Draws, DrawsLaw, summarize
 from eblime.core.fit_quality import score_range
 from eblime.core.point import PointMass, PointValue
-from eblime.methods.regression import fit_each, with_all_masks
+from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
 from eblime.protocols import Law, Method
 from eblime.results.explanation import Explanation
-from eblime.results.generator import generator_in
+from eblime.results.indices import generator_in
 
-__all__ = ["StoredMethod", "read_posterior", "stored_draws", "summarise"]
+__all__ = [
+    *("StoredLaw", "StoredMethod", "draws_to_store", "read_posterior", "summarise"),
+]
 
-_DRAWS = 4_000  # stored for methods that a reader may not have
+_LEVEL = 0.95  # of the stored intervals
+_MOST_DRAWS, _MOST_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
 _NEAR = 1e-6  # of a standard deviation, by which a refit may differ
 
 
@@ -45,26 +49,103 @@ class StoredMethod:
         )
 
 
-def summarise(post: Posterior, *, ours: bool) -> dict[str, Any]:
-    """The numbers that a refit is compared with, and that replace it if the method is unknown.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StoredLaw:
+    """Means, standard deviations and 95 % intervals as they were; draws for everything else."""
 
-    `ours` says whether every installation of eblime has the method.
+    mean: NDArray[np.float64]  # (p,)
+    columns: Mapping[str, NDArray[np.float64]]  # of a table with 95 % intervals, (p,) each
+    drawn: DrawsLaw
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.mean)
+
+    @property
+    def sd(self) -> NDArray[np.float64]:
+        """Standard deviations, (p,)."""
+        return self.columns["sd"]
+
+    @property
+    def cov(self) -> NDArray[np.float64]:
+        """Covariance of the draws, (p, p)."""
+        return self.drawn.cov
+
+    def summary(self, prob: float) -> dict[str, NDArray[np.float64]]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
+        return dict(self.columns) if prob == _LEVEL else summarize(self, prob)
+
+    def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
+        tail = (1 - _LEVEL) / 2
+        found = self.drawn.quantile(q)
+        found[q == tail], found[q == 1 - tail] = self.columns["low"], self.columns["high"]
+        return found
+
+    def hdi(self, prob: float) -> NDArray[np.float64]:
+        """Highest-density intervals of the draws, (p, 2)."""
+        return self.drawn.hdi(prob)
+
+    def pdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Kernel estimates of the densities at x."""
+        return self.drawn.pdf(x)
+
+    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Share of the draws at or below x."""
+        return self.drawn.cdf(x)
+
+    def prob_positive(self) -> NDArray[np.float64]:
+        """P(beta_j > 0), (p,)."""
+        return self.columns["prob_positive"]
+
+    def prob_greater(self) -> NDArray[np.float64]:
+        """Share of draws with beta_i > beta_j, (p, p)."""
+        return self.drawn.prob_greater()
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw n times from the stored draws."""
+        return self.drawn.draw(rng, n)
+
+
+def summarise(post: Posterior) -> dict[str, Any]:
+    """What a printed table shows; a refit is compared with it, or it replaces the refit."""
+    return {
+        "name": post.method,
+        "estimand": post.estimand,
+        "mean": post.mean,
+        "r2": post.r2,
+        "r2_held_out": post.r2_held_out,
+        "ess": post.ess,
+        "intercept": post.intercept,
+        **post.columns(_LEVEL),
+    }
+
+
+def draws_to_store(explanation: Explanation, *, encoded: bool) -> NDArray[Any] | None:
+    """Draws for a reader who does not have the method or would have to wait for a refit.
+
+    `encoded` says whether the file has the method. None if every reader fits it again.
     """
-    found: dict[str, Any] = {"name": post.method, "estimand": post.estimand, "mean": post.mean}
-    found |= {"r2": post.r2, "ess": post.ess, "intercept": post.intercept}
-    if not ours:  # a reader who has the method computes it again
-        found["r2_held_out"] = post.r2_held_out
-    return found | ({"sd": post.sd} if post.has_spread else {})
-
-
-def stored_draws(explanation: Explanation, *, ours: bool) -> NDArray[Any] | None:
-    """Draws that a reader needs: the method may be missing there, or its draws be lost."""
-    post = explanation.posterior
+    post, method = explanation.posterior, explanation.method
     if not post.has_spread:
         return None
-    if isinstance(post.law, DrawsLaw) and (explanation.generator is None or not ours):
-        return post.law.draws.beta
-    return None if ours else post.sample(_DRAWS, rng=0).astype(np.float32)
+    law = post.law.drawn if isinstance(post.law, StoredLaw) else post.law
+    ours = encoded and type(method).__module__.startswith("eblime.")
+    repeatable = explanation.generator is not None or not isinstance(law, DrawsLaw)
+    quick = is_quick(method, explanation.answers, exhaustive=explanation.exhaustive)
+    if ours and repeatable and quick:
+        return None
+    if isinstance(law, DrawsLaw):
+        small = law.draws.beta.astype(np.float32)
+        return small if (small == law.draws.beta).all() else law.draws.beta
+    n = min(_MOST_DRAWS, max(2, _MOST_NUMBERS // post.n_features))
+    return post.sample(n, rng=0).astype(np.float32)
 
 
 def read_posterior(
@@ -75,6 +156,7 @@ def read_posterior(
     draws: NDArray[Any] | None,
     generator: Mapping[str, Any] | None,
     exhaustive: bool,
+    refit: bool,
 ) -> Posterior:
     """The posterior of a file.
 
@@ -85,21 +167,24 @@ def read_posterior(
     answers
         The answers of the file.
     summary, draws
-        What `summarise` and `stored_draws` returned.
+        What `summarise` and `draws_to_store` returned.
     generator
         State of the generator before the fit; None if it was not stored.
     exhaustive
         Whether all masks were asked.
+    refit
+        Whether to fit the method even if that takes long.
     """
-    if method is None:
-        return _rebuilt(answers, summary, draws)
-    posterior = fit_each(method, generator_in(generator), [answers], exhaustive=exhaustive)[0]
-    if draws is not None and generator is None and isinstance(posterior.law, DrawsLaw):
-        known = DrawsLaw(draws=Draws(beta=draws), source=posterior.law.source)
-        posterior = dataclasses.replace(posterior, law=known, r2=float(summary["r2"]))
-        posterior = with_all_masks(posterior, answers) if exhaustive else posterior
-    _compare(posterior, summary)
-    return posterior
+    check_fields(summary, _SUMMARY, "`summary.")
+    if method is None or not (refit or is_quick(method, answers, exhaustive=exhaustive)):
+        return _stored_posterior(answers, summary, draws)
+    if draws is not None and generator is None and not refit:  # draws that cannot be made again
+        return _stored_posterior(answers, summary, draws)
+    found = fit_each(method, generator_in(generator), [answers], exhaustive=exhaustive)[0]
+    _compare(found, summary)
+    if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
+        return found
+    return dataclasses.replace(found, held_out=float(summary["r2_held_out"]))
 
 
 def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
@@ -114,28 +199,50 @@ def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
         )
 
 
-def _rebuilt(answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None) -> Posterior:
-    """The posterior of a method that is not installed."""
-    law: Law
-    if draws is None:
-        law = PointMass(mean=np.asarray(summary["mean"], dtype=float), method=summary["name"])
-    else:
-        law = DrawsLaw(draws=Draws(beta=np.asarray(draws, dtype=np.float64)))
+def _stored_posterior(
+    answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None
+) -> Posterior:
+    """The posterior without a fit."""
+    law: Law = PointMass(mean=summary["mean"], method=summary["name"])
+    if "sd" in summary:
+        if draws is None:
+            raise ValueError(
+                f"fitting {summary['name']!s:.40} again to {answers.n_masks} masks of "
+                f"{answers.n_features} features may take long; if you trust the file, pass "
+                "refit=True"
+            )
+        check_fields(summary, _COLUMNS, "`summary.")
+        drawn = DrawsLaw(draws=Draws(beta=np.asarray(draws, dtype=np.float64)))
+        if drawn.n_features != answers.n_features or not np.isfinite(drawn.draws.beta).all():
+            raise ValueError("`draws` must be finite, with one column per feature")
+        columns = {name: summary[name] for name in ("sd", "low", "high", "prob_positive")}
+        law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
+    held_out = summary["r2_held_out"]
     return Posterior(
         law=law,
         estimand=summary["estimand"],
         method=summary["name"],
         n_masks=answers.n_masks,
         r2=float(summary["r2"]),
-        held_out=_known_r2(summary.get("r2_held_out")),
+        held_out=None if held_out is None else float(held_out),
         score_range=score_range(answers.scores, answers.weights),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
     )
 
 
-def _known_r2(value: Any) -> float | None:
-    """A held-out R^2 of a file, checked."""
-    if value is not None and not number(high=1.0, nan=True).holds(value):
-        raise ValueError(f"`r2_held_out` must be a number <= 1 or null; got {value!r:.40}")
-    return None if value is None else float(value)
+def _is_column(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64 and value.ndim == 1
+
+
+_COLUMN = Check(must="a float64 array of one axis", holds=_is_column, axes=("p",))
+_SUMMARY = {
+    "name": text(),
+    "estimand": text(),
+    "mean": _COLUMN,
+    "r2": number(high=1.0, nan=True),
+    "r2_held_out": optional(number(high=1.0, nan=True)),
+    "ess": number(low=0.0),
+    "intercept": number(),
+}
+_COLUMNS = dict.fromkeys(("mean", "sd", "low", "high", "prob_positive"), _COLUMN)

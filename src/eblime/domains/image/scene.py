@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from eblime._field_checks import MOST_FEATURES, Layout, Rule, array_of, check_object, one_of
+from eblime._field_checks import MOST_FEATURES, array_of, check_object, one_of
 from eblime._types import FloatArray
 from eblime.domains.image.hiding import Hide, hidden_version
 from eblime.domains.image.photo import is_photo, open_photo
@@ -228,7 +228,7 @@ def _labels_fit(scene: ImageScene) -> bool:
     """Whether every pixel has a label, every label 0 .. p - 1 has a pixel, and p is allowed."""
     axis, shape = scene.channel_axis, scene.shown.shape
     sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
-    if scene.labels.shape != sides or scene.labels.min() < 0:
+    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
         return False
     few = bool(scene.labels.max() < MOST_FEATURES)
     return few and bool(np.bincount(scene.labels.ravel()).all())
@@ -239,29 +239,26 @@ def _same_kind(scene: ImageScene) -> bool:
     return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
 
 
-_LAYOUT = Layout(
-    fields={
-        "shown": array_of("buif", 2, 3),
-        "hidden": array_of("buif", 2, 3),
-        "labels": array_of("i", 2),
-        "channel_axis": one_of(None, 0, 2),
-    },
-    rules=[
-        Rule(
-            must="a channel axis if the image has three axes",
-            holds=lambda scene: (scene.shown.ndim == 3) == (scene.channel_axis is not None),
-        ),
-        Rule(must="a hidden image with the shape and dtype of the shown one", holds=_same_kind),
-        Rule(must=f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}", holds=_labels_fit),
-    ],
-)
+_FIELDS = {
+    "shown": array_of("buif", 2, 3),
+    "hidden": array_of("buif", 2, 3),
+    "labels": array_of("i", 2),
+    "channel_axis": one_of(None, 0, 2),
+}
+_RULES = {
+    "a channel axis if the image has three axes": lambda scene: (
+        (scene.shown.ndim == 3) == (scene.channel_axis is not None)
+    ),
+    "a hidden image with the shape and dtype of the shown one": _same_kind,
+    f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}": _labels_fit,
+}
 
 IMAGE = Domain(
     name="image",
     feature="superpixel",
     scene=ImageScene,
     explainer="eblime.explainers.image:ImageExplainer",
-    check_scene=lambda scene: check_object(scene, _LAYOUT),
+    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
     view="eblime.reporting.views:image_view",
     picture="map",
     command="eblime.cli.image:COMMAND",

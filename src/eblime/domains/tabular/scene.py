@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from eblime._field_checks import NAMES, Layout, check_object
+from eblime._field_checks import NAMES, check_object
 from eblime.domains.record import Domain
 
 __all__ = ["TABULAR", "TableScene"]
@@ -38,14 +38,14 @@ class TableScene:
         }
 
 
-_LAYOUT = Layout(fields={"features": NAMES, "columns": NAMES, "values": NAMES})
+_FIELDS = {"features": NAMES, "columns": NAMES, "values": NAMES}
 
 TABULAR = Domain(
     name="tabular",
     feature="column",
     scene=TableScene,
     explainer="eblime.explainers.tabular:TabularExplainer",
-    check_scene=lambda scene: check_object(scene, _LAYOUT),
+    check_scene=lambda scene: check_object(scene, _FIELDS),
     picture="values",
     command="eblime.cli.tabular:COMMAND",
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._field_checks import MOST_FEATURES, NAMES, Layout, Rule, check_object, list_of, whole
+from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
 from eblime._types import FloatArray
 from eblime._warn import warn_user
@@ -181,27 +181,22 @@ def _names(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) ->
 
 
 _MOST_PIECES = 1 << 22
-_LAYOUT = Layout(
-    fields={
-        "features": NAMES,
-        "pieces": list_of(text_of(), "n", most=_MOST_PIECES),
-        "owners": list_of(whole(-1, MOST_FEATURES - 1), "n", most=_MOST_PIECES),
-        "mask": text_of(),
-    },
-    rules=[
-        Rule(
-            must="pieces that belong to its features",
-            holds=lambda scene: max(scene.owners, default=-1) < scene.n_features,
-        )
-    ],
-)
+_FIELDS = {
+    "features": NAMES,
+    "pieces": list_of(text_of(), "n", most=_MOST_PIECES),
+    "owners": list_of(whole(-1, MOST_FEATURES - 1), "n", most=_MOST_PIECES),
+    "mask": text_of(),
+}
+_RULES = {
+    "pieces that belong to its features": lambda s: max(s.owners, default=-1) < s.n_features,
+}
 
 TEXT = Domain(
     name="text",
     feature="word",
     scene=TextScene,
     explainer="eblime.explainers.text:TextExplainer",
-    check_scene=lambda scene: check_object(scene, _LAYOUT),
+    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
     view="eblime.reporting.views:text_view",
     picture="text",
     command="eblime.cli.text:COMMAND",
