@@ -114,7 +114,17 @@ ALLOWED = {
         *("pandas", "scipy", "shap", "sklearn", "torch"),
     },
     "cli": {
-        *("_checks", "_files", "_pandas", "_table", "_text", "_types", "_version", "batch"),
+        *(
+            "_checks",
+            "_field_checks",
+            "_files",
+            "_pandas",
+            "_table",
+            "_text",
+            "_types",
+            "_version",
+            "batch",
+        ),
         *("datasets", "domains", "engine", "evaluation", "explainers", "models", "plot"),
         *("registry", "reporting", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
         *("typer",),

@@ -7,38 +7,49 @@ from pathlib import Path
 from typing import Any
 
 from eblime import registry
+from eblime._field_checks import (
+    Check,
+    check_fields,
+    flag,
+    list_of,
+    number,
+    one_of,
+    optional,
+    text,
+    whole,
+)
 from eblime.cli.domain_commands import command_of
 from eblime.cli.recipe import batch_options, file_options
 from eblime.domains.record import Command, Option
 
 __all__ = ["stored_settings"]
 
-Types = tuple[type, ...]
-_NONE = type(None)
-_SHARED: dict[str, Types] = {
-    "inputs": (str,),
-    "model": (str,),
-    "model_sha256": (str, _NONE),
-    "imported_from": (str, _NONE),
-    "labels": (str, _NONE),
-    "target": (str, _NONE),
-    "method": (str,),
-    "masks": (int,),
-    "seed": (int,),
-    "prob": (float, int),
-    "part_size": (int, _NONE),
-    "keep": (bool,),
+_TEXT, _WHOLE = text(), whole(-(1 << 63), 1 << 63)
+_SHARED = {
+    "inputs": _TEXT,
+    "model": _TEXT,
+    "model_sha256": optional(_TEXT),
+    "imported_from": optional(_TEXT),
+    "labels": optional(_TEXT),
+    "target": optional(_TEXT),
+    "method": _TEXT,
+    "masks": _WHOLE,
+    "seed": _WHOLE,
+    "prob": number(),
+    "part_size": optional(_WHOLE),
+    "keep": flag(),
 }
-_NEWER: dict[str, Types] = {  # may be missing
-    "index": (str, _NONE),
-    "design": (str, _NONE),
-    "kernel": (str, _NONE),
-    "until": (str, _NONE),
-    "max_masks": (int, _NONE),
-    "retry": (int, _NONE),
-    "concurrency": (int, _NONE),
+_NEWER = {  # may be missing
+    "index": optional(_TEXT),
+    "design": optional(_TEXT),
+    "kernel": optional(_TEXT),
+    "until": optional(_TEXT),
+    "max_masks": optional(_WHOLE),
+    "retry": optional(_WHOLE),
+    "concurrency": optional(_WHOLE),
 }
-_JSON: dict[type, Types] = {Path: (str,), float: (float, int)}  # how JSON holds other types
+_OF_TYPE = {str: _TEXT, Path: _TEXT, int: _WHOLE, float: number(), bool: flag()}
+_MOST_REPEATS = 10_000  # of an option
 
 
 def stored_settings(manifest: Mapping[str, Any], folder: str) -> dict[str, Any]:
@@ -63,16 +74,13 @@ def stored_settings(manifest: Mapping[str, Any], folder: str) -> dict[str, Any]:
             f"{folder} was not started by `eblime batch`; resume it with `explain_many` in Python."
         )
     command = _command(settings["kind"], folder)
-    required = dict(_SHARED)
+    checks = dict(_SHARED)
     for name in file_options(command):
         if settings.get(name) is not None:
-            required[f"{name}_sha256"] = (str,)
-    for name, types in {**_NEWER, **required}.items():
-        if name in required or name in settings:
-            _check(settings, name, types, folder)
-    for option in batch_options(command):
-        if option.name in settings:
-            _check_option(settings, option, folder)
+            checks[f"{name}_sha256"] = _TEXT
+    options = {option.name: _option_check(option) for option in batch_options(command)}
+    checks |= {name: c for name, c in (_NEWER | options).items() if name in settings}
+    check_fields(settings, checks, f"{folder}/manifest.json is damaged: `")
     return dict(settings)
 
 
@@ -87,29 +95,9 @@ def _command(kind: str, folder: str) -> Command:
     return command
 
 
-def _check_option(settings: Mapping[str, Any], option: Option, folder: str) -> None:
-    """Refuse a value that the option cannot have."""
-    types = _JSON.get(option.type, (option.type,))
+def _option_check(option: Option) -> Check:
+    """What a stored value of an option must be."""
+    found = one_of(*option.choices) if option.choices else _OF_TYPE[option.type]
     if option.many:
-        _check(settings, option.name, (list,), folder)
-        for entry in settings[option.name]:
-            _check({option.name: entry}, option.name, types, folder)
-        return
-    _check(settings, option.name, (*types, _NONE) if option.default is None else types, folder)
-    value = settings[option.name]
-    if option.choices and value is not None and value not in option.choices:
-        raise ValueError(
-            f"{folder}/manifest.json is damaged: {option.name!r} must be one of "
-            f"{', '.join(map(repr, option.choices))}; got {value!r:.80}."
-        )
-
-
-def _check(settings: Mapping[str, Any], name: str, types: Types, folder: str) -> None:
-    """Refuse a setting that is missing or has another type."""
-    if name in settings and type(settings[name]) in types:
-        return
-    allowed = " or ".join("null" if kind is _NONE else kind.__name__ for kind in types)
-    got = repr(settings[name]) if name in settings else "nothing"
-    raise ValueError(
-        f"{folder}/manifest.json is damaged: {name!r} must be {allowed}; got {got:.80}."
-    )
+        return list_of(found, option.name, most=_MOST_REPEATS)
+    return optional(found) if option.default is None else found
