@@ -97,7 +97,17 @@ ALLOWED = {
     },
     # many inputs, studies, the command line
     "batch": {
-        *("_checks", "_files", "_lazy", "_pandas", "_progress", "_table", "_text", "_threads"),
+        *(
+            "_checks",
+            "_field_checks",
+            "_files",
+            "_lazy",
+            "_pandas",
+            "_progress",
+            "_table",
+            "_text",
+            "_threads",
+        ),
         *("_types", "_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("models", "protocols", "registry", "reporting", "results", "stopping", "fsspec"),
         *("narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),

@@ -83,11 +83,11 @@ def number(low: float = -LARGEST, high: float = LARGEST, *, nan: bool = False) -
     return Check(must=f"a number from {low:g} to {high:g}", holds=holds)
 
 
-def whole(low: int, high: int) -> Check:
+def whole(low: int, high: int | None = None) -> Check:
     """A whole number from `low` to `high`."""
     return Check(
-        must=f"a whole number from {low} to {high}",
-        holds=lambda value: type(value) is int and low <= value <= high,
+        must=f"a whole number >= {low}" + ("" if high is None else f" and <= {high}"),
+        holds=lambda v: type(v) is int and low <= v and (high is None or v <= high),
     )
 
 

@@ -18,6 +18,16 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import Any, TypeVar
 
+from eblime._field_checks import (
+    Check,
+    check_fields,
+    either,
+    flag,
+    instance,
+    optional,
+    text,
+    whole,
+)
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
 
@@ -90,22 +100,19 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
-_SETTINGS: dict[str, tuple[type, ...]] = {
-    "explainer": (dict,),
-    "targets": (int, list),
-    "seed": (int,),
-    "prob": (float,),
-    "keep": (bool,),
-    "together": (bool,),
-    "about": (dict, str, type(None)),
-    "count": (int,),
-    "inputs": (str,),
-    "part_size": (int,),
+_SETTINGS = {
+    "explainer": instance(dict),
+    "targets": either(whole(0), instance(list)),
+    "seed": whole(0),
+    "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
+    "keep": flag(),
+    "together": flag(),
+    "about": optional(instance(dict, str)),
+    "count": whole(1),
+    "inputs": text(),
+    "part_size": whole(1),
 }
-_OPTIONAL: dict[str, tuple[type, ...]] = {  # of runs with a stop rule
-    "until": (str,),
-    "max_masks": (int, type(None)),
-}
+_OF_STOP_RULES = {"until": text(), "max_masks": optional(whole(1))}
 
 
 class DamagedFileError(ValueError):
@@ -240,29 +247,11 @@ def read_manifest(folder: Location) -> dict[str, Any]:
         )
     if not intact or type(found.get("run")) is not str:
         raise ValueError(f"{name} is damaged: its contents do not match its checksum.")
-    _check_settings(found.get("settings"), name)
+    check_fields(found, {"settings": instance(dict)}, f"{name} is damaged: `")
+    settings = found["settings"]
+    checks = _SETTINGS | {key: c for key, c in _OF_STOP_RULES.items() if key in settings}
+    check_fields(settings, checks, f"{name} is damaged: `")
     return found
-
-
-def _check_settings(settings: Any, name: Location) -> None:
-    """Refuse settings that are missing, or have a wrong type or value."""
-    if not isinstance(settings, dict):
-        raise ValueError(f"{name} is damaged: `settings` must be an object.")
-    optional = {setting: _OPTIONAL[setting] for setting in _OPTIONAL if setting in settings}
-    for setting, kinds in {**_SETTINGS, **optional}.items():
-        if setting not in settings or type(settings[setting]) not in kinds:
-            types = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-            got = repr(settings[setting]) if setting in settings else "nothing"
-            raise ValueError(f"{name} is damaged: `{setting}` must be {types}; got {got:.80}.")
-    for setting, least in (("seed", 0), ("count", 1), ("part_size", 1)):
-        if settings[setting] < least:
-            raise ValueError(
-                f"{name} is damaged: `{setting}` must be >= {least}; got {settings[setting]}."
-            )
-    if not 0 < settings["prob"] < 1:  # written so that NaN is refused too
-        raise ValueError(
-            f"{name} is damaged: `prob` must be between 0 and 1; got {settings['prob']}."
-        )
 
 
 # Parts

@@ -24,7 +24,7 @@ from eblime.domains.record import Command, Option
 
 __all__ = ["stored_settings"]
 
-_TEXT, _WHOLE = text(), whole(-(1 << 63), 1 << 63)
+_TEXT, _WHOLE = text(), whole(0)
 _SHARED = {
     "inputs": _TEXT,
     "model": _TEXT,
