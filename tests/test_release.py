@@ -120,7 +120,7 @@ def test_every_extra_for_users_is_tested():
     installed = [extras[name] for name in ["test", *re.findall(r"\.venv/\.(\w+)", commands)]]
     names = {package_name(line) for lines in installed for line in lines}
 
-    for extra in set(extras) - {"bench", "docs", "lint", "nuts", "release"}:
+    for extra in set(extras) - {"docs", "lint", "nuts", "release", "studies"}:
         assert {package_name(line) for line in extras[extra]} <= names, extra
 
 
@@ -153,7 +153,7 @@ def test_links_of_the_page_on_pypi_are_absolute():
 def test_the_source_archive_has_what_the_tests_read():
     """Each file and folder of the repository that a test or the Makefile names."""
     included = build_settings()["build"]["targets"]["sdist"]["include"]
-    needed = ["src", "tests", "conftest.py", "docs", "benchmarks", ".ci", ".github", "Makefile"]
+    needed = ["src", "tests", "conftest.py", "docs", "studies", ".ci", ".github", "Makefile"]
     needed += ["CITATION.cff"]
 
     assert {f"/{name}" for name in needed} <= set(included)

@@ -96,7 +96,7 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_module = lazy_modules("eblime", ("compat", "datasets", "evaluation", "family", "plot"))
+_module = lazy_modules("eblime", ("compat", "datasets", "family", "measures", "plot"))
 
 
 def __getattr__(name: str) -> object:

@@ -395,7 +395,7 @@ def test_eblime_without_arguments_prints_help(capsys):
         assert command in out
 
 
-@pytest.mark.parametrize("group", ["", "explain", "batch", "bench"])
+@pytest.mark.parametrize("group", ["", "explain", "batch"])
 def test_summaries_of_commands_are_not_cut_off(monkeypatch, capsys, group):
     """A list of commands has whole sentences on a terminal of 80 columns."""
     monkeypatch.setenv("COLUMNS", "80")
@@ -411,7 +411,7 @@ def test_commands_are_listed_in_the_order_of_their_use(capsys):
     _, out, _ = run_command(capsys, "--help")
     names = [line.split()[0] for line in out.partition("\nCommands:\n")[2].splitlines()]
 
-    assert names == ["demo", "explain", "show", "compare", "batch", "report", "bench"]
+    assert names == ["demo", "explain", "show", "compare", "batch", "report"]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -614,11 +614,3 @@ def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
 
     assert code == 2
     assert f"{name}' cannot be read as a table" in err
-
-
-def test_the_help_of_localisation_says_how_many_inputs_it_takes(capsys):
-    """All of them; the other studies take at most 40."""
-    _, out, _ = run_command(capsys, "bench", "localisation", "--help")
-    assert "Number of inputs. Default: all.  [" in out
-    _, out, _ = run_command(capsys, "bench", "coverage", "--help")
-    assert "Default: all, at most 40." in " ".join(out.split())

@@ -65,29 +65,6 @@ def test_a_probability_is_named_like_the_other_options(folder, capsys):
     assert found == "Error: --prob must be > 0 and < 1; got 95.0."
 
 
-@pytest.mark.parametrize(
-    ("words", "option"),
-    [
-        (["coverage", "--method", "magic"], "--method"),
-        (["stability", "--method", "magic"], "--method"),
-        (["faithfulness", "--method", "magic"], "--method"),
-        (["coverage", "--truth", "magic"], "--truth"),
-        (["lambda", "--dataset", "magic"], "--dataset"),
-    ],
-)
-def test_studies_name_their_own_options(folder, capsys, words, option):
-    """`--compare`, which stands for `methods` elsewhere, is not one of them."""
-    found = message(capsys, "bench", *words)
-
-    assert found.startswith(f"Error: {option} must be one of ")
-    assert found.endswith("got 'magic'.")
-
-
-def test_the_numbers_of_masks_of_a_study_are_named_by_their_option(folder, capsys):
-    """As all others."""
-    assert message(capsys, "bench", "coverage", "--n", "0") == "Error: --n must be >= 1; got 0."
-
-
 def test_an_error_while_the_model_is_created_says_where(folder, capsys):
     """The function that failed, and how."""
     found = explained(capsys, model="mood:make()")

@@ -1,4 +1,4 @@
-"""The exact posterior beside a No-U-Turn sampler's, made by `benchmarks/nuts.py`."""
+"""The exact posterior beside a No-U-Turn sampler's, made by `python -m studies nuts`."""
 
 import json
 from pathlib import Path

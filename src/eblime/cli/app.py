@@ -13,21 +13,17 @@ from typer.core import TyperGroup
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.cli.batch import batch_app, report
-from eblime.cli.bench import bench_app
 from eblime.cli.demo import demo
 from eblime.cli.explain import explain_app
-from eblime.cli.league import bench_faithfulness
 from eblime.cli.running import first_line
 from eblime.cli.show import compare, show
 from eblime.cli.terminal import say
 
 __all__ = ["app", "main"]
 
-_SEVERAL = ("--n", "--method", "--truth")  # options that take several values, in `eblime bench`
-
 _INTERRUPTED = 130  # exit code
 
-_ORDER = ("demo", "explain", "show", "compare", "batch", "report", "bench")  # of the commands
+_ORDER = ("demo", "explain", "show", "compare", "batch", "report")  # of the commands
 
 
 class _Ordered(TyperGroup):
@@ -47,8 +43,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(explain_app, name="explain")
-bench_app.command("faithfulness")(bench_faithfulness)
-app.add_typer(bench_app, name="bench")
 app.command()(demo)
 app.command()(show)
 app.command()(compare)
@@ -85,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; an error is one line and exit code 2, a traceback with --debug."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
-    words = _spread([word for word in words if word != "--debug"])
+    words = [word for word in words if word != "--debug"]
     if not debug:
         warnings.showwarning = _show_warning
     for stream in (sys.stdout, sys.stderr):
@@ -144,21 +138,6 @@ def _given(options: Sequence[str], words: Sequence[str]) -> str | None:
         if word in options and k + 1 < len(words):
             return words[k + 1]
     return None
-
-
-def _spread(words: list[str]) -> list[str]:
-    """`--n 100 200 400` as the parser takes it: `--n 100 --n 200 --n 400`."""
-    if words[:1] != ["bench"]:
-        return words
-    found: list[str] = []
-    repeated = None
-    for word in words:
-        if word.startswith("-"):
-            repeated = word if word in _SEVERAL else None
-        elif repeated is not None and found[-1] != repeated:
-            found.append(repeated)
-        found.append(word)
-    return found
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

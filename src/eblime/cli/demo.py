@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
@@ -55,8 +55,8 @@ def demo(
 def _scan() -> tuple[Explanation, str, str]:
     """Locate the defect of a scan, and compare with the true one."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
-    from eblime.evaluation.localisation import covered
     from eblime.explainers.image import ImageExplainer
+    from eblime.measures import covered
 
     images, defects = sample_scans()
     with progress_bar("asking the network", quiet=False) as progress:
@@ -69,8 +69,7 @@ def _scan() -> tuple[Explanation, str, str]:
         )
         explanation = explainer.explain(images[_WHICH], target="with defect")
     print_explanation(explanation, prob=0.95, top=5)
-    scene: Any = explanation.scene
-    share = covered(explanation.posterior.mean, scene.labels, defects[_WHICH], 5)
+    share = covered(explanation, defects[_WHICH], top=5)
     say(f"{100 * share:.0f} % of the true defect is under the five most important superpixels.")
     return explanation, "scan", "Where is the defect?"
 
@@ -82,7 +81,7 @@ def _photo() -> tuple[Explanation, str, str]:
 
     model = efficientnet_lite0()
     with progress_bar("asking EfficientNet-Lite0", quiet=False) as progress:
-        explainer = ImageExplainer(model, n_masks=400, labels={967: "espresso"}, progress=progress)
+        explainer = ImageExplainer(model, n_masks=400, progress=progress)
         explanation = explainer.explain(coffee())
     print_explanation(explanation, prob=0.95, top=5)
     candidates = explanation.posterior.ranking(by="value").credible_set(1)

@@ -35,12 +35,6 @@ _SETTINGS = {  # parameter -> option
     "methods": "--compare",
     **{name: f"--{name.replace('_', '-')}" for name in _SAME},
 }
-_STUDIES = {  # the same, in `eblime bench`
-    "dataset": "--dataset",
-    "methods": "--method",
-    "n": "--n",
-    "truths": "--truth",
-}
 
 
 def domain_group(build: Build) -> type[TyperGroup]:
@@ -136,8 +130,6 @@ def in_options(message: str, words: Sequence[str] = ()) -> str:
         The command line, which says whose options to name.
     """
     names = dict(_SETTINGS)
-    if words and words[0] == "bench":
-        names |= _STUDIES
     if len(words) > 1 and words[0] in ("explain", "batch"):
         names |= {option.setting or option.name: option.flag for option in _options_of(words[1])}
     return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), message)

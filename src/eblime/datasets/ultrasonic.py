@@ -1,98 +1,30 @@
-"""Ultrasonic B-scans of printed polymer blocks, simulated from their physics.
+"""Simulated ultrasonic scans of printed blocks, and a small network that finds their defects.
 
-The 123 scans of the paper are not public. These simulated scans are a substitute.
+The network is written in plain NumPy and needs no further package. `studies/data/scans.py`
+simulates the scans, and `python -m studies train-ultrasonic` makes the files of the package.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
+from scipy import special
 
-from eblime._types import FloatArray
-from eblime.datasets.echoes import Block, block_image
-from eblime.datasets.scan_network import ScanNetwork
-
-__all__ = [
-    "LABELS",
-    "Block",
-    "Scan",
-    "endless_scans",
-    "sample_scans",
-    "scan",
-    "scans",
-    "ultrasonic_network",
-]
+__all__ = ["LABELS", "ScanNetwork", "sample_scans", "ultrasonic_network"]
 
 LABELS = ["no defect", "with defect"]
+_BLOCK = 16  # images at a time, so that the windows of a layer fit into the processor's cache
+_LAYERS = 4
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scan:
-    """A scan and its pores."""
-
-    image: NDArray[np.uint8]  # (pixels, pixels), depth downwards
-    defect: NDArray[np.bool_]  # mask of the pores
-    pores: FloatArray  # (k, 3) position, depth and radius
-
-    @property
-    def has_defect(self) -> bool:
-        """Whether there is a pore."""
-        return len(self.pores) > 0
-
-
-def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) -> Scan:
-    """One scan of a new block; speckle, pores and noise are drawn from `rng`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from eblime.datasets import scan
-    >>> made = scan(np.random.default_rng(0), defect=True)
-    >>> made.image.shape, made.has_defect
-    ((128, 128), True)
-    """
-    made = Block() if block is None else block
-    pores = _pores(rng, made) if defect else np.empty((0, 3))
-    image = block_image(rng, made, pores)
-    return Scan(image=image, defect=_inside(pores, made), pores=pores)
-
-
-def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
-    """A set like the paper's: 123 scans, of which 69 have a defect, in random order.
-
-    Examples
-    --------
-    >>> from eblime.datasets import scans
-    >>> sum(made.has_defect for made in scans(count=3, defects=2))
-    2
-    """
-    order = np.random.default_rng(seed).permutation(count)
-    return [
-        scan(np.random.default_rng([seed, k]), defect=bool(order[k] < defects))
-        for k in range(count)
-    ]
-
-
-def endless_scans(seed: int = 0) -> Iterator[Scan]:
-    """An endless stream of scans, every second one with a defect; none of them is in `scans`.
-
-    Examples
-    --------
-    >>> from itertools import islice
-    >>> from eblime.datasets import endless_scans
-    >>> [made.has_defect for made in islice(endless_scans(), 2)]
-    [True, False]
-    """
-    k = 0
-    while True:
-        yield scan(np.random.default_rng([1_000_003, seed, k]), defect=k % 2 == 0)
-        k += 1
+Floats = NDArray[np.float32]
 
 
 def ultrasonic_network() -> ScanNetwork:
@@ -128,20 +60,65 @@ def _asset(name: str) -> AbstractContextManager[Path]:
     return resources.as_file(resources.files("eblime.datasets").joinpath("assets", name))
 
 
-def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
-    """One to three pores next to each other, as a printing fault causes them."""
-    centre = np.array([rng.uniform(6, block.width - 6), rng.uniform(5, block.depth - 4)])
-    count = int(rng.integers(1, 4))
-    shift = rng.normal(0, [1.1, 0.5], size=(count, 2))
-    radius = rng.uniform(0.6, 1.4, size=count)
-    return np.column_stack([centre + shift, radius])
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class ScanNetwork:
+    """Class probabilities of grey images: 3 x 3 convolutions, each with ReLU and 2 x 2 max pooling.
+
+    The maximum of each channel goes to a linear layer and a softmax.
+    """
+
+    kernels: Sequence[Floats]  # (out, in, 3, 3) each
+    biases: Sequence[Floats]  # (out,) each
+    head: Floats  # (classes, channels)
+    head_bias: Floats  # (classes,)
+
+    @classmethod
+    def load(cls, path: Path) -> ScanNetwork:
+        """Read weights that `save` has written."""
+        with np.load(path, allow_pickle=False) as found:
+            return cls(
+                kernels=[found[f"kernel{k}"] for k in range(_LAYERS)],
+                biases=[found[f"bias{k}"] for k in range(_LAYERS)],
+                head=found["head"],
+                head_bias=found["head_bias"],
+            )
+
+    def save(self, path: Path) -> None:
+        """Write the weights as plain arrays."""
+        named: dict[str, Any] = {f"kernel{k}": kernel for k, kernel in enumerate(self.kernels)}
+        named |= {f"bias{k}": bias for k, bias in enumerate(self.biases)}
+        np.savez(path, head=self.head, head_bias=self.head_bias, **named)
+
+    def __call__(self, batch: NDArray[Any]) -> NDArray[np.float64]:
+        """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1]."""
+        if batch.ndim != 3:
+            raise ValueError(
+                f"`batch` must hold grey images, shape (n, H, W); got shape {batch.shape}."
+            )
+        scale = np.float32(255 if batch.dtype == np.uint8 else 1)
+        images = batch.astype(np.float32)[..., None] / scale
+        blocks = [self._logits(images[k : k + _BLOCK]) for k in range(0, len(images), _BLOCK)]
+        logits = np.concatenate([np.empty((0, len(self.head)), np.float32), *blocks])
+        return np.asarray(special.softmax(logits.astype(np.float64), axis=1))
+
+    def _logits(self, images: Floats) -> Floats:
+        """Outputs before the softmax, (n, classes), of images (n, H, W, 1)."""
+        for kernel, bias in zip(self.kernels, self.biases, strict=True):
+            images = _halved(np.maximum(_convolved(images, kernel) + bias, 0))
+        return np.asarray(images.max(axis=(1, 2)) @ self.head.T + self.head_bias)
 
 
-def _inside(pores: FloatArray, block: Block) -> NDArray[np.bool_]:
-    """Pixels inside a pore."""
-    x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
-    z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
-    found = np.zeros((block.pixels, block.pixels), dtype=bool)
-    for centre, depth, radius in pores:
-        found |= (x[None, :] - centre) ** 2 + (z[:, None] - depth) ** 2 <= radius**2
-    return found
+def _convolved(images: Floats, kernel: Floats) -> Floats:
+    """Convolve (n, H, W, in) with (out, in, 3, 3), padded with zeros, by one matrix product."""
+    n, height, width, _ = images.shape
+    padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    windows = sliding_window_view(padded, (3, 3), axis=(1, 2))  # (n, H, W, in, 3, 3)
+    rows = windows.reshape(n * height * width, -1)
+    return np.asarray((rows @ kernel.reshape(len(kernel), -1).T).reshape(n, height, width, -1))
+
+
+def _halved(images: Floats) -> Floats:
+    """2 x 2 max pooling; an odd last row or column is left out."""
+    n, height, width, channels = images.shape
+    even = images[:, : height // 2 * 2, : width // 2 * 2]
+    return np.asarray(even.reshape(n, height // 2, 2, width // 2, 2, channels).max(axis=(2, 4)))

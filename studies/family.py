@@ -1,0 +1,187 @@
+"""The family of LIME on one data set: agreement of repeated runs, model calls and seconds.
+
+A boosted regressor on scikit-learn's diabetes data (10 columns); each system explains the same rows
+with several seeds. Prints one line for each system, with a figure in every cell:
+
+- overlap: mean Jaccard index of the three most important columns of two runs;
+- flips: share of columns chosen by both runs whose signs differ;
+- VSI, CSI: the stability indices of Visani et al. (2022), from 0 to 1;
+- spread: standard deviation of an importance between seeds, as a share of the row's largest one;
+- calls: rows that the model was asked about, for one explanation;
+- ms: milliseconds of processor time of one explanation, model calls included.
+
+LIME has no intervals: its CSI uses those of its weighted ridge regression.
+
+    python -m studies family            # a few minutes
+    python -m studies family --write    # also puts the table into docs/explanation/family.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
+
+import eblime
+from eblime.family import DLIME, averaged, fit_mixture, unravel
+from eblime.measures import ridge_interval, stability_of
+
+PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
+BEGIN, END = "<!-- table of studies/family.py -->", "<!-- end of the table -->"
+TOP = 3
+Found = tuple[np.ndarray, np.ndarray]  # importances (p,) and intervals (p, 2)
+System = Callable[[Any, int], Found]  # of a row and a seed
+
+
+class Counted:
+    """A model that counts the rows it is asked about."""
+
+    def __init__(self, model: Any) -> None:
+        """Start at zero."""
+        self.model, self.calls = model, 0
+
+    def __call__(self, rows: Any) -> np.ndarray:
+        """Predict, and count."""
+        self.calls += len(rows)
+        return np.asarray(self.model.predict(np.asarray(rows, dtype=float)))
+
+
+def of(e: eblime.Explanation) -> Found:
+    """Importances and intervals of an explanation; LIME gets those of its ridge regression."""
+    post = e.posterior
+    return post.mean, post.interval() if post.has_spread else ridge_interval(e.answers)
+
+
+def of_rows(model: Counted, rows: np.ndarray, **settings: Any) -> System:
+    """A `TabularExplainer` with these settings."""
+    explainer = eblime.TabularExplainer(model, rows, progress=False, **settings)
+    return lambda x, seed: of(explainer.explain(x, rng=seed))
+
+
+def stable(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """S-LIME, with at most ten times as many masks."""
+    explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
+    rule = eblime.LarsStable(TOP)
+    return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
+
+
+def mean_of_runs(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """Averaged LIME: five runs, each with a fifth of the masks."""
+    explainer = eblime.TabularExplainer(model, rows, n_masks=n // 5, method="lime", progress=False)
+    found = averaged(explainer, x, runs=5, widths=(1.0,), rng=seed)
+    half = 1.96 * found.error
+    return found.mean, np.stack([found.mean - half, found.mean + half], axis=1)
+
+
+def mixture(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """DMM-MEN: the regression of the row's component."""
+    whole = fit_mixture(rows[:n], model(rows[:n]), draws=200, burn_in=200, rng=seed)
+    post = whole.local(x, float(model(x[None])[0]))
+    return post.mean, post.interval()
+
+
+def active(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
+    """UnRAVEL, with at most 60 calls."""
+    post = unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
+    return post.mean, post.interval()
+
+
+def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
+    """Each system as a function of a row and a seed."""
+    table = partial(of_rows, model, rows, n_masks=n)
+    fixed = DLIME(model=model, background=rows)
+    return {
+        "LIME": table(method="lime"),
+        "EBLIME": table(),
+        "BayesLIME": table(method="bayeslime"),
+        "BayesSHAP": table(method="bayesshap", design="leverage"),
+        "BayLIME": table(method="baylime"),
+        "Quadrature": table(method="quadrature", design="paired"),
+        "GLIME": table(design="glime", method="lime"),
+        "stratified LIME": table(design="stratified-lime", method="lime"),
+        "S-LIME": partial(stable, model, rows, n),
+        "averaged LIME": partial(mean_of_runs, model, rows, n),
+        "DLIME": lambda x, seed: of(fixed.explain(x)),
+        "UnRAVEL": partial(active, model, rows, n),
+        "DMM-MEN": partial(mixture, model, rows, n),
+    }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """The figures of one system, means over the rows."""
+
+    overlap: float
+    sign_flips: float
+    vsi: float
+    csi: float
+    spread: float
+    calls: float
+    ms: float
+
+    def __str__(self) -> str:
+        """The cells of the table."""
+        shares = (self.overlap, self.sign_flips, self.vsi, self.csi, self.spread)
+        return " | ".join([*(f"{x:.2f}" for x in shares), f"{self.calls:.0f}", f"{self.ms:.0f}"])
+
+
+def measure(explain: System, model: Counted, rows: np.ndarray, seeds: int) -> Line:
+    """Explain each row with each seed; agreement, calls and time."""
+    explain(rows[0], 0)  # warm up
+    model.calls, begun, agreed, spreads = 0, time.process_time(), [], []
+    for x in rows:
+        runs = [explain(x, seed) for seed in range(seeds)]
+        means, ends = (np.array(parts) for parts in zip(*runs, strict=True))
+        agreed.append(stability_of(means, ends, top=TOP))
+        largest = np.abs(means.mean(axis=0)).max()
+        spreads.append(np.sqrt(means.var(axis=0, ddof=1).mean()) / largest)
+    spent, count = time.process_time() - begun, len(rows) * seeds
+    kinds = ("overlap", "sign_flips", "vsi", "csi")
+    return Line(
+        **{kind: float(np.mean([getattr(a, kind) for a in agreed])) for kind in kinds},
+        spread=float(np.mean(spreads)),
+        calls=model.calls / count,
+        ms=1_000 * spent / count,
+    )
+
+
+def put_into_page(text: str) -> None:
+    """Replace what is between the markers of the page."""
+    page = PAGE.read_text("utf8")
+    found, count = re.subn(
+        f"{BEGIN}.*{END}", lambda _: f"{BEGIN}\n\n{text}\n\n{END}", page, flags=re.DOTALL
+    )
+    if count != 1:
+        raise ValueError(f"{PAGE} must have the markers {BEGIN} and {END} once; found {count}.")
+    PAGE.write_text(found, "utf8")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--rows", type=int, default=6, help="rows to explain")
+    parser.add_argument("--seeds", type=int, default=5, help="runs of each row, at least 2")
+    parser.add_argument("--calls", type=int, default=200, help="model calls of most systems")
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run all systems and print the table."""
+    data = load_diabetes()
+    model = Counted(GradientBoostingRegressor(random_state=0).fit(data.data, data.target))
+    lines = ["| system | overlap | flips | VSI | CSI | spread | calls | ms |", "|---" * 8 + "|"]
+    print("\n".join(lines))
+    for name, explain in systems(model, data.data, options.calls).items():
+        found = measure(explain, model, data.data[: options.rows], options.seeds)
+        lines.append(f"| {name} | {found} |")
+        print(lines[-1], flush=True)
+    if options.write:
+        put_into_page("\n".join(lines))

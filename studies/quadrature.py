@@ -1,0 +1,239 @@
+"""Quadrature on photos: coverage, interval score and error beside the regressions.
+
+EfficientNet-Lite0 on the photos of the stored tables: `imagenet-p13.npz` (11 to 13 superpixels, all
+masks known) and `imagenet-p40.npz` (28 to 45, 5,000 pairs of masks known, which are the
+population). All estimate the weighted linear fit, default kernel and free intercept, to the
+population, except `EBLIME.paper()`, which has no intercept and is judged by the fit without one.
+
+- `Quadrature()`: pairs at random, without replacement; and in rounds, which choose among the known
+  pairs where not all masks are known;
+- `EBLIME.paper()` and `EBLIME(local=False)`: masks by coin tosses; `EBLIME()`: the same pairs.
+
+"score" is the interval score over that of `EBLIME.paper()`, "error" the root mean square error
+over that of `EBLIME(local=False)`. `--clock` prints the seconds of a fit instead.
+
+    python -m studies quadrature --jobs 2
+    python -m studies quadrature --photos 5 --cases p13
+    OMP_NUM_THREADS=2 python -m studies quadrature --clock
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eblime import EBLIME, Quadrature
+from eblime.answers import Answers
+from eblime.core.quadrature import read_table
+from eblime.designs.adaptive import Adaptive, choose
+from eblime.designs.masks import paired
+from eblime.kernels import ExponentialKernel
+from eblime.methods.quadrature import index_of
+from studies.data.stored import answers_file
+from studies.intervals import interval_measures
+from studies.populations import all_masks, best_fit, half_of_masks, mask_numbers, photo_count
+from studies.tables import table
+
+SIZES = {"p13": (100, 200, 400), "p40": (200, 500)}
+PAPER, COMMON = "EBLIME.paper(), coin tosses", "EBLIME(local=False), coin tosses"
+POOL = 600  # pairs that compete in a round
+
+
+@dataclass(frozen=True)
+class Photo:
+    """The masks of a photo, each followed by its complement, and their scores."""
+
+    masks: np.ndarray
+    scores: np.ndarray
+    all_masks: bool
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The default kernel."""
+        return ExponentialKernel()(self.masks)
+
+    def rows(self, chosen: np.ndarray) -> Answers:
+        """The answers of some rows."""
+        masks = self.masks[chosen]
+        weights = ExponentialKernel()(masks)
+        return Answers(masks=masks, scores=self.scores[chosen], weights=weights)
+
+
+def read_photo(case: str, number: int) -> Photo:
+    """One photo of a table."""
+    stored = np.load(answers_file(f"imagenet-{case}.npz"))
+    scores = stored[f"scores_{number}"].astype(float)
+    if case == "p13":
+        half = all_masks(scores)[: len(scores) // 2]
+        scores = np.stack([scores[: len(half)], scores[::-1][: len(half)]])
+    else:
+        half = half_of_masks(stored, number)
+        scores = scores.reshape(2, -1)
+    masks = np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
+    return Photo(masks, scores.T.ravel(), case == "p13")
+
+
+def truths(photo: Photo) -> tuple[np.ndarray, np.ndarray]:
+    """The weighted fit to the population with a free intercept, and equation (1) without one."""
+    weighted = photo.masks.T * photo.weights
+    gram = weighted @ photo.masks + np.eye(photo.masks.shape[1])
+    none = np.linalg.solve(gram, weighted @ photo.scores)
+    return best_fit(photo.masks, photo.scores, photo.weights), none
+
+
+def tossed(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
+    """Masks by coin tosses, with replacement."""
+    return photo.rows(rng.integers(len(photo.masks), size=n))
+
+
+def in_pairs(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
+    """Pairs at random, without replacement; the two ends among them where they are known."""
+    if photo.all_masks:
+        return photo.rows(_rows_of(photo, paired(rng, n, photo.masks.shape[1]).masks))
+    pairs = rng.choice(len(photo.masks) // 2, n // 2, replace=False)
+    return photo.rows(_both(pairs))
+
+
+def in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
+    """Pairs chosen in rounds."""
+    p = photo.masks.shape[1]
+    answers = Answers.none([str(j) for j in range(p)])
+    if photo.all_masks:
+        design = Adaptive(n_masks=n)
+        while (masks := design.next(rng, answers)) is not None:
+            found = photo.rows(_rows_of(photo, masks))
+            answers = answers.append(found.masks, found.scores, found.weights)
+        return answers
+    return _known_in_turns(photo, n, rng)
+
+
+def _known_in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
+    """Rounds of the same sizes as `Adaptive`, among the pairs whose answers are known."""
+    p = photo.masks.shape[1]
+    order = rng.permutation(len(photo.masks) // 2)
+    first = min(n // 2, max(2 * p, min(n // 6, 64)))
+    asked, left, index = order[:first], order[first:], index_of(Quadrature(), p)
+    while (wanted := min(n // 2 - len(asked), max(4, len(asked) // 4))) > 0:
+        answers = photo.rows(_both(asked))
+        pool = rng.permutation(left)[:POOL]
+        known = read_table(answers.masks, answers.scores)
+        chosen = choose(known, index, photo.masks[2 * pool], wanted)
+        matches = (photo.masks[2 * pool][:, None] == chosen[None]).all(axis=2)
+        rows = pool[matches.argmax(axis=0)]
+        asked, left = np.concatenate([asked, rows]), np.setdiff1d(left, rows)
+    return photo.rows(_both(asked))
+
+
+def _both(pairs: np.ndarray) -> np.ndarray:
+    """The rows of pairs."""
+    return np.stack([2 * pairs, 2 * pairs + 1], axis=1).ravel()
+
+
+def _rows_of(photo: Photo, masks: np.ndarray) -> np.ndarray:
+    """The rows of masks where all masks are known: pair k is the mask of the bits of k."""
+    number = mask_numbers(masks)
+    other = len(photo.masks) - 1 - number
+    return np.where(number < other, 2 * number, 2 * other + 1)
+
+
+ASKED: dict[str, Callable[[Photo, int, np.random.Generator], Answers]] = {
+    "coin tosses": tossed,
+    "pairs": in_pairs,
+    "rounds": in_turns,
+}
+METHODS: dict[str, Any] = {
+    PAPER: EBLIME.paper(),
+    COMMON: EBLIME(local=False),
+    "EBLIME(), pairs": EBLIME(),
+    "Quadrature(), pairs": Quadrature(),
+    "Quadrature(), rounds": Quadrature(),
+}
+
+
+def judge(case: str, number: int, seed: int) -> list[dict]:
+    """All fits of one photo with one seed."""
+    photo, found = read_photo(case, number), []
+    free, none = truths(photo)
+    for n in SIZES[case]:
+        for name, method in METHODS.items():
+            rng = np.random.default_rng([number, n, seed])
+            answers = ASKED[name.split(", ")[-1]](photo, n, rng)
+            post = method.fit(rng, answers)
+            truth = none if name == PAPER else free
+            row = {"case": case, "N": n, "method": name, "photo": number, "seed": seed}
+            row |= interval_measures(post.interval(0.95), truth, 0.95)
+            found.append(row | {"square": float(np.mean((post.mean - truth) ** 2))})
+    return found
+
+
+def study(options: argparse.Namespace) -> list[dict]:
+    """One row for each photo, seed, number of masks and method."""
+    tasks = []
+    for case in options.cases:
+        count = photo_count(case)
+        for number in range(min(count, options.photos)):
+            tasks += [(case, number, seed) for seed in range(options.seeds)]
+    rows = []
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for found in pool.map(judge, *zip(*tasks, strict=True)):
+            rows += found
+            print(f"{found[0]['case']}: photo {found[0]['photo']} done", flush=True)
+    return rows
+
+
+def printed(rows: list[dict]) -> str:
+    """The table as Markdown; NumPy only, so that it runs anywhere."""
+    heads = ["case", "N", "method", "all", "top 1", "top 2-3", "score", "score / paper", "error"]
+    lines = []
+    for case, n in dict.fromkeys((row["case"], row["N"]) for row in rows):
+        cell = {}
+        for name in METHODS:
+            part = [r for r in rows if (r["case"], r["N"], r["method"]) == (case, n, name)]
+            keys = ("coverage", "top_1", "top_2_3", "score", "square")
+            cell[name] = {key: float(np.mean([r[key] for r in part])) for key in keys}
+        for name, mean in cell.items():
+            score = mean["score"] / cell[PAPER]["score"]
+            error, common = np.sqrt(mean["square"]), np.sqrt(cell[COMMON]["square"])
+            found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.2f}", f"{mean['top_2_3']:.2f}"]
+            found += [f"{mean['score']:.4f}", f"{score:.2f}", f"{error:.4f}"]
+            lines.append([case, n, name, *found, f"{error / common:.2f}"])
+    return table([*heads, "ratio"], lines, right=None)
+
+
+def clock() -> None:
+    """Print the seconds of a fit, the least of five."""
+    for n, p in ((400, 13), (1000, 50)):
+        rng = np.random.default_rng(0)
+        masks = paired(rng, n, p).masks
+        scores = 1 / (1 + np.exp(-(masks - 0.5) @ rng.normal(size=p) - masks[:, 0] * masks[:, 1]))
+        answers = Answers(masks=masks, scores=scores, weights=ExponentialKernel()(masks))
+        times = []
+        for _ in range(5):
+            start, busy = time.perf_counter(), time.process_time()
+            Quadrature().fit(rng, answers).interval(0.95)
+            times.append((time.perf_counter() - start, time.process_time() - busy))
+        wall, processor = np.min(times, axis=0)
+        print(f"N = {n}, p = {p}: {wall:.2f} s, {processor:.2f} s of processor time")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--cases", nargs="*", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--photos", type=int, default=1000, help="of each table, at most")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--clock", action="store_true", help="seconds of a fit instead")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the table, or the seconds of a fit."""
+    if options.clock:
+        clock()
+    else:
+        print(printed(study(options)))

@@ -1,0 +1,158 @@
+"""Coverage of features that seldom vary, with and without the remedies.
+
+Two cases: `x1 + rare exp(2 x4)` of normal columns, where `rare` is 1 in 3 % of the rows; and COMPAS
+with two counts of juvenile offences that are zero for nearly everybody, and a random forest. The
+truth is the weighted linear fit, intercept free, to a large number of rows drawn without forcing.
+For every number of masks this prints how often 95 % intervals contain the truth, and their mean
+interval score, for the rare features and for the others:
+
+- neither: every feature drawn as often as the background has it, noise taken as equal;
+- forced: each state of a feature in at least 10 % of the masks (the default);
+- forced, unequal: the same, fitted by `EBLIME(noise="unequal")`;
+- unequal: not forced, fitted by `EBLIME(noise="unequal")`.
+
+    EBLIME_DATA=... python -m studies rare-features            # two minutes
+    EBLIME_DATA=... python -m studies rare-features --fits 200
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+import eblime
+from eblime.domains.tabular import strata
+from studies.data.tabular import compas, forest, split_rows
+from studies.intervals import interval_score
+from studies.populations import best_fit
+from studies.tables import table
+
+SIZES = (200, 1000)
+COUNTS = ("juv_fel_count", "juv_misd_count")
+METHODS = {"": eblime.EBLIME(local=False), "unequal": eblime.EBLIME(local=False, noise="unequal")}
+NAMES = {
+    (False, ""): "neither",
+    (True, ""): "forced",
+    (True, "unequal"): "forced, unequal",
+    (False, "unequal"): "unequal",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """A model, its background, the rows to explain and the rare columns."""
+
+    model: Any
+    data: pd.DataFrame
+    rows: list[pd.Series]
+    rare: tuple[str, ...]
+    target: int
+    n_truth: int
+
+
+def heavy_tail() -> Case:
+    """A rare value with an effect that has heavy tails; two rows without it and two with it."""
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame(rng.normal(size=(1000, 4)), columns=["x1", "x2", "x3", "x4"])
+    data["rare"] = (rng.random(1000) < 0.03).astype(int)
+
+    def model(rows: pd.DataFrame) -> np.ndarray:
+        return (rows["x1"] + rows["rare"] * np.exp(2 * rows["x4"])).to_numpy()
+
+    rows = [data[data["rare"] == value].iloc[k] for value in (0, 1) for k in (0, 1)]
+    return Case(model=model, data=data, rows=rows, rare=("rare",), target=0, n_truth=1_000_000)
+
+
+def compas_counts() -> Case:
+    """COMPAS with two more columns; four rows that the forest was not trained on."""
+    risk = compas(COUNTS)
+    rows = [risk.data.iloc[k] for k in split_rows(risk)[1][:4]]
+    model = forest(risk, trees=30)
+    return Case(model=model, data=risk.data, rows=rows, rare=COUNTS, target=1, n_truth=200_000)
+
+
+CASES: dict[str, Callable[[], Case]] = {
+    "x1 + rare exp(2 x4)": heavy_tail,
+    "COMPAS, two counts": compas_counts,
+}
+
+
+@contextmanager
+def forcing(on: bool) -> Iterator[None]:
+    """Rare states forced as usual, or not at all."""
+    least = strata.LEAST
+    strata.LEAST = least if on else 0.0
+    try:
+        yield
+    finally:
+        strata.LEAST = least
+
+
+def explain(case: Case, number: int, n: int, seed: int, method: Any) -> eblime.Explanation:
+    """One row of a case."""
+    explainer = eblime.TabularExplainer(
+        case.model, case.data, n_masks=n, method=method, progress=False
+    )
+    return explainer.explain(case.rows[number], target=case.target, rng=seed)
+
+
+def judge(case: Case, truths: list[np.ndarray], n: int, fits: int) -> Iterator[dict[str, Any]]:
+    """Every draw of n masks for every row, fitted in every way."""
+    for forced in (False, True):
+        for number, truth in enumerate(truths):
+            for draw in range(fits):
+                with forcing(forced):
+                    e = explain(case, number, n, 1000 * draw + number, METHODS[""])
+                columns = cast(Any, e.scene).columns
+                for name, method in METHODS.items():
+                    found = e.refit(method)
+                    ends = found.posterior.interval(0.95)
+                    score = interval_score(ends, truth, 0.95)
+                    inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+                    for j, column in enumerate(columns):
+                        yield {
+                            "N": n,
+                            "way": NAMES[forced, name],
+                            "column": column if column in case.rare else "others",
+                            "coverage": inside[j],
+                            "score": score[j],
+                        }
+
+
+def printed(case: str, rows: pd.DataFrame) -> str:
+    """The table of one case as Markdown."""
+    means = rows.pivot_table(
+        index=["N", "way"], columns="column", values=["coverage", "score"], sort=False
+    )
+    columns = [(kind, name) for name in rows["column"].unique() for kind in ("coverage", "score")]
+    heads = [f"{name}: {kind}" for kind, name in columns]
+    lines = [
+        [n, way, *(f"{value:.3g}" for value in values)]
+        for (n, way), values in means[columns].iterrows()
+    ]
+    return table([f"{case}, N", "", *heads], lines, right=2)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--fits", type=int, default=50, help="draws for each of the four rows")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print one table for each case."""
+    for name, load in CASES.items():
+        case = load()
+        with forcing(False):
+            whole = [
+                explain(case, k, case.n_truth, 10_000_000 + k, "lime")
+                for k in range(len(case.rows))
+            ]
+        truths = [best_fit(e.masks, e.scores, e.weights) for e in whole]
+        rows = [row for n in SIZES for row in judge(case, truths, n, options.fits)]
+        print(printed(name, pd.DataFrame(rows)), end="\n\n", flush=True)

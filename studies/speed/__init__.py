@@ -1,0 +1,1 @@
+"""Benchmarks of speed, beside other packages in the same run."""

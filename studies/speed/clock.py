@@ -1,0 +1,94 @@
+"""A model with a clock, to separate its time from that of the explainer."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import io
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Clocked", "add_clock_options", "chosen", "measure", "quiet"]
+
+Now = Callable[[], float]
+
+
+def add_clock_options(parser: argparse.ArgumentParser, *, rounds: int) -> None:
+    """The options of a benchmark: `rounds`, `only` and the clock `now`."""
+    parser.add_argument("--rounds", type=int, default=rounds, help="how often to measure")
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="measure lime and the lines whose names begin with this; may be repeated",
+    )
+    parser.add_argument(
+        "--processor-time",
+        dest="now",
+        action="store_const",
+        const=time.process_time,
+        default=time.perf_counter,
+        help="of this process instead of elapsed time, for a machine with other work; set "
+        "OMP_NUM_THREADS=1, because the times of all threads add up",
+    )
+
+
+def chosen(jobs: dict[str, Any], only: list[str] | None) -> dict[str, Any]:
+    """lime, with which all are compared, and the jobs whose names begin with one of `only`."""
+    names = ("lime", *(only or jobs))
+    return {name: job for name, job in jobs.items() if name.startswith(names)}
+
+
+class Clocked:
+    """A function whose calls are timed and counted."""
+
+    def __init__(self, function: Callable[[Any], Any], now: Now = time.perf_counter) -> None:
+        self._function, self.now = function, now
+        self.seconds, self.inputs = 0.0, 0
+
+    def __call__(self, batch: Any) -> Any:
+        """Call the model."""
+        start = self.now()
+        answer = self._function(batch)
+        self.seconds += self.now() - start
+        self.inputs += len(answer)
+        return answer
+
+
+def quiet(job: Callable[[], object]) -> object:
+    """Run without any output or warning."""
+    with (
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(io.StringIO()),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")
+        return job()
+
+
+def measure(
+    model: Clocked, jobs: dict[str, Callable[[int], object]], inputs: int, rounds: int
+) -> dict[str, tuple[float, float, float]]:
+    """Medians over rounds of (own seconds, model seconds, model inputs) per explanation.
+
+    The jobs take turns, so that a busy moment of the machine affects all of them.
+    """
+    seen: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
+    for job in jobs.values():  # warm up
+        quiet(lambda job=job: job(0))
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            gc.collect()
+            model.seconds, model.inputs = 0.0, 0
+            start = model.now()
+            quiet(lambda job=job: [job(k) for k in range(inputs)])
+            whole = model.now() - start
+            seen[name].append(
+                ((whole - model.seconds) / inputs, model.seconds / inputs, model.inputs / inputs)
+            )
+    return {name: tuple(np.median(rows, axis=0)) for name, rows in seen.items()}

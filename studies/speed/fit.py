@@ -1,0 +1,159 @@
+"""Time the exact posterior (`fit`, mean, sd and 95 % interval), compared with others.
+
+The first column has one ridge parameter, `EBLIME(local=False)`, like the methods that it is
+compared with; the last two are the default, which has a scale for each feature as well.
+
+- scikit-learn's `BayesianRidge.fit` (a point estimate of lambda by evidence maximisation);
+- the published BayesLIME algorithm: a dense N x N weight matrix, an explicit inverse, 10,000 draws
+  of a multivariate normal in a Python loop, percentiles of their distances from the mean. 500
+  draws are measured and the time of the loop is extrapolated;
+- the formulas as printed in the paper: N x N determinants and inverses for each of 20,000 lambdas.
+  A few are measured and the time is extrapolated, because all of them would take hours;
+- `EBLIME.paper()`: the published grid and 2,500 draws, with our formulas.
+
+    python -m studies speed-fit            # a few minutes on two cores
+    python -m studies speed-fit --quick    # two sizes
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import platform
+import time
+import tracemalloc
+from collections.abc import Callable
+
+import numpy as np
+import scipy
+import sklearn
+from scipy import stats
+from sklearn.linear_model import BayesianRidge
+
+import eblime
+
+N_LAMBDAS = 20_000
+
+
+def problem(n: int, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bernoulli masks, scores that are a sigmoid of them, and lime's kernel."""
+    rng = np.random.default_rng(n + p)
+    masks = rng.integers(0, 2, size=(n, p)).astype(float)
+    masks[0] = 1
+    scores = 1 / (1 + np.exp(-masks @ rng.normal(size=p) / 2))
+    return masks, scores, np.exp(-(p - masks.sum(axis=1)) / (2 * 0.75**2 * p))
+
+
+def ours(masks, scores, weights, method="eblime-ridge"):
+    """Everything that a user needs: mean, sd and interval."""
+    post = eblime.fit(masks, scores, weights, method)
+    return post.mean, post.sd, post.interval()
+
+
+def bayesian_ridge(masks, scores, weights):
+    """scikit-learn's estimate with its defaults."""
+    return BayesianRidge().fit(masks, scores, sample_weight=weights).coef_
+
+
+def bayeslime_seconds(masks, scores, weights, measured=500, draws=10_000):
+    """Time of the published algorithm; that of the loop is extrapolated from `measured` draws."""
+    start = time.perf_counter()
+    n = len(masks)
+    X = np.column_stack([np.ones(n), masks])
+    W = np.diag(weights)
+    V = np.linalg.inv(X.T @ W @ X + np.eye(X.shape[1]))
+    phi = V @ X.T @ W @ scores
+    gap = scores - X @ phi
+    s2 = (gap @ W @ gap + phi @ phi) / n
+    fitted = time.perf_counter()
+    sample = np.empty((measured, len(phi)))
+    for i in range(measured):
+        sigma2 = stats.invgamma.rvs(n / 2, scale=n * s2 / 2)
+        sample[i] = stats.multivariate_normal.rvs(phi, sigma2 * V)
+    np.percentile(np.abs(sample - phi), 95, axis=0)
+    return fitted - start + (time.perf_counter() - fitted) * draws / measured
+
+
+def printed_form(masks, scores, weights, lambdas):
+    """Proposition 2 as printed, one N x N determinant and inverse for each lambda."""
+    n = len(scores)
+    logs = []
+    for lam in lambdas:
+        M = np.linalg.inv(np.diag(weights)) + masks @ masks.T / lam
+        q = scores @ np.linalg.inv(M) @ scores + 2
+        logs.append(-0.5 * np.linalg.slogdet(M)[1] - (1 + n / 2) * np.log(q))
+    return np.array(logs)
+
+
+def seconds(run: Callable[[], object], repeats: int) -> float:
+    """Median time of a call; repeated calls begin with one that is not counted."""
+    if repeats > 1:
+        run()
+    times = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def peak_megabytes(run: Callable[[], object]) -> float:
+    """Peak memory of a call beyond its arguments."""
+    tracemalloc.start()
+    run()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / 1e6
+
+
+def row(n: int, p: int) -> str:
+    """Measure one size; the fast functions take turns."""
+    data = problem(n, p)
+    rounds = [
+        (
+            seconds(lambda: ours(*data), 15),
+            seconds(lambda: bayesian_ridge(*data), 15),
+            seconds(lambda: ours(*data, method="eblime-paper"), 5),
+            seconds(lambda: ours(*data, method="eblime"), 15),
+        )
+        for _ in range(3)
+    ]
+    exact, ridge, paper, local = np.median(rounds, axis=0)
+    recipe = bayeslime_seconds(*data)
+    few = 3 if n > 1000 else 10
+    printed = seconds(lambda: printed_form(*data, np.linspace(0.1, 1, few)), 1) / few * N_LAMBDAS
+    memory = peak_megabytes(lambda: ours(*data)) / (data[0].nbytes / 1e6)
+    return (
+        f"| {n} | {p} | {exact * 1e3:.1f} ms | {ridge * 1e3:.1f} ms | {exact / ridge:.2f} "
+        f"| {recipe:.1f} s | {recipe / exact:,.0f} | {printed:,.0f} s | {printed / exact:,.0f} "
+        f"| {paper * 1e3:.1f} ms | {paper / exact:.1f} | {memory:.1f} "
+        f"| {local * 1e3:.1f} ms | {local / exact:.1f} |"
+    )
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--quick", action="store_true", help="two sizes only")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the table."""
+    print(
+        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
+        f"scikit-learn {sklearn.__version__}, eblime {eblime.__version__}\n"
+    )
+    print(
+        "| N | p | ridge | BayesianRidge | ridge / BayesianRidge | BayesLIME "
+        "| BayesLIME / ridge | printed form, extrapolated | printed form / ridge "
+        "| EBLIME.paper() | EBLIME.paper() / ridge | peak memory / masks | EBLIME() "
+        "| EBLIME() / ridge |"
+    )
+    print("|" + "---:|" * 14)
+    sizes = (
+        [(200, 13), (1000, 40)]
+        if options.quick
+        else [(n, p) for n in (200, 1000, 5000) for p in (13, 40, 100)]
+    )
+    for n, p in sizes:
+        print(row(n, p), flush=True)

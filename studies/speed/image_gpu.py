@@ -1,0 +1,139 @@
+"""Time a complete image explanation on a GPU, compared with the forward passes of its network.
+
+The networks are ResNet-50 and VGG16 from torchvision with random weights. There are 1,000 masks of
+a 224 x 224 image with 49 superpixels, and one batch size for all. captum's Lime is measured too if
+it is installed.
+
+    python -m studies speed-image-gpu [--batch 250]
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+
+import numpy as np
+import torch
+
+import eblime
+from studies.tables import table
+
+N_MASKS = 1_000
+MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+
+
+def picture() -> np.ndarray:
+    """An image with a pattern, 224 x 224 x 3."""
+    down, across = np.mgrid[0:224, 0:224]
+    waves = [np.sin(down / (9 + 7 * c)) * np.cos(across / (11 + 5 * c)) for c in range(3)]
+    return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
+
+
+def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
+    """Median times; the runs take turns, and each waits for the device."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    for turn in range(repeats + 2):
+        for name, run in runs.items():
+            gc.collect()
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            if turn > 1:  # the first two turns warm up
+                times[name].append(time.perf_counter() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
+
+
+def normalised() -> Callable[[torch.Tensor], torch.Tensor]:
+    """The usual preparation of photos in [0, 1], on the device."""
+    mean = torch.tensor(MEAN, device="cuda")[:, None, None]
+    std = torch.tensor(STD, device="cuda")[:, None, None]
+    return lambda x: (x - mean) / std
+
+
+def forward_passes(net: torch.nn.Module, batch: int) -> Callable[[], None]:
+    """The forward passes of all masks, and nothing else."""
+    tensors = torch.randn(batch, 3, 224, 224, device="cuda")
+
+    def run() -> None:
+        with torch.inference_mode():
+            for start in range(0, N_MASKS, batch):
+                net(tensors[: N_MASKS - start])
+
+    return run
+
+
+def captum_lime(
+    net: torch.nn.Module, image: np.ndarray, labels: np.ndarray, batch: int
+) -> Callable[[], None]:
+    """Captum's Lime with the same superpixels and batches."""
+    import captum.attr
+
+    prepare = normalised()
+    tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].cuda()
+    mask = torch.from_numpy(labels)[None, None].cuda()
+
+    def run() -> None:
+        with torch.inference_mode():
+            captum.attr.Lime(lambda x: net(prepare(x / 255)).softmax(dim=1)).attribute(
+                tensor,
+                target=0,
+                feature_mask=mask,
+                baselines=0,
+                n_samples=N_MASKS,
+                perturbations_per_eval=batch,
+            )
+
+    return run
+
+
+def measure(name: str, batch: int) -> None:
+    """Measure one network: eblime, forward passes alone, captum."""
+    import torchvision
+
+    net = getattr(torchvision.models, name)(weights=None).cuda().eval()
+    image = picture()
+    explainer = eblime.ImageExplainer(
+        eblime.TorchModel(net, normalised()),
+        segmentation="grid",
+        hide=0,
+        n_masks=N_MASKS,
+        calls=eblime.Calls(batch_size=batch),
+    )
+
+    def explain() -> eblime.Explanation:
+        return explainer.explain(image, target=0)
+
+    runs: dict[str, Callable[[], object]] = {
+        "eblime, explanation": explain,
+        "eblime, explanation and intervals": lambda: explain().posterior.interval(),
+        "forward passes alone": forward_passes(net, batch),
+    }
+    if find_spec("captum") and find_spec("sklearn"):
+        runs["captum Lime"] = captum_lime(net, image, explain().segments.copy(), batch)
+    found = seconds(runs, 9)
+    least = found["forward passes alone"]
+    rows = [[run, f"{value:.3f}", f"{value / least:.3f}"] for run, value in found.items()]
+    print(f"{name}, batches of {batch}:\n")
+    print(table(["", "seconds", "relative to forward passes"], rows), end="\n\n", flush=True)
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--batch", type=int, default=250, help="images per model call")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Measure both networks."""
+    import torchvision
+
+    batch = options.batch
+    print(
+        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
+        f"torchvision {torchvision.__version__}, eblime {eblime.__version__}\n"
+    )
+    for name in ("resnet50", "vgg16"):
+        measure(name, batch)
