@@ -4,7 +4,7 @@ shapiq 1.8 needs Python 3.12 and packages that eblime does not need, so that it 
 of its own: `pip install "shapiq==1.8.*" lightgbm xgboost sparse-transform galois`. Every estimator
 gets the same game, seed and number of calls. One line of JSON for each estimate goes to `--out`.
 
-    python3.12 benchmarks/league_shapiq.py --games games.npz --out peers.jsonl --calls 10 20
+    python3.12 studies/league_shapiq.py --games games.npz --out peers.jsonl --calls 10 20
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     part = faulty_parts(settings["dataset"]).part(number)
     explainer = eblime.ImageExplainer(
         part.model,
-        segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 1.0}),
+        segmentation=("slic", {"n_segments": settings["superpixels"]}),
         n_masks=settings["n"],
         calls=Calls(batch_size=50),
         progress=False,

@@ -1,8 +1,8 @@
-"""Photos per second of a run on a GPU: the next photos are segmented while the GPU is busy.
+"""Photos per second on a GPU: one after the other, and in a run, which works ahead of the GPU.
 
 The inputs are crops of scikit-image's photos, 224 x 224 pixels, with SLIC superpixels and 1,000
-masks each. The networks are those of torchvision with random weights, which take the same time. The
-clock runs while a worker explains inputs, without the writing of Parquet files.
+masks each. The networks are those of torchvision with random weights, which take the same time. A
+run segments the next photos while the GPU is busy, and writes Parquet files.
 
     python -m studies speed-batch-gpu --photos 64
 """
@@ -10,23 +10,21 @@ clock runs while a worker explains inputs, without the writing of Parquet files.
 from __future__ import annotations
 
 import argparse
+import os
+import tempfile
 import time
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import numpy as np
-import torch
 from skimage import data
 
 import eblime
-from eblime._threads import available_cores
-from eblime.batch import worker as worker_module
-from eblime.batch.inputs import as_inputs
-from eblime.batch.location import Location
-from eblime.models.torch import TorchModel
 from studies.tables import head, row
 
 N, SIDE = 1_000, 224
+NETWORKS = (("resnet18", False), ("resnet18", True), ("resnet50", True), ("vgg16", True))
 
 
 def photos(count: int) -> list[np.ndarray]:
@@ -41,54 +39,47 @@ def photos(count: int) -> list[np.ndarray]:
     return found
 
 
-def speed(explainer: Any, count: int, ahead: int) -> float:
-    """Photos per second if `ahead` photos are segmented in advance; 0 is one after the other."""
-    settings = {"targets": 1, "seed": 0, "together": True}
-    worker = worker_module.Worker(
-        explainer=explainer,
-        inputs=as_inputs(photos(count)),
-        settings=settings,
-        folder=Location.of("nowhere"),
-    )
-    with (
-        mock.patch.object(worker_module, "on_gpu", return_value=ahead > 0),
-        mock.patch.object(worker_module, "available_cores", return_value=ahead + 1),
-    ):
-        list(worker.explained(range(4)))  # warm up
-        start = time.perf_counter()
-        failed = [
-            found for _, found in worker.explained(range(count)) if isinstance(found, Exception)
-        ]
-        if failed:
-            raise failed[0]
-        return count / (time.perf_counter() - start)
+def one_by_one(explainer: Any, inputs: list[np.ndarray]) -> None:
+    """Explain a photo, then the next."""
+    for photo in inputs:
+        explainer.explain(photo)
+
+
+def in_a_run(explainer: Any, inputs: list[np.ndarray]) -> None:
+    """Explain all photos in one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        eblime.explain_many(explainer, inputs, Path(folder) / "run", progress=False)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
+    """The options of the benchmark."""
     parser.add_argument("--photos", type=int, default=64)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
+    import torch
     import torchvision
 
-    count = options.photos
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    print(f"{device}, {available_cores()} cores, {count} photos, N = {N}\n")
-    heads = ["network", "segmented ahead", "photos per second", "model inputs per second"]
-    print(head(heads, right=1))
     home = "cuda" if torch.cuda.is_available() else "cpu"
-    for name, autocast in (
-        ("resnet18", False),
-        ("resnet18", True),
-        ("resnet50", True),
-        ("vgg16", True),
-    ):
+    device = torch.cuda.get_device_name() if home == "cuda" else "CPU"
+    print(f"{device}, {os.cpu_count()} cores, {options.photos} photos, N = {N}\n")
+    print(head(["network", "one after the other", "in a run", "ratio", "model inputs per second"]))
+    for name, autocast in NETWORKS:
         network = getattr(torchvision.models, name)(weights=None).eval().to(home)
-        explainer = eblime.ImageExplainer(TorchModel(module=network, autocast=autocast), n_masks=N)
-        for ahead in (0, 2, 8):
-            found = speed(explainer, count, ahead)
-            half = ", mixed precision" if autocast else ""
-            numbers = ahead, f"{found:.1f}", f"{N * found:.0f}"
-            print(row([f"{name}{half}", *numbers]), flush=True)
+        model = eblime.TorchModel(network, autocast=autocast)
+        explainer = eblime.ImageExplainer(model, n_masks=N, progress=False)
+        alone, together = (
+            photos_per_second(way, explainer, options.photos) for way in (one_by_one, in_a_run)
+        )
+        half = ", mixed precision" if autocast else ""
+        cells = f"{alone:.1f}", f"{together:.1f}", f"{together / alone:.1f}", f"{N * together:.0f}"
+        print(row([f"{name}{half}", *cells]), flush=True)
+
+
+def photos_per_second(way: Callable[[Any, Any], None], explainer: Any, count: int) -> float:
+    """The rate of a way to explain, after four photos that are not counted."""
+    way(explainer, photos(4))
+    start = time.perf_counter()
+    way(explainer, photos(count))
+    return count / (time.perf_counter() - start)

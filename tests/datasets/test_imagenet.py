@@ -4,7 +4,6 @@ import pytest
 
 import eblime
 from eblime.datasets import class_names, coffee, efficientnet_lite0
-from eblime.models.labels import output_names
 
 
 def test_names_are_all_different_and_in_the_order_of_the_outputs():
@@ -26,4 +25,4 @@ def test_the_network_names_its_outputs():
     )
 
     assert e.label == "espresso"
-    assert output_names(model)[968] == "cup"
+    assert model.module.config.id2label[968] == "cup"
