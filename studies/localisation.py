@@ -108,7 +108,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         part.model,
         segmentation=("slic", {"n_segments": settings["superpixels"]}),
         n_masks=settings["n"],
-        calls=Calls(batch_size=50),
+        calls=eblime.Calls(batch_size=50),
         progress=False,
     )
     asked = explainer.explain(part.image, target=1, rng=study_generator(settings, number))
