@@ -17,7 +17,6 @@ from eblime.batch.overview import overview
 from eblime.batch.shared_calls import explain_together
 from eblime.domains.record import Domain
 from eblime.engine import cache as engine_cache
-from eblime.engine import cache_file
 from eblime.engine.loop import explain
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -330,9 +329,11 @@ def test_inputs_that_share_a_call_share_an_open_cache(tmp_path, monkeypatch):
         calls.append(len(batch))
         return batch[:, 0]
 
+    original = engine_cache.open_file
+
     def open_file(*args):
         opened.append(args)
-        return cache_file.open_file(*args)
+        return original(*args)
 
     explainer = eblime.TabularExplainer(model, rows, n_masks=50, method="bayeslime")
     stored = eblime.AnswerCache(tmp_path / "answers.db", model_id="first column")

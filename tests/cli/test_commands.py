@@ -247,7 +247,7 @@ def test_photos_are_scaled_to_the_size_of_an_onnx_graph(folder, capsys):
         json.loads(explain(capsys, *words, model="net.onnx")[1])["provenance"]["model_calls"]
         for _ in range(2)
     ]
-    assert calls[0] > calls[1] == 0  # the file is recognised, whatever the scale of the pixels
+    assert calls[0] > calls[1] == 1  # the file is recognised; one answer is asked again
 
 
 def test_labels_are_lines_or_json(folder):
@@ -558,10 +558,10 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     asked += ["--segmentation", GRID, "--out", "out", "--method", "bayeslime"]
     _, plain, _ = run_command(capsys, *asked)
     more = ["--retry", "2", "--timeout", "60", "--concurrency", "2"]
-    code, careful, _ = run_command(capsys, *asked, "--cache", "answers.db", *more)
+    stored = ["--cache", "answers.db", "--model-id", "green"]
+    code, careful, _ = run_command(capsys, *asked, *stored, *more)
     calls = len(eblime.AnswerCache("answers.db"))
-    (folder / "shades.py").write_text(MODEL + "\n")
-    _, again, _ = run_command(capsys, *asked, "--cache", "answers.db")
+    _, again, _ = run_command(capsys, *asked, *stored)
 
     assert code == 0
     assert calls == 2**9 == len(eblime.AnswerCache("answers.db"))
@@ -573,6 +573,24 @@ def test_answers_are_stored_and_calls_are_repeated(folder, capsys):
     code, _, error = run_command(capsys, *asked, "--model-id", "a")
     assert code == 2
     assert "--model-id needs --cache" in error
+    code, _, error = run_command(capsys, *asked, "--cache", "answers.db")
+    assert code == 2
+    assert "--cache needs --model-id, a name for this model: what green returns" in error
+
+
+def test_a_model_that_was_edited_is_refused(folder, capsys):
+    """The answers of the former model are under the same name: one of them is asked again."""
+    asked = ["explain", "image", "photos/a.png", "--model", "shades:green", "--json"]
+    asked += ["--segmentation", GRID, "--method", "lime", "--masks", "50"]
+    asked += ["--cache", "answers.db", "--model-id", "green"]
+    assert run_command(capsys, *asked)[0] == 0
+    (folder / "shades.py").write_text(MODEL.replace("return ", "return 0.5 * "))
+    sys.modules.pop("shades", None)
+    code, _, error = run_command(capsys, *asked)
+
+    assert code == 2
+    assert "--cache has answers of another model" in error
+    assert "another --model-id" in error
 
 
 @pytest.mark.parametrize(
@@ -602,7 +620,7 @@ def test_a_run_uses_a_cache(folder, capsys):
     assert code == 0
     assert len(eblime.AnswerCache("answers.db")) == 2 * 2**9
     words = ["batch", "--resume", "a", "--model", "shades:green", "--cache", "answers.db"]
-    assert run_command(capsys, *words)[0] == 0
+    assert run_command(capsys, *words, "--model-id", "green")[0] == 0
 
 
 @pytest.mark.parametrize("name", ["rows.parquet", "rows.csv"])

@@ -18,7 +18,6 @@ from processes import LONG, started
 
 import eblime
 from eblime.engine import cache as cache_module
-from eblime.engine import cache_file
 
 TEXT = "one two three four five six seven eight nine ten eleven twelve"
 
@@ -39,8 +38,8 @@ class Counting:
 
 @pytest.fixture
 def cache(tmp_path):
-    """A cache for a model with a name."""
-    return eblime.AnswerCache(tmp_path / "answers.db", model_id="a")
+    """A cache for a model with a name, whose answers are not asked again."""
+    return eblime.AnswerCache(tmp_path / "answers.db", model_id="a", verify=0)
 
 
 def explain(model, cache, **settings):
@@ -97,19 +96,102 @@ def test_the_input_its_features_and_the_model_are_told_apart(cache, tmp_path):
     assert cache.stats().inputs == 5
 
 
-def test_models_are_recognised_by_their_content(tmp_path):
-    """An object with other settings is another model; what it counts does not matter."""
-    path = tmp_path / "answers.db"
-    explain(Counting(), path)
-    same, other = Counting(), Counting(name="other")
-    explain(same, path)
-    explain(same, path)
-    explain(other, path)
+def test_a_model_that_needs_a_name_is_not_asked(tmp_path):
+    """A function can depend on anything; the error says what to write."""
+    model = Counting()
+    advice = r"needs `model_id`.*AnswerCache\('\S*answers.db', model_id=\".*--model-id \""
+    with pytest.raises(TypeError, match=advice):
+        explain(model, tmp_path / "answers.db")
 
-    assert same.asked == []
-    assert other.asked
-    with pytest.raises(TypeError, match=r"cannot be recognised.*model_id="):
-        explain(lambda texts, stream=(t for t in "ab"): [len(t) for t in texts], path, target=None)
+    assert model.asked == []
+    assert not (tmp_path / "answers.db").exists()
+
+
+class Scaled(Counting):
+    """The same model with all scores multiplied, as after another training."""
+
+    def __init__(self, factor=1.0):
+        super().__init__()
+        self.factor = factor
+
+    def __call__(self, texts):
+        """Scores of texts."""
+        return (self.factor * np.array(super().__call__(texts))).tolist()
+
+
+@pytest.mark.parametrize("settings", [{}, {"concurrency": 3, "batch_size": 5}, {"n_masks": 2000}])
+def test_answers_of_a_model_that_has_changed_are_refused(cache, settings):
+    """One stored answer is asked again, before any other; nothing is stored or explained."""
+    verified = eblime.AnswerCache(cache.path, model_id="a")
+    explain(Counting(), verified, n_masks=300)
+    before, model = len(cache), Scaled(1.01)
+    with pytest.raises(ValueError, match=r"another model: .*the model now returns .*verify=0"):
+        explain(model, verified, **{"n_masks": 300, **settings})
+
+    assert len(model.asked) == 1
+    assert len(cache) == before
+
+
+def test_a_repeated_explanation_asks_one_answer_again(cache):
+    """Or as many as `verify` says; stored answers are used, and last digits may differ."""
+    first = explain(Counting(), cache)
+    for verify in (1, 3):
+        model = Scaled(1 + 1e-6)
+        again = explain(model, eblime.AnswerCache(cache.path, model_id="a", verify=verify))
+        assert len(model.asked) == again.provenance["model_calls"] == verify
+        assert_array_equal(again.scores, first.scores)
+
+
+def test_an_answer_asked_again_counts_as_a_call(cache):
+    """`max_calls` is never exceeded, and rounds verify once."""
+    verified = eblime.AnswerCache(cache.path, model_id="a")
+    explain(Counting(), verified, n_masks=30, design="bernoulli")
+    model = Counting()
+    e = explain(model, verified, n_masks=400, design="bernoulli", max_calls=20)
+    assert len(model.asked) == e.provenance["model_calls"] == 20
+    model = Counting()
+    rule = eblime.Width(1e-9)
+    explainer = eblime.TextExplainer(model, cache=verified, design="bernoulli")
+    explainer.explain(TEXT, 0, 0, until=rule, max_masks=600)
+    model.asked.clear()
+    e = explainer.explain(TEXT, 0, 0, until=rule, max_masks=600)
+    assert len(model.asked) == e.provenance["model_calls"] == 1
+
+
+def test_runs_refuse_a_cache_of_another_model(tmp_path):
+    """Inputs that share a call are verified in that call, and nothing is stored."""
+    pytest.importorskip("pyarrow")
+    texts = [TEXT, TEXT[4:], "red green blue two", "one two"]
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="a")
+    models = [Counting(), Counting(), Scaled(1.01)]
+    runs = []
+    for k, model in enumerate(models):
+        explainer = eblime.TextExplainer(model, n_masks=80, cache=cache)
+        runs.append(eblime.explain_many(explainer, texts, tmp_path / str(k), targets=[0]))
+
+    assert len(models[1].asked) == len(texts)
+    assert runs[0].frame()["mean"].tolist() == runs[1].frame()["mean"].tolist()
+    assert len(cache) == len(models[0].asked)
+    assert runs[2].failures()["error"].str.contains("answers of another model").all()
+    assert len(runs[2].failures()) == len(texts)
+
+
+def test_a_run_whose_model_needs_a_name_does_not_begin(tmp_path):
+    """Neither in the calling process nor in workers."""
+    pytest.importorskip("pyarrow")
+    model = Counting()
+    explainer = eblime.TextExplainer(model, n_masks=80)
+    with pytest.raises(TypeError, match=r"needs `model_id`"):
+        eblime.explain_many(explainer, [TEXT], tmp_path / "run", cache=tmp_path / "answers.db")
+
+    assert model.asked == []
+
+
+def test_verify_is_a_whole_number(tmp_path):
+    """Checked when the cache is described."""
+    for wrong in (-1, 0.5, True, None):
+        with pytest.raises(ValueError, match="`verify` must be a whole number >= 0"):
+            eblime.AnswerCache(tmp_path / "answers.db", model_id="a", verify=wrong)
 
 
 def test_a_failure_loses_at_most_one_batch(cache):
@@ -156,7 +238,8 @@ SCRIPT = """
         return [0.01 * len(t) for t in texts]
 
     n = 0
-    calls = eblime.Calls(cache=eblime.AnswerCache(sys.argv[1], model_id="m"), batch_size=5)
+    cache = eblime.AnswerCache(sys.argv[1], model_id="m", verify=0)
+    calls = eblime.Calls(cache=cache, batch_size=5)
     explainer = eblime.TextExplainer(model, calls=calls, n_masks=int(sys.argv[3]))
     explainer.explain("one two three four five six seven eight nine", rng=int(sys.argv[4]))
     print(n)
@@ -283,7 +366,7 @@ def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
     """Who is slow to rename it does not rename the new file of somebody else."""
     spoil_text(cache.file)
     looks, looking, done = itertools.count(1), threading.Event(), threading.Event()
-    original = cache_file.inode_of
+    original = cache_module.inode_of
 
     def inode_of(file):
         found = original(file)
@@ -300,7 +383,7 @@ def test_a_damaged_file_is_set_aside_once(cache, monkeypatch):
         slow.join()
 
     slow = threading.Thread(target=explain, args=(Counting(), cache))
-    monkeypatch.setattr(cache_file, "inode_of", inode_of)
+    monkeypatch.setattr(cache_module, "inode_of", inode_of)
     with pytest.warns(UserWarning, match="is damaged"):
         both()
 
@@ -319,7 +402,7 @@ def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_
     with pytest.raises(ValueError, match="in a folder that exists"):
         explain(model, tmp_path / "nowhere" / "a.db")
     with pytest.raises(ValueError, match="another program"):
-        explain(model, tmp_path / "other.db")
+        explain(model, eblime.AnswerCache(tmp_path / "other.db", model_id="a"))
     with pytest.raises(TypeError, match="`cache` must be the path"):
         explain(model, 3)
 
@@ -329,8 +412,9 @@ def test_paths_that_cannot_be_a_cache_are_refused_before_the_model_is_asked(tmp_
 
 def test_a_call_overrides_the_explainers_cache(tmp_path):
     """The file of the call is written, the other is not."""
-    explainer = eblime.TextExplainer(Counting(), cache=tmp_path / "a.db", n_masks=50)
-    explainer.explain(TEXT, 0, cache=tmp_path / "b.db")
+    one, other = (eblime.AnswerCache(tmp_path / f"{name}.db", model_id="a") for name in "ab")
+    explainer = eblime.TextExplainer(Counting(), cache=one, n_masks=50)
+    explainer.explain(TEXT, 0, cache=other)
 
     assert not (tmp_path / "a.db").exists()
     assert len(eblime.AnswerCache(tmp_path / "b.db")) > 40
@@ -386,20 +470,19 @@ def test_images_are_not_rendered_again(cache):
     assert_array_equal(first.posterior.mean, second.posterior.mean)
 
 
-def test_runs_share_a_cache(tmp_path):
+def test_runs_share_a_cache(tmp_path, cache):
     """`explain_many` asks nothing in a second run; a resumed run still asks the model itself."""
     pytest.importorskip("pyarrow")
     texts = [TEXT, TEXT[4:], "red green blue two", "two"]
     model = Counting()
     explainer = eblime.TextExplainer(model, n_masks=80)
-    path = tmp_path / "answers.db"
-    first = eblime.explain_many(explainer, texts, tmp_path / "a", cache=path)
+    first = eblime.explain_many(explainer, texts, tmp_path / "a", cache=cache)
     asked = len(model.asked)
-    second = eblime.explain_many(explainer, texts, tmp_path / "b", cache=path)
+    second = eblime.explain_many(explainer, texts, tmp_path / "b", cache=cache)
 
-    assert len(model.asked) == asked == len(eblime.AnswerCache(path))
+    assert len(model.asked) == asked == len(cache)
     assert first.frame()["mean"].tolist() == second.frame()["mean"].tolist()
-    eblime.explain_many(explainer, texts, tmp_path / "b", cache=path)
+    eblime.explain_many(explainer, texts, tmp_path / "b", cache=cache)
     assert len(model.asked) > asked
 
 
@@ -415,8 +498,10 @@ def test_a_cache_is_cleared_in_one_step(cache):
             except sqlite3.OperationalError as error:
                 inside.append(str(error))
 
+    open_file = cache_module.open_file
+
     def opened(*args):
-        connection, inode = cache_file.open_file(*args)
+        connection, inode = open_file(*args)
         connection.set_trace_callback(lambda text: write() if "scopes" in text else None)
         return connection, inode
 

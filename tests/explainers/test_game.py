@@ -68,14 +68,17 @@ def test_repeats_within_a_call_and_single_coalitions_are_free() -> None:
 
 
 def test_a_cache_answers_without_the_model(tmp_path) -> None:
-    """A second game with the same cache asks nothing."""
+    """A second game with the same cache asks nothing, except for the answer that is verified."""
     cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="words")
     first = eblime.game(Counted(), " ".join(WORDS), cache=cache)(ALL)
     model = Counted()
     second = eblime.game(model, " ".join(WORDS), cache=cache)
 
     np.testing.assert_array_equal(second(ALL), first)
-    assert second.calls == model.n == 0
+    assert second.calls == model.n == 1
+    for coalition in ALL:
+        second(coalition)
+    assert model.n == 1
 
 
 def test_images_and_settings_of_the_explainer() -> None:

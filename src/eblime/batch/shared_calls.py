@@ -100,6 +100,7 @@ def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Repl
         scores = _scores(settings, plans)
         for book, plan, found in zip(books, plans, scores, strict=True):
             if book is not None and len(found):
+                plan.verify(found)
                 book.write(plan.keys_to_ask, found)
     return [plan.reply(found) for plan, found in zip(plans, scores, strict=True)]
 

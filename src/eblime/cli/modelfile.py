@@ -161,13 +161,17 @@ def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
 
 def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
     """A function from pixels in [0, 1] to the scale that the network was trained on."""
-    if normalise == "unit":
-        return None
-    if normalise == "symmetric":
-        return lambda images: 2 * images - 1
-    if normalise == "bytes":
-        return lambda images: 255 * images
-    return _imagenet
+    return {"symmetric": _symmetric, "bytes": _bytes, "imagenet": _imagenet}.get(normalise)
+
+
+def _symmetric(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels from -1 to 1."""
+    return 2 * images - 1
+
+
+def _bytes(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels from 0 to 255."""
+    return 255 * images
 
 
 def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -104,7 +104,7 @@ Cache = Annotated[
 ModelId = Annotated[
     str | None,
     typer.Option(
-        help="With --cache: name and version of a model that its content does not identify."
+        help="With --cache: name and version of the model; change it when the model changes."
     ),
 ]
 Retry = Annotated[int | None, typer.Option(help="How often to repeat a failed model call.", min=0)]

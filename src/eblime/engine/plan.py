@@ -41,6 +41,8 @@ class Asking(Protocol):
 class Book(Protocol):
     """Stored answers of one model about one input, by key."""
 
+    verify: int  # how many of them an explanation asks the model about again
+
     def read(self, keys: Sequence[bytes]) -> Mapping[bytes, FloatArray]:
         """All outputs for each of these keys that is known."""
         ...
@@ -61,6 +63,7 @@ class Reply:
     calls: int  # inputs that the model was asked about
     answered: IntArray | None = None  # positions among those in question; None is all of them
     stopped: str | None = None  # why some have no answer
+    verified: bool = False  # the model was asked about stored answers again
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,6 +79,7 @@ class Plan:
     todo: IntArray  # positions to ask about
     asks_itself: bool  # also about the input itself
     cut: bool  # the budget has no room for all of them
+    again: Mapping[bytes, int]  # stored answers to ask about again, and their numbers
 
     @property
     def rows(self) -> IntArray:
@@ -84,15 +88,33 @@ class Plan:
 
     @property
     def rows_to_ask(self) -> IntArray:
-        """The same, after the input itself where that is asked."""
+        """The same, after the input itself where that is asked, before the answers to verify."""
         itself = [INPUT_ITSELF] if self.asks_itself else []
-        return np.concatenate([itself, self.rows]).astype(np.intp)
+        return np.concatenate([itself, self.rows, [*self.again.values()]]).astype(np.intp)
 
     @property
     def keys_to_ask(self) -> list[bytes]:
         """The keys of `rows_to_ask`."""
         itself = [self.itself] if self.asks_itself else []
-        return [*itself, *(self.keys[k] for k in self.todo)]
+        return [*itself, *(self.keys[k] for k in self.todo), *self.again]
+
+    def verify(self, scores: FloatArray) -> None:
+        """Refuse stored answers if those asked about again differ; `scores` end with them.
+
+        The last digits may differ, because they can depend on the batch that an input is in.
+        """
+        for key, now in zip(self.again, scores[len(scores) - len(self.again) :], strict=True):
+            stored = self.known[key]
+            _check_outputs(stored, len(now))
+            largest = max(float(np.abs(found).max()) for found in self.known.values())
+            j = int(np.abs(stored - now).argmax())
+            if abs(stored[j] - now[j]) > _NEAR * largest:
+                raise ValueError(
+                    "`cache` has answers of another model: one of them is "
+                    f"{stored[j]:.6g}, and the model now returns {now[j]:.6g}. Give the model "
+                    "another `model_id`, or clear the cache. If the answers of the model vary by "
+                    "chance, use AnswerCache(path, model_id=..., verify=0)."
+                )
 
     def original(self) -> FloatArray | None:
         """The scores of the input itself, where they are known."""
@@ -104,10 +126,12 @@ class Plan:
         """The reply made of the scores of `rows_to_ask`, (n, outputs)."""
         known = self.original()
         builder = ReplyBuilder(self, scores[0] if known is None else known)
-        builder.put(self.todo, scores[int(self.asks_itself) :][:, builder.columns])
+        start = int(self.asks_itself)
+        builder.put(self.todo, scores[start : start + len(self.todo)][:, builder.columns])
         return builder.reply(len(scores), len(scores), OVER_BUDGET if self.cut else None)
 
 
+_NEAR = 1e-3  # of the largest score: how far the answers of one model to one input may differ
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 
 
@@ -138,13 +162,10 @@ class ReplyBuilder:
             assert plan.question.before is not None
             return plan.question.before[plan.earlier[k]]
         stored = plan.known.get(plan.keys[k])
-        if stored is not None and len(stored) != len(self.original):
-            raise ValueError(
-                f"`cache` must have answers of this model, with {len(self.original)} outputs; it "
-                f"has answers with {len(stored)}. Give the model another `model_id`, or clear the "
-                "cache."
-            )
-        return None if stored is None else stored[self.columns]
+        if stored is None:
+            return None
+        _check_outputs(stored, len(self.original))
+        return stored[self.columns]
 
     def put(self, positions: IntArray, scores: FloatArray) -> int:
         """Enter answers, (n, T); returns how many perturbed inputs they answer."""
@@ -168,6 +189,16 @@ class ReplyBuilder:
             calls=calls,
             answered=None if len(answered) == len(source) else answered,
             stopped=stopped,
+            verified=bool(self._plan.again),
+        )
+
+
+def _check_outputs(stored: FloatArray, n: int) -> None:
+    """Refuse a stored answer of a model with another number of outputs."""
+    if len(stored) != n:
+        raise ValueError(
+            f"`cache` must have answers of this model, with {n} outputs; it has answers with "
+            f"{len(stored)}. Give the model another `model_id`, or clear the cache."
         )
 
 
@@ -185,7 +216,16 @@ def plan_of(question: Asking, book: Book | None = None) -> Plan:
     known = {} if book is None else book.read([*wanted, itself])
     todo = np.array([first[key] for key in wanted if key not in known], dtype=np.intp)
     asks_itself = question.opening is None and itself not in known
-    left = len(todo) if question.budget is None else max(0, question.budget - asks_itself)
+    again: dict[bytes, int] = {}
+    if book is not None and (question.opening is None or not question.opening.verified):
+        stored = {key: int(rows[first[key]]) for key in wanted if key in known}
+        if not stored and question.opening is None and itself in known:
+            stored = {itself: INPUT_ITSELF}
+        shuffled = np.random.default_rng().permutation(np.array([*stored], dtype=object))
+        again = {key: stored[key] for key in shuffled[: book.verify][: question.budget]}
+    left = len(todo)
+    if question.budget is not None:
+        left = max(0, question.budget - asks_itself - len(again))
     return Plan(
         question=question,
         keys=keys,
@@ -196,4 +236,5 @@ def plan_of(question: Asking, book: Book | None = None) -> Plan:
         todo=todo[:left],
         asks_itself=asks_itself,
         cut=left < len(todo),
+        again=again,
     )

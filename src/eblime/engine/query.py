@@ -19,7 +19,7 @@ from eblime.engine.model_errors import ModelError, checked, failed
 from eblime.engine.plan import OVER_BUDGET, Asking, Book, Plan, Reply, ReplyBuilder, plan_of
 from eblime.engine.scorers import RowScorer
 from eblime.models.scores import as_scores
-from eblime.protocols import INPUT_ITSELF
+from eblime.protocols import INPUT_ITSELF, Neighbourhood
 
 __all__ = ["ModelError", "Reply", "ask", "progress_of"]
 
@@ -87,8 +87,11 @@ def ask(
     original = plan.original()
     builder = None if original is None else ReplyBuilder(plan, original)
     report(0 if builder is None else builder.ready)
-    batches, calls, stopped = None, 0, OVER_BUDGET if plan.cut else None
-    if len(plan.rows_to_ask):
+    batches, calls, stopped = None, len(plan.again), OVER_BUDGET if plan.cut else None
+    if plan.again:  # before anything else is asked or stored
+        rows = np.array([*plan.again.values()], dtype=np.intp)
+        plan.verify(_ask_again(scorer, question.neighbourhood, rows))
+    if plan.asks_itself or len(plan.todo):
         batches = _Batches.of(scorer, plan, builder, batch_size, steady, concurrency)
         batches.whole = book is not None
         try:
@@ -107,6 +110,16 @@ def ask(
             stopped = INTERRUPTED
     assert builder is not None  # the input itself is known, or it is asked first
     return builder.reply(0 if batches is None else batches.tuner.choice[0], calls, stopped)
+
+
+def _ask_again(scorer: RowScorer, neighbourhood: Neighbourhood, rows: IntArray) -> FloatArray:
+    """All outputs for perturbed inputs whose answers are stored, (n, outputs)."""
+    masks = rows[rows != INPUT_ITSELF]
+    try:
+        launched = scorer.launch(neighbourhood, rows)
+    except Exception as error:
+        raise failed(masks, error) from error
+    return checked(scorer, _returned(launched, masks), len(rows), masks)
 
 
 def _spread(n: int, scorer: RowScorer, concurrency: int) -> int | None:

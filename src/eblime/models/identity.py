@@ -1,125 +1,97 @@
-"""Which model is it? A digest of a model's content: weights, code and settings."""
+"""Which model is it? A digest of a model's content, where the content is certain."""
 
 from __future__ import annotations
 
-import glob
 import hashlib
-import json
-import weakref
+from functools import lru_cache
 from pathlib import Path
+from types import MethodType
 from typing import Any
+
+import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
 from eblime.models.conversion import descends
-from eblime.models.onnx import OnnxModel
+from eblime.models.onnx import OnnxModel, stamps_of
+from eblime.models.sklearn import SklearnModel, XgboostModel
+from eblime.models.torch import TorchModel, locked
 
 __all__ = ["fingerprint"]
 
-_Seen = tuple[Any, str]  # a quick check of the weights, and their digest
-_NETWORKS: weakref.WeakKeyDictionary[Any, _Seen] = weakref.WeakKeyDictionary()
-_FILES: dict[tuple[str, int, int], str] = {}  # path, time of change and size -> digest
+_ESTIMATORS = {"sklearn", "lightgbm", "xgboost", "catboost"}
 
 
 def fingerprint(model: Any) -> str:
     """A string that changes when the model's content does, and is the same in every process.
 
-    Networks are compared by their weights, files by their bytes, estimators by their pickle, and
-    functions by their code and what it refers to.
+    An ONNX file is its bytes and those of all external data that it names. A torch network is every
+    parameter, buffer and attribute; an estimator of scikit-learn, LightGBM, XGBoost or CatBoost is
+    its pickle. All classes and functions in them must come from installed packages.
 
     Raises
     ------
-    TypeError
-        If the content of the model cannot be found out, such as that of a client of a service.
+    UnknownContentError
+        If it is another kind of model, or has the user's own code in it: what code does can depend
+        on other code, files and services, so that no digest of it is certain.
     """
-    try:
+    if isinstance(model, OnnxModel):
+        settings = (model.preprocess, model.activation, model.output)
+        return digest_of(("onnx", _file_digest(model), *settings), replace=_content)
+    if isinstance(model, TorchModel):
+        with locked(model.module):  # another thread may be moving it to eval mode
+            return digest_of(model, replace=_content)
+    predict = model.predict if isinstance(model, SklearnModel) else model
+    owner = predict.__self__ if isinstance(predict, MethodType) else predict
+    packages = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
+    if isinstance(model, XgboostModel) or packages & _ESTIMATORS:
         return digest_of(model, replace=_content)
-    except (UnknownContentError, RecursionError) as error:
-        raise TypeError(
-            "`cache` must know which model gave an answer, and this model cannot be recognised by "
-            f"its content: {error}. Name it: cache=eblime.AnswerCache(path, "
-            'model_id="name and version").'
-        ) from error
+    name = getattr(owner, "__qualname__", type(owner).__qualname__)
+    raise UnknownContentError(
+        f"what {name} returns can depend on other code, data, files or services"
+    )
 
 
 def _content(value: Any) -> Any:
-    """What identifies an object of another package; None for other objects."""
-    if isinstance(value, OnnxModel):
-        settings = (value.preprocess, value.activation, value.output)
-        return ("onnx", _file(value), *settings)
-    if descends(value, "keras", "Layer") or descends(value, "tf_keras", "Layer"):
-        return ("keras", json.dumps(value.get_config(), default=str), value.get_weights())
-    if descends(value, "torch", "Module"):
-        return ("torch", type(value), repr(value), _weights(value))
+    """What to digest instead of an object of another package; None is the object itself."""
     if descends(value, "torch", "Tensor"):
-        return ("tensor", str(value.dtype), tuple(value.shape), _bytes(value))
-    if descends(value, "xgboost", "Booster"):
-        return ("xgboost", bytes(value.save_raw()))
-    if descends(value, "transformers", "Pipeline"):
-        words: dict[str, int] = getattr(value.tokenizer, "get_vocab", dict)()
-        return ("pipeline", value.task, value.model, sorted(words.items()))
+        return ("tensor", str(value.dtype), tuple(value.shape), _tensor_digest(value))
+    if descends(value, "torch", "GraphModule") or descends(value, "torch", "ScriptModule"):
+        raise UnknownContentError("a traced network has code that cannot be compared")
+    if descends(value, "sklearn", "_VectorizerMixin"):
+        state = {key: part for key, part in vars(value).items() if key != "_stop_words_id"}
+        return ("vectorizer", type(value), state)  # without the address of an object
+    if hasattr(value, "get_tree_stats"):  # neighbours: without the number of queries so far
+        return ("tree", type(value), value.get_arrays())
     return None
 
 
-def _weights(network: Any) -> str:
-    """A digest of a network's parameters and buffers.
-
-    It is computed again only if a quick check fails: versions, dtypes, shapes and sums of all
-    tensors.
-    """
-    tensors = dict(sorted(network.state_dict(keep_vars=True).items()))
-    tensors = {name: tensor for name, tensor in tensors.items() if hasattr(tensor, "data_ptr")}
-    quick = [
-        (name, tensor._version, str(tensor.dtype), tuple(tensor.shape), _sum(tensor))
-        for name, tensor in tensors.items()
-    ]
-    seen = _NETWORKS.get(network)
-    if seen is None or seen[0] != quick:
-        found = hashlib.blake2b(digest_size=16)
-        for name, tensor in tensors.items():
-            found.update(f"{name}{tensor.dtype}{tuple(tensor.shape)}".encode())
-            found.update(_bytes(tensor))
-        seen = (quick, found.hexdigest())
-        _NETWORKS[network] = seen
-    return seen[1]
-
-
-def _sum(tensor: Any) -> float:
-    """The sum of a tensor's numbers."""
+def _tensor_digest(tensor: Any) -> bytes:
+    """A digest of a tensor's numbers, of any dtype, on any device."""
     import torch
 
-    return float(tensor.detach().sum(dtype=torch.float64))
+    if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_quantized:
+        raise UnknownContentError(f"a {type(tensor).__qualname__} may hold more than its numbers")
+    numbers = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+    return hashlib.blake2b(numbers, digest_size=16).digest()
 
 
-def _bytes(tensor: Any) -> Any:
-    """A tensor's numbers as bytes, of any dtype."""
-    import torch
-
-    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
-
-
-def _file(model: OnnxModel) -> str:
-    """A digest of an ONNX file, and of the weights that are stored beside it."""
+def _file_digest(model: OnnxModel) -> str:
+    """A digest of an ONNX file and of all external data that it names."""
     if model.file is None:
-        raise UnknownContentError("an onnxruntime session does not say which file it came from")
-    path, *stamp = model.file
-    try:
-        unchanged = _stamp(Path(path)) == tuple(stamp)
-    except OSError:
-        unchanged = False
-    if not unchanged:
-        raise UnknownContentError(f"{path} has changed since it was loaded")
-    if model.file not in _FILES:
-        found = hashlib.blake2b(digest_size=16)
-        beside = sorted(Path(path).parent.glob(f"{glob.escape(Path(path).stem)}*data*"))
-        for part in (Path(path), *(entry for entry in beside if entry.is_file())):
-            with part.open("rb") as stream:
-                while chunk := stream.read(1 << 20):
-                    found.update(chunk)
-        _FILES[model.file] = found.hexdigest()
-    return _FILES[model.file]
+        raise UnknownContentError("it does not say which files it came from")
+    found = _files_digest(model.file)
+    if stamps_of(model.file[0][0]) != model.file:
+        raise UnknownContentError(f"{model.file[0][0]} or its data has changed since it was loaded")
+    return found
 
 
-def _stamp(path: Path) -> tuple[int, int]:
-    """Time of change and size of a file."""
-    about = path.stat()
-    return about.st_mtime_ns, about.st_size
+@lru_cache(maxsize=8)
+def _files_digest(stamps: tuple[tuple[Any, ...], ...]) -> str:
+    """A digest of files; `stamps` begin with their paths and change when the files do."""
+    found = hashlib.blake2b(digest_size=16)
+    for path, *_ in stamps:
+        size = Path(path).stat().st_size
+        found.update(size.to_bytes(8, "little"))
+        content: Any = np.memmap(path, np.uint8, "r") if size else b""
+        found.update(content)
+    return found.hexdigest()
