@@ -14,7 +14,6 @@ import platform
 import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ def stored_answers() -> None:
 
     grid = ("grid", {"rows": 6, "columns": 6})
     with tempfile.TemporaryDirectory() as folder:
-        cache = Path(folder) / "answers.db"
+        cache = eblime.AnswerCache(f"{folder}/answers.db", model_id="means")
         explainer = eblime.ImageExplainer(model, segmentation=grid, cache=cache, progress=False)
         once, first = timed(lambda: explainer.explain(image))
         before = asked
@@ -89,7 +88,7 @@ def stored_answers() -> None:
         read = min(timed(lambda: explainer.subject(image))[0] for _ in range(ROUNDS))
         fit = min(timed(lambda: first.refit(first.method))[0] for _ in range(ROUNDS))
         assert np.array_equal(again[0][1].posterior.mean, first.posterior.mean)
-        size = cache.stat().st_size / 2**20
+        size = cache.stats().bytes / 2**20
     best = min(seconds for seconds, _ in again)
     print(f"\n1,000 masks of a photo, 1,000 outputs, {size:.0f} MB of answers")
     print(f"first explanation: {1e3 * once:.0f} ms, {before} calls")
