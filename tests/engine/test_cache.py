@@ -119,7 +119,10 @@ class Scaled(Counting):
         return (self.factor * np.array(super().__call__(texts))).tolist()
 
 
-@pytest.mark.parametrize("settings", [{}, {"concurrency": 3, "batch_size": 5}, {"n_masks": 2000}])
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"calls": eblime.Calls(concurrency=3, batch_size=5)}, {"n_masks": 2000}],
+)
 def test_answers_of_a_model_that_has_changed_are_refused(cache, settings):
     """One stored answer is asked again, before any other; nothing is stored or explained."""
     verified = eblime.AnswerCache(cache.path, model_id="a")
@@ -147,7 +150,8 @@ def test_an_answer_asked_again_counts_as_a_call(cache):
     verified = eblime.AnswerCache(cache.path, model_id="a")
     explain(Counting(), verified, n_masks=30, design="bernoulli")
     model = Counting()
-    e = explain(model, verified, n_masks=400, design="bernoulli", max_calls=20)
+    limit = eblime.Calls(max_calls=20)
+    e = explain(model, verified, n_masks=400, design="bernoulli", calls=limit)
     assert len(model.asked) == e.provenance["model_calls"] == 20
     model = Counting()
     rule = eblime.Width(1e-9)
