@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from eblime.domains.tabular.keys import row_keys
+from eblime.domains.tabular.frames import row_keys
 
 
 @pytest.mark.parametrize("p", [1, 4, 5, 30])
@@ -30,3 +30,25 @@ def test_keys_are_the_same_tomorrow():
 
     assert row_keys(long)[0].hex() == "2183538d8ecb68369d299115d4e7bb2a"
     assert row_keys(pd.DataFrame(long)) == row_keys(long)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_a_key_depends_on_no_other_row(library):
+    """Also where other rows have missing values, or numbers that floats cannot tell apart."""
+    package = pytest.importorskip(library)
+    columns = {
+        "whole": [2**60, 2**60 + 1, None, 3],
+        "flag": [True, False, True, None],
+        "kind": ["a", None, "b", "a"],
+        "x": [0.5, None, 2.0, 0.5],
+    }
+    if library == "pandas":
+        frame = pd.DataFrame(columns).astype({"whole": "Int64", "flag": "boolean"})
+        pieces = [frame.iloc[k : k + 1] for k in range(4)]
+    else:
+        frame = package.table(columns) if library == "pyarrow" else package.DataFrame(columns)
+        pieces = [frame.slice(k, 1) for k in range(4)]
+    keys = row_keys(frame)
+
+    assert keys == [key for piece in pieces for key in row_keys(piece)]
+    assert len(set(keys)) == 4

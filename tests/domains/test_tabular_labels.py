@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import eblime
 from eblime.domains.tabular.binning import cut_number
+from eblime.domains.tabular.cells import Cells
 
 NUMBER = r"-?[\d.]+(?:e[-+]\d+)?"
 
@@ -18,7 +19,9 @@ def holds(label, values):
     """The values for which a label about `x` is true, by the numbers as they are written."""
     values = np.asarray(values, dtype=float)
     if label.startswith("x = "):
-        gaps = np.abs(values - float(label[4:]))  # numbers of many digits are rounded to 6
+        return values == float(label[4:])
+    if label.startswith("x ≈ "):  # the nearest of the values, rounded to 6 digits
+        gaps = np.abs(values - float(label[4:]))
         return (gaps == gaps.min()) & (gaps <= 5e-6 * abs(float(label[4:])))
     found = np.ones(len(values), dtype=bool)
     low = re.match(rf"({NUMBER}) < x", label) or re.match(rf"x > ({NUMBER})$", label)
@@ -47,7 +50,7 @@ NUMBERS = st.one_of(
 def test_labels_are_correct(values, extra, bins):
     """True for the row's value, and for exactly the background's values in the same bin."""
     background = np.array(values, dtype=float)
-    column = cut_number("x", background, bins)
+    column = cut_number("x", Cells(background, "number"), bins)
     for own in (*values[:5], extra):
         label = column.label(own)
         inside = column.same(background, own)
@@ -59,7 +62,7 @@ def test_labels_are_correct(values, extra, bins):
 @given(values=NUMBERS)
 def test_ordinary_numbers_have_no_exponent(values):
     """And whole numbers have no decimal point."""
-    column = cut_number("x", np.array(values, dtype=float), "quartile")
+    column = cut_number("x", Cells(np.array(values, dtype=float), "number"), "quartile")
     labels = [column.label(value) for value in values]
 
     if all(value == 0 or abs(value) > 1e-3 for value in values):
@@ -81,12 +84,34 @@ def test_ordinary_numbers_have_no_exponent(values):
         ([1.3, 1.6, 1.7, 5.8], [1.65432], 1.6543, "x <= 1.6543"),
         ([0, 0, 0, 1], "quartile", 1, "x = 1"),
         ([3, 3, 3, 3], "quartile", 2, "x = 2"),
-        ([-0.5773502691896258, 1.7], "quartile", -0.5773502691896258, "x = -0.57735"),
+        ([-0.5773502691896258, 1.7], "quartile", -0.5773502691896258, "x ≈ -0.57735"),
     ],
 )
 def test_labels_have_as_few_digits_as_possible(values, edges, own, label):
     """As many digits as needed, not more."""
-    assert cut_number("x", np.array(values, dtype=float), edges).label(own) == label
+    cells = Cells(np.array(values, dtype=float), "number")
+
+    assert cut_number("x", cells, edges).label(own) == label
+
+
+@pytest.mark.parametrize("representation", ["binary", "continuous"])
+def test_a_rounded_number_is_marked_and_values_have_all_digits(representation):
+    """With "=", a label has the number itself; the values of a row are not rounded."""
+    sex = [0.05068011873981862, -0.044641636506989]
+    table = np.array([[sex[k % 2], k / 7, k] for k in range(40)])
+    explainer = eblime.TabularExplainer(
+        lambda rows: rows[:, 0],
+        table,
+        names=["sex", "a", "b"],
+        representation=representation,
+        groups={"both": ["a", "b"]},
+        n_masks=20,
+    )
+    scene = explainer.subject(table[4]).scene
+
+    assert scene.features == ["sex ≈ 0.0506801", "both: a ≈ 0.571429, b = 4"]
+    assert scene.values[0] == "0.05068011873981862"
+    assert float(scene.values[1].split(", ")[0]) == 4 / 7
 
 
 def test_times_have_the_precision_that_is_needed():

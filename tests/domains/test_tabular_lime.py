@@ -9,6 +9,7 @@ from sklearn.ensemble import RandomForestClassifier
 import eblime
 import eblime.designs.masks
 from eblime.domains.tabular.binning import cut_number
+from eblime.domains.tabular.cells import Cells
 from eblime.domains.text.scene import read_text
 
 lime_tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
@@ -31,7 +32,7 @@ def test_bins_equal_those_of_lime(bins, kind):
     reference = getattr(discretize, kind)(DATA, [], NAMES, labels=CLASSES, random_state=0)
     wanted = reference.discretize(DATA)
     for j, name in enumerate(NAMES):
-        column = cut_number(name, DATA[:, j], bins, CLASSES)
+        column = cut_number(name, Cells(DATA[:, j], "number"), bins, CLASSES)
         assert_array_equal(column.codes, wanted[:, j])
 
 

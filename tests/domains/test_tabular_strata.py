@@ -6,7 +6,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.domains.tabular import strata
+from eblime.domains.tabular import neighbourhood
 from eblime.kernels import as_kernel
 from eblime.reporting.diagnostics import cautions
 
@@ -60,7 +60,7 @@ def test_frequent_states_draw_the_same_rows_as_before(monkeypatch):
     """Without a rare state, nothing is forced and the weights are the kernel's."""
     data = table(rare=20)
     now = explained(data, 0)
-    monkeypatch.setattr(strata, "LEAST", 0.0)
+    monkeypatch.setattr(neighbourhood, "_RARE", 0.0)
     before = explained(data, 0)
 
     assert_array_equal(now.masks, before.masks)
@@ -75,7 +75,7 @@ def test_a_rare_state_gets_the_least_share(perturb, row):
     found = explained(table(), row, n=4000, perturb=perturb)
     rare = found.masks[:, 2] == (row == 0)
 
-    assert abs(rare.mean() - strata.LEAST) < 4 * np.sqrt(0.1 * 0.9 / 4000)
+    assert abs(rare.mean() - neighbourhood._RARE) < 4 * np.sqrt(0.1 * 0.9 / 4000)
     assert_allclose(rare[:200].mean(), rare.mean(), atol=0.08)  # early rows have their share too
 
 
@@ -104,7 +104,7 @@ def test_weights_are_bounded_and_average_to_one():
     sampling = found.weights / as_kernel(None)(found.masks)
     shares = (found.masks != found.masks[0]).mean(axis=0)
 
-    assert sampling.max() <= 1 / (1 - strata.MOST) + 1e-12
+    assert sampling.max() <= 1 / (1 - neighbourhood._FORCED) + 1e-12
     assert abs(sampling.mean() - 1) < 5 * sampling.std() / np.sqrt(len(sampling))
     assert shares.min() > 0.05  # 0.02 without forcing
 
@@ -119,7 +119,7 @@ def test_the_importance_of_a_rare_value_is_more_precise(monkeypatch):
         return np.sqrt(np.mean((np.array(found) - truth) ** 2))
 
     forced = error()
-    monkeypatch.setattr(strata, "LEAST", 0.0)
+    monkeypatch.setattr(neighbourhood, "_RARE", 0.0)
 
     assert forced < 0.75 * error()
 

@@ -7,9 +7,10 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
+from eblime.domains.tabular.frames import table_kind
 from eblime.engine.loop import converse
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -100,6 +101,43 @@ def test_a_number_is_in_the_bin_of_what_the_model_sees():
     masks, rows = masks_and_rows(explainer, {"x": 0.7, "y": 3.0})
 
     assert_array_equal(masks[:, 0] == 1, rows["x"].to_numpy() <= np.float32(0.7))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"perturb": "normal"},
+        {"perturb": "normal", "bins": "decile"},
+        {"perturb": "normal", "design": "paired"},
+        {"representation": "continuous"},
+        {"representation": "continuous", "around": False},
+    ],
+)
+@pytest.mark.parametrize("library", ["array", "pandas", "nullable", "polars", "pyarrow"])
+def test_new_numbers_are_whole_in_columns_of_whole_numbers(library, settings):
+    """In the dtype of the column and its range; the masks describe what the model sees."""
+    rng = np.random.default_rng(0)
+    small, other = rng.integers(0, 9, 200).astype(np.uint8), rng.integers(0, 200, 200)
+    columns = {"small": small, "other": other}
+    if library == "array":
+        table = np.column_stack([small, other]).astype(np.uint8)
+    elif library == "nullable":
+        table = pd.DataFrame(columns).astype({"small": "UInt8", "other": "Int64"})
+        table.loc[::9, "other"] = pd.NA
+    else:
+        table = table_of(library, columns)
+    explainer = eblime.TabularExplainer(Spy(), table, n_masks=300, **settings)
+    masks, rows = masks_and_rows(explainer, [int(small[3]), int(other[3])])
+
+    assert table_kind(rows) == table_kind(table)
+    seen = np.asarray(rows[:, 0] if library == "array" else rows["small"]).astype(float)
+    if "representation" in settings:
+        assert_allclose(masks[:, 0], (seen - small.mean()) / small.std(), atol=1e-12)
+        return
+    percents = range(10, 100, 10) if "bins" in settings else (25, 50, 75)
+    edges = np.percentile(small, percents)
+    own, found = np.searchsorted(edges, small[3]), np.searchsorted(edges, seen)
+    assert_array_equal(masks[:, 0] == 1, found == own)
 
 
 def hours(zone=None):

@@ -12,11 +12,9 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime.domains.tabular.background import Background, TableSettings, prepare
-from eblime.domains.tabular.custom import UserPerturb
-from eblime.domains.tabular.frames import as_frame
-from eblime.domains.tabular.neighbourhood import PERTURB
-from eblime.domains.tabular.sparse_frame import SparseFrame
-from eblime.domains.tabular.subject import REPRESENTATIONS, TableSubject, open_row
+from eblime.domains.tabular.frames import SparseFrame, as_frame
+from eblime.domains.tabular.neighbourhood import PERTURB, UserPerturb
+from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import brief
 from eblime.engine.targets import Labels
@@ -40,7 +38,7 @@ class TabularExplainer(BaseExplainer):
     background
         Typical rows, such as the training data: a pandas or polars frame, an array, or a sparse
         matrix (then the features are the columns in which the row is not zero). A single row is a
-        reference to compare with.
+        reference to compare with. The explainer has a copy.
     categorical
         Columns of numbers that are categories, by name or number. Strings, booleans and
         categories are recognised by their dtype.
@@ -54,9 +52,9 @@ class TabularExplainer(BaseExplainer):
         times are dates.
     perturb
         How other values are drawn. "bins": each feature independently from the background.
-        "normal": the same, with normal distributions inside the bins, as in lime. "rows": whole
-        rows of the background, which keeps correlations. Or a function of (rng, n, row) that
-        returns n rows.
+        "normal": the same, with normal distributions inside the bins, as in lime, rounded in
+        columns of whole numbers. "rows": whole rows of the background, which keeps correlations.
+        Or a function of (rng, n, row) that returns n rows.
     groups
         Columns that change together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
@@ -111,7 +109,8 @@ class TabularExplainer(BaseExplainer):
         )
         self._normalise(_settings=settings)
         self._check_and_wrap_model()
-        frame = as_frame(self.background, self.names)
+        frame = as_frame(self.background, self.names)  # a copy
+        self._normalise(background=frame.native)
         if not isinstance(frame, SparseFrame):
             self._normalise(_table=prepare(frame, settings))
             return

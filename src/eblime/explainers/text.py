@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eblime._progress import Progress
-from eblime.domains.tabular.row import labelled
+from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text.scene import read_text
 from eblime.domains.text.tokens import TOKENS, Tokens
 from eblime.engine.calls import CacheLike, Calls
@@ -84,7 +84,7 @@ class TextExplainer(BaseExplainer):
 
     def input_of(self, entry: Any) -> Any:
         """The text itself, or the column "text" of a row."""
-        row = labelled(entry)
+        row = as_mapping(entry)
         if not isinstance(row, Mapping):  # a text; all else is refused when it is read
             return entry
         if "text" not in row:

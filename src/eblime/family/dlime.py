@@ -11,10 +11,8 @@ from scipy.cluster import hierarchy
 
 from eblime._checks import as_floats, check_count, check_masks
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.frame import Frame
-from eblime.domains.tabular.frames import as_frame
-from eblime.domains.tabular.row import in_column_order
-from eblime.domains.tabular.sparse_frame import SparseFrame
+from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame
+from eblime.domains.tabular.row import row_values
 from eblime.explainers.tabular import TabularExplainer
 from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
@@ -54,7 +52,7 @@ class DLIME:
     >>> explainer = DLIME(model=lambda x: x[:, 0], background=rows, representation="continuous")
     >>> e = explainer.explain(rows[0])
     >>> len(e.masks), e.features[int(np.argmax(e.posterior.mean))]
-    (97, 'column 0 = 8.12573')
+    (97, 'column 0 ≈ 8.12573')
     """
 
     model: Any
@@ -93,7 +91,7 @@ class DLIME:
 
     def neighbours(self, x: Any) -> IntArray:
         """Numbers of the training rows in the cluster of the row."""
-        row = as_floats("x", in_column_order(x, self._frame()))
+        row = as_floats("x", row_values(x, self._frame()))
         if not np.isfinite(row).all():
             raise ValueError("`x` must have no missing or infinite values.")
         nearest = np.argmin(np.sum(((self._rows - row) / self._scale) ** 2, axis=1))

@@ -9,7 +9,7 @@ import numpy as np
 
 from eblime._checks import as_generator
 from eblime._types import FloatArray, IntArray, RNGLike
-from eblime.domains.tabular.frame import Frame
+from eblime.domains.tabular.frames import Frame
 from eblime.explainers.tabular import TabularExplainer
 
 __all__ = ["NumberRows", "number_rows"]
@@ -82,7 +82,7 @@ def number_rows(explainer: Any, x: Any, name: str) -> NumberRows:
 
 def _numbers(frame: Frame, column: int, name: str) -> FloatArray:
     """A column of the background and of the row as finite numbers, (n + 1,)."""
-    values, kind = frame.column(column)
+    values, kind, _ = frame.column(column)
     title = frame.names[column]
     if kind != "number":
         raise TypeError(

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.tabular.cells import is_missing
-from eblime.domains.tabular.frame import Frame
-from eblime.domains.tabular.numerals import short_text
+from eblime.domains.tabular.frames import Frame
+from eblime.domains.tabular.numerals import exact_text, value_text
 
 __all__ = ["Background", "Feature", "TableSettings", "prepare", "select_settings"]
 
@@ -39,9 +39,14 @@ class Feature:
     columns: tuple[int, ...]
     scale: tuple[float, float] | None  # mean and sd of a single column of numbers
 
-    def value_text(self, row: Sequence[Any]) -> str:
-        """The row's values in readable form."""
+    def values_text(self, row: Sequence[Any]) -> str:
+        """The row's values, with all their digits."""
         return ", ".join(_value_text(row[c]) for c in self.columns)
+
+    def standardise(self, numbers: Any) -> Any:
+        """Numbers minus the mean of their column, divided by its standard deviation."""
+        mean, sd = self.scale or (0.0, 1.0)
+        return (numbers - mean) / sd
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,7 +116,7 @@ class Background:
             return f"{feature.name}: {self._members(feature, row)}"
         value = row[feature.columns[0]]
         if continuous and feature.scale is not None and not is_missing(value):
-            return f"{feature.name} = {_value_text(value)}"
+            return f"{feature.name} {value_text(float(value))}"
         return self.columns[feature.columns[0]].label(value)
 
     def _members(self, feature: Feature, row: Sequence[Any]) -> str:
@@ -121,7 +126,7 @@ class Background:
         if all(not is_missing(v) and v in (0, 1) for v in values):
             on = [name for name, value in zip(names, values, strict=True) if value]
             return ", ".join(on) or "none"
-        return ", ".join(f"{n} = {_value_text(v)}" for n, v in zip(names, values, strict=True))
+        return ", ".join(f"{n} {_equals(v)}" for n, v in zip(names, values, strict=True))
 
 
 def select_settings(
@@ -179,13 +184,21 @@ def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
         bins = {names[_position(names, name, "bins")]: spec for name, spec in bins.items()}
     columns = []
     for c, name in enumerate(names):
-        values, kind = frame.column(c)
-        if kind == "category" or c in forced:
-            _refuse_bins(name, bins)
-            columns.append(cut_category(name, values.astype(object), times=kind == "time"))
-        else:
-            _refuse_infinite(name, values)
-            columns.append(cut_number(name, values, bins, settings.labels, times=kind == "time"))
+        cells = frame.column(c)
+        if cells.kind == "category" or c in forced:
+            if isinstance(bins, Mapping) and name in bins:
+                raise ValueError(
+                    f"`bins` must be for columns of numbers or times; {name!r} holds categories."
+                )
+            columns.append(cut_category(name, cells))
+            continue
+        infinite = np.flatnonzero(np.isinf(cells.values))
+        if infinite.size:
+            row = int(infinite[0])
+            raise ValueError(
+                f"Column {name!r} must be finite; got {cells.values[row]} in row {row}."
+            )
+        columns.append(cut_number(name, cells, bins, settings.labels))
     return columns
 
 
@@ -253,25 +266,19 @@ def _position(names: Sequence[str], entry: str | int, setting: str) -> int:
     raise ValueError(f"`{setting}` must name columns of the background; got {entry!r}.")
 
 
-def _refuse_bins(name: str, bins: BinSpec) -> None:
-    """Refuse bins that are given for a column of categories."""
-    if isinstance(bins, Mapping) and name in bins:
-        raise ValueError(
-            f"`bins` must be for columns of numbers or times; {name!r} holds categories."
-        )
-
-
-def _refuse_infinite(name: str, values: FloatArray) -> None:
-    """Refuse infinite numbers; missing ones are allowed."""
-    if np.isinf(values).any():
-        row = int(np.flatnonzero(np.isinf(values))[0])
-        raise ValueError(f"Column {name!r} must be finite; got {values[row]} in row {row}.")
-
-
 def _value_text(value: Any) -> str:
-    """A value in readable form, long numbers rounded."""
+    """A value with all its digits."""
     if is_missing(value):
         return "missing"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
-        return str(value)
-    return short_text(float(value))
+    return exact_text(float(value)) if _is_number(value) else str(value)
+
+
+def _equals(value: Any) -> str:
+    """A value in a label: long numbers are rounded and marked."""
+    return value_text(float(value)) if _is_number(value) else f"= {_value_text(value)}"
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a number, and neither missing nor True or False."""
+    number = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.bool_))
+    return number and not is_missing(value)

@@ -13,10 +13,10 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import as_number, is_missing, is_time, plain
-from eblime.domains.tabular.numerals import edge_text, exact_text, short_text
+from eblime.domains.tabular.cells import Cells, as_number, is_missing, is_time, plain
+from eblime.domains.tabular.numerals import edge_text, exact_text, value_text
 
-__all__ = ["BINS", "Column", "cut_category", "cut_number", "within_bins"]
+__all__ = ["BinSpec", "Column", "cut_category", "cut_number"]
 
 BINS = ("quartile", "decile", "entropy")
 _PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
@@ -43,6 +43,7 @@ class Column:
     highest: FloatArray  # (bins,) largest number of each bin
     times: bool = False  # numbers are microseconds
     whole: bool = False  # numbers are whole numbers, or whole days
+    limits: tuple[float, float] | None = None  # of a dtype of whole numbers
 
     def code(self, value: Any) -> int:
         """The bin of a value: -1 if it is missing, -2 if the background does not have it."""
@@ -70,12 +71,36 @@ class Column:
             return f"{self.name} = {plain(value)}"
         own, code = as_number(value), self.code(value)
         if self.edges is None or self._is_only_number(code, own):
-            return f"{self.name} = {self._value(own)}"
+            return f"{self.name} {self._value(own)}"
         low = self._edge(code - 1, own) if code > 0 else None
         high = self._edge(code, own) if code < len(self.edges) else None
         if low is None:
             return f"{self.name} <= {high}"
         return f"{self.name} > {low}" if high is None else f"{low} < {self.name} <= {high}"
+
+    def draw(self, rng: np.random.Generator, codes: IntArray) -> FloatArray:
+        """Numbers from truncated normals with the mean and spread of each bin, as lime does.
+
+        A column of whole numbers gets the nearest ones in the bin.
+        """
+        assert self.numbers is not None
+        assert self.edges is not None
+        known = self.numbers[self.codes >= 0]
+        known_codes = self.codes[self.codes >= 0]
+        n_bins = len(self.edges) + 1
+        counts = np.maximum(np.bincount(known_codes, minlength=n_bins), 1)
+        mean = np.bincount(known_codes, weights=known, minlength=n_bins) / counts
+        squares = (known - mean[known_codes]) ** 2
+        sd = np.sqrt(np.bincount(known_codes, weights=squares, minlength=n_bins) / counts) + 1e-11
+        low = np.concatenate([[known.min()], self.edges])
+        high = np.concatenate([self.edges, [known.max()]])
+        start, end = special.ndtr((low - mean) / sd), special.ndtr((high - mean) / sd)
+        chance = start[codes] + rng.random(len(codes)) * (end - start)[codes]
+        drawn = mean[codes] + sd[codes] * special.ndtri(chance)
+        if self.limits is not None:  # a bin includes its upper edge alone
+            low, high = np.append(low[0], np.floor(low[1:]) + 1), np.floor(high)
+            drawn = drawn.round()
+        return np.where(codes < 0, np.nan, np.clip(drawn, low[codes], high[codes]))
 
     def _key(self, value: Any) -> Any:
         """A value as a key of `levels`."""
@@ -86,13 +111,12 @@ class Column:
         return bool(self.lowest[code] == own == self.highest[code])
 
     def _value(self, own: float) -> str:
-        """A number with enough digits to differ from all others of the background."""
+        """A number, rounded only if it still differs from all others of the background."""
         if self.times:
-            return exact_text(own, times=True)
-        text = short_text(own)
+            return f"= {exact_text(own, times=True)}"
         gaps = np.abs(np.concatenate([self.lowest, self.highest]) - own)
         nearest = np.fmin.reduce(gaps[gaps > 0], initial=np.inf)
-        return text if abs(float(text) - own) < nearest / 2 else exact_text(own)
+        return value_text(own, within=float(nearest) / 2)
 
     def _edge(self, position: int, own: float) -> str:
         """An edge with enough digits to separate the numbers below it from those above.
@@ -108,12 +132,10 @@ class Column:
         return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
 
 
-def cut_category(name: str, values: NDArray[Any], *, times: bool = False) -> Column:
-    """Cut a column of categories; they are numbered in the order of their first appearance.
-
-    Times are given as their numbers.
-    """
+def cut_category(name: str, cells: Cells) -> Column:
+    """Cut a column of categories; they are numbered in the order of their first appearance."""
     levels: dict[Any, int] = {}
+    values, times = cells.values.astype(object), cells.kind == "time"
     codes = np.empty(len(values), dtype=np.intp)
     for row, value in enumerate(values):
         try:
@@ -138,43 +160,33 @@ def cut_category(name: str, values: NDArray[Any], *, times: bool = False) -> Col
 
 
 def cut_number(
-    name: str,
-    values: FloatArray,
-    bins: BinSpec,
-    labels: NDArray[Any] | None = None,
-    *,
-    times: bool = False,
+    name: str, cells: Cells, bins: BinSpec, labels: NDArray[Any] | None = None
 ) -> Column:
     """Cut a column of numbers: at percentiles, by a tree that separates labels, or at given edges.
 
     A column that is the same in every row is not cut: a value is equal to it or not.
     """
-    known = values[~np.isnan(values)]
-    if known.size == 0 or (known[0] == known).all():
-        return Column(
-            name=name,
-            codes=np.where(np.isnan(values), -1, 0),
-            numbers=values,
-            edges=None,
-            levels={float(number): 0 for number in known[:1]},
-            lowest=known[:1],
-            highest=known[:1],
-            times=times,
-        )
-    edges = np.unique(_edges(name, values, bins, labels, times=times))
-    codes = np.where(np.isnan(values), -1, np.searchsorted(edges, values))
-    unit = _DAY if times else 1.0
-    lowest, highest = _ends(values, codes, len(edges) + 1)
+    values, times = cells.values, cells.kind == "time"
+    missing = np.isnan(values)
+    known = values[~missing]
+    edges: FloatArray | None = None
+    levels: dict[Any, int] | None = {float(number): 0 for number in known[:1]}
+    codes, lowest, highest = np.where(missing, -1, 0), known[:1], known[:1]
+    if known.size and (known[0] != known).any():
+        edges, levels = np.unique(_edges(name, values, bins, labels, times=times)), None
+        codes = np.where(missing, -1, np.searchsorted(edges, values))
+        lowest, highest = _ends(values, codes, len(edges) + 1)
     return Column(
         name=name,
         codes=codes,
         numbers=values,
         edges=edges,
-        levels=None,
+        levels=levels,
         lowest=lowest,
         highest=highest,
         times=times,
-        whole=bool((known % unit == 0).all()),
+        whole=bool((known % (_DAY if times else 1.0) == 0).all()),
+        limits=cells.limits,
     )
 
 
@@ -213,25 +225,6 @@ def _named_edges(spec: str, values: FloatArray, labels: NDArray[Any] | None) -> 
     if np.isin(known, ends).all():  # two values: one bin each, however rare one of them is
         return np.array(ends[:1])
     return np.asarray(np.percentile(known, _PERCENTILES[spec]))
-
-
-def within_bins(rng: np.random.Generator, column: Column, codes: IntArray) -> FloatArray:
-    """Draw from truncated normals with the mean and spread of each bin, as lime does."""
-    assert column.numbers is not None
-    assert column.edges is not None
-    known = column.numbers[column.codes >= 0]
-    known_codes = column.codes[column.codes >= 0]
-    n_bins = len(column.edges) + 1
-    counts = np.maximum(np.bincount(known_codes, minlength=n_bins), 1)
-    mean = np.bincount(known_codes, weights=known, minlength=n_bins) / counts
-    squares = (known - mean[known_codes]) ** 2
-    sd = np.sqrt(np.bincount(known_codes, weights=squares, minlength=n_bins) / counts) + 1e-11
-    low = np.concatenate([[known.min()], column.edges])
-    high = np.concatenate([column.edges, [known.max()]])
-    start, end = special.ndtr((low - mean) / sd), special.ndtr((high - mean) / sd)
-    chance = start[codes] + rng.random(len(codes)) * (end - start)[codes]
-    drawn = mean[codes] + sd[codes] * special.ndtri(chance)
-    return np.where(codes < 0, np.nan, np.clip(drawn, low[codes], high[codes]))
 
 
 def _ends(values: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, FloatArray]:

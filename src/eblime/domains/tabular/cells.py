@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
-__all__ = ["Kind", "as_number", "is_missing", "is_time", "microseconds", "plain", "read_objects"]
+__all__ = ["Cells", "as_number", "is_missing", "is_time", "microseconds", "plain", "read_objects"]
 
-Kind = Literal["number", "time", "category"]  # of a column
+
+class Cells(NamedTuple):
+    """The values of a column and what they are."""
+
+    values: NDArray[Any]  # (n,) floats for numbers and times, objects for categories
+    kind: Literal["number", "time", "category"]
+    limits: tuple[float, float] | None = None  # of whole numbers: the ends of their dtype
 
 
 def is_missing(value: Any) -> bool:
@@ -53,19 +59,19 @@ def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def read_objects(values: NDArray[Any]) -> tuple[NDArray[Any], Kind]:
+def read_objects(values: NDArray[Any]) -> Cells:
     """A column of objects: floats if it holds only numbers or only times, otherwise categories.
 
     Missing values may be among them.
     """
     known = [value for value in values if not is_missing(value)]
     if known and all(is_time(value) for value in known):
-        return np.array([as_number(value) for value in values]), "time"
-    other = (str, bool, np.bool_, list, tuple, set, dict, np.ndarray)
+        return Cells(np.array([as_number(value) for value in values]), "time")
+    other = (str, bytes, bool, np.bool_, list, tuple, set, dict, np.ndarray)
     if any(isinstance(value, other) for value in known):
-        return values, "category"
+        return Cells(values, "category")
     try:
         floats = np.array([np.nan if is_missing(value) else value for value in values], dtype=float)
     except (TypeError, ValueError):
-        return values, "category"
-    return floats, "number"
+        return Cells(values, "category")
+    return Cells(floats, "number")

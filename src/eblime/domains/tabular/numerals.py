@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-__all__ = ["edge_text", "exact_text", "short_text"]
+__all__ = ["edge_text", "exact_text", "short_text", "value_text"]
 
 _FEW = 4  # digits to start with, if the number has as many
 _ALL = 17  # digits that distinguish any two floats
@@ -66,6 +66,21 @@ def short_text(number: float) -> str:
     """
     exact = exact_text(number)
     return exact if len(exact) <= _LONG else _decimal(number, 6)
+
+
+def value_text(number: float, *, within: float = math.inf) -> str:
+    """Write that something equals a number, or nearly does: with 6 digits, if it has very many.
+
+    It is rounded by less than `within`.
+
+    Examples
+    --------
+    >>> value_text(34.5), value_text(-0.5773502691896258)
+    ('= 34.5', '≈ -0.57735')
+    """
+    text, exact = short_text(number), exact_text(number)
+    rounded = float(text) != number and abs(float(text) - number) < within
+    return f"≈ {text}" if rounded else f"= {exact}"
 
 
 def _decimals(number: float, whole: bool) -> Iterator[tuple[str, float]]:

@@ -1,52 +1,120 @@
-"""Reading one row: its values in the order of the background's columns, checked by kind."""
+"""`open_row`: from a row and its background to a subject that can be perturbed."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Hashable, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Integral, Real
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from eblime.domains.tabular.array_frame import ArrayFrame
-from eblime.domains.tabular.background import Background
+from eblime.domains.tabular.background import Background, TableSettings, prepare, select_settings
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, plain
-from eblime.domains.tabular.frame import Frame
-from eblime.domains.tabular.frames import as_frame
-from eblime.domains.tabular.sparse_frame import SparseFrame
+from eblime.domains.tabular.frames import ArrayFrame, Frame, SparseFrame, SparseMatrix
+from eblime.domains.tabular.neighbourhood import (
+    RowContext,
+    TableNeighbourhood,
+    UserNeighbourhood,
+    UserPerturb,
+)
+from eblime.domains.tabular.scene import TableScene
+from eblime.protocols import Neighbourhood
 
-__all__ = ["in_column_order", "labelled", "read_row"]
+__all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row", "row_values"]
 
-
-@runtime_checkable
-class DataFrameLike(Protocol):
-    """A data frame of any library."""
-
-    @property
-    def columns(self) -> Any:
-        """Its columns or their names."""
-        ...
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(rows, columns)."""
-        ...
+REPRESENTATIONS = ("binary", "continuous")
 
 
-@runtime_checkable
-class SeriesLike(Protocol):
-    """A labelled series, such as a row of a pandas frame."""
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TableSubject:
+    """One row of a table that can be perturbed."""
 
-    @property
-    def index(self) -> Any:
-        """Its labels."""
-        ...
+    context: RowContext
+    scene: TableScene
+    around: bool  # with continuous features: sample around the row, not around the mean
+    perturb: str | UserPerturb
 
-    def items(self) -> Iterable[tuple[Any, Any]]:
-        """Pairs of label and value."""
-        ...
+    def neighbourhood(self, rng: np.random.Generator) -> Neighbourhood:
+        """An empty neighbourhood; the seed of its random rows is drawn here."""
+        p = self.context.n_features
+        if not isinstance(self.perturb, str):
+            return UserNeighbourhood(
+                context=self.context,
+                perturb=self.perturb,
+                frame=self.context.frame,
+                masks=np.empty((0, p)),
+                origin=np.ones(p),
+            )
+        return TableNeighbourhood(
+            context=self.context,
+            perturb=self.perturb,
+            around=self.around,
+            entropy=tuple(int(number) for number in rng.integers(0, 2**32, size=4)),
+            masks=np.empty((0, p)),
+        )
+
+
+def open_row(
+    row: Any,
+    table: Background | SparseFrame,
+    settings: TableSettings,
+    *,
+    representation: str,
+    around: bool,
+    perturb: str | UserPerturb,
+) -> TableSubject:
+    """Read and check a row, and find its features.
+
+    Parameters
+    ----------
+    row
+        See `read_row`.
+    table
+        The background: prepared, or a sparse matrix, which is prepared for each row.
+    settings
+        How a sparse matrix is prepared.
+    representation, around, perturb
+        See `TabularExplainer`.
+    """
+    if isinstance(table, SparseFrame):
+        background, values = _open_sparse_row(row, table, settings)
+    else:
+        background, values = table, read_row(row, table)
+    frame, values = background.frame.append_row(values)  # in the dtypes of the background
+    background = background.for_row(values)
+    continuous = representation == "continuous"
+    features = background.features
+    scene = TableScene(
+        features=[background.label(feature, values, continuous) for feature in features],
+        columns=[feature.name for feature in features],
+        values=[feature.values_text(values) for feature in features],
+    )
+    context = RowContext(
+        background=background,
+        frame=frame,
+        values=values,
+        same=background.same(values),
+        continuous=continuous,
+    )
+    return TableSubject(context=context, scene=scene, around=around, perturb=perturb)
+
+
+def _open_sparse_row(
+    row: Any, table: SparseFrame, settings: TableSettings
+) -> tuple[Background, list[Any]]:
+    """The background and the values for a row of a sparse matrix, where it is not zero."""
+    dense_row = row.tocsr().toarray() if isinstance(row, SparseMatrix) else row
+    dense = np.asarray(dense_row, dtype=float).ravel()
+    if len(dense) != len(table.names):
+        raise ValueError(f"`row` must have {len(table.names)} columns; got {len(dense)}.")
+    columns = np.flatnonzero(dense)
+    if not columns.size:
+        raise ValueError("`row` must have a column that is not zero; all are zero.")
+    background = prepare(table.select(columns), select_settings(settings, table.names, columns))
+    return background, [float(value) for value in dense[columns]]
 
 
 def read_row(row: Any, background: Background) -> list[Any]:
@@ -60,16 +128,16 @@ def read_row(row: Any, background: Background) -> list[Any]:
         The background. If it is an array, labels count only if they are the column names;
         otherwise the values are taken in their order.
     """
-    values = in_column_order(row, background.frame)
+    values = row_values(row, background.frame)
     both = list(zip(background.columns, values, strict=True))
     for column, value in both:
         _check_value(column, value)
-    return [_spelled(column, value) for column, value in both]
+    return [_as_category(column, value) for column, value in both]
 
 
-def in_column_order(row: Any, frame: Frame) -> list[Any]:
+def row_values(row: Any, frame: Frame) -> list[Any]:
     """The values of a row in the order of a table's columns; see `read_row`."""
-    names, given = list(frame.names), labelled(row)
+    names, given = list(frame.names), as_mapping(row)
     if (
         isinstance(frame, ArrayFrame)
         and isinstance(given, Mapping)
@@ -81,24 +149,19 @@ def in_column_order(row: Any, frame: Frame) -> list[Any]:
     return _by_name(given, names) if by_name else _in_order(given, len(names))
 
 
-def labelled(row: Any) -> Any:
+def as_mapping(row: Any) -> Any:
     """A frame of one row or a series as a dictionary; other rows unchanged."""
-    if isinstance(row, DataFrameLike):
-        return _only_row(row)
-    if isinstance(row, SeriesLike):
+    from narwhals import dependencies, from_native
+
+    if dependencies.is_pandas_like_series(row):
         return {str(name): value for name, value in row.items()}
-    return row
-
-
-def _only_row(table: Any) -> dict[str, Any]:
-    """The values of a data frame of one row, by column."""
-    import narwhals as nw
-
-    frame = as_frame(table)
-    if isinstance(frame, SparseFrame) or frame.n_rows != 1:
-        raise ValueError(f"`row` must be one row; got {frame.n_rows}.")
-    native = nw.from_native(table, eager_only=True)
-    return {str(name): native[:, c].to_list()[0] for c, name in enumerate(native.columns)}
+    if not dependencies.is_into_dataframe(row):
+        return row
+    frame = from_native(row, eager_only=True)
+    if len(frame) != 1:
+        raise ValueError(f"`row` must be one row; got {len(frame)}.")
+    columns = zip(frame.columns, frame.iter_columns(), strict=True)
+    return {str(name): series.to_list()[0] for name, series in columns}
 
 
 def _by_name(row: Mapping[Any, Any], names: Sequence[str]) -> list[Any]:
@@ -158,7 +221,7 @@ def _check_category(column: Column, value: Any) -> None:
             f"Column {column.name!r} of the row must be one number, string or boolean; got "
             f"{value!r:.60}."
         )
-    if not column.levels or plain(_spelled(column, value)) in column.levels:
+    if not column.levels or plain(_as_category(column, value)) in column.levels:
         return
     kinds = dict.fromkeys(_kind(level) for level in column.levels)
     if None not in kinds and _kind(value) not in kinds:
@@ -169,7 +232,7 @@ def _check_category(column: Column, value: Any) -> None:
         )
 
 
-def _spelled(column: Column, value: Any) -> Any:
+def _as_category(column: Column, value: Any) -> Any:
     """A whole number as its digits, if these are a category: a CSV file has no quotes around 94110.
 
     Other values are unchanged.
