@@ -110,7 +110,7 @@ def test_a_number_is_in_the_bin_of_what_the_model_sees():
         {"perturb": "normal", "bins": "decile"},
         {"perturb": "normal", "design": "paired"},
         {"representation": "continuous"},
-        {"representation": "continuous", "around": False},
+        {"representation": "continuous-mean"},
     ],
 )
 @pytest.mark.parametrize("library", ["array", "pandas", "nullable", "polars", "pyarrow"])

@@ -23,8 +23,6 @@ from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
 
-_AROUND_MEAN = "continuous-mean"  # continuous, sampled around the mean instead of the row
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TabularExplainer(BaseExplainer):
@@ -123,7 +121,7 @@ class TabularExplainer(BaseExplainer):
 
     def _check_perturbation(self) -> None:
         """Refuse settings of the perturbation that are unknown or do not fit together."""
-        check_choice("representation", self.representation, (*REPRESENTATIONS, _AROUND_MEAN))
+        check_choice("representation", self.representation, REPRESENTATIONS)
         if isinstance(self.perturb, str):
             check_choice("perturb", self.perturb, PERTURB)
         elif not callable(self.perturb):
@@ -161,8 +159,7 @@ class TabularExplainer(BaseExplainer):
             x,
             self._table,
             self._settings,
-            representation="binary" if self.representation == "binary" else "continuous",
-            around=self.representation != _AROUND_MEAN,
+            representation=self.representation,
             perturb=self.perturb,
         )
 
@@ -174,5 +171,5 @@ def _split_bins(bins: Any) -> tuple[Any, NDArray[Any] | None]:
         labels = [found for _, found in parts.values() if found is not None]
         return {column: one for column, (one, _) in parts.items()}, labels[0] if labels else None
     if isinstance(bins, tuple) and len(bins) == 2 and isinstance(bins[0], str):
-        return bins[0], np.asarray(bins[1])
+        return bins[0], np.array(bins[1])
     return bins, None

@@ -25,7 +25,7 @@ from eblime.protocols import Neighbourhood
 
 __all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row", "row_values"]
 
-REPRESENTATIONS = ("binary", "continuous")
+REPRESENTATIONS = ("binary", "continuous", "continuous-mean")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -63,7 +63,6 @@ def open_row(
     settings: TableSettings,
     *,
     representation: str,
-    around: bool,
     perturb: str | UserPerturb,
 ) -> TableSubject:
     """Read and check a row, and find its features.
@@ -76,7 +75,7 @@ def open_row(
         The background: prepared, or a sparse matrix, which is prepared for each row.
     settings
         How a sparse matrix is prepared.
-    representation, around, perturb
+    representation, perturb
         See `TabularExplainer`.
     """
     if isinstance(table, SparseFrame):
@@ -85,7 +84,7 @@ def open_row(
         background, values = table, read_row(row, table)
     frame, values = background.frame.append_row(values)  # in the dtypes of the background
     background = background.for_row(values)
-    continuous = representation == "continuous"
+    continuous = representation != "binary"
     features = background.features
     scene = TableScene(
         features=[background.label(feature, values, continuous) for feature in features],
@@ -99,6 +98,7 @@ def open_row(
         same=background.same(values),
         continuous=continuous,
     )
+    around = representation != "continuous-mean"
     return TableSubject(context=context, scene=scene, around=around, perturb=perturb)
 
 
