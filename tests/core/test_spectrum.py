@@ -149,7 +149,7 @@ def precise_posterior(masks, scores, weights):
         d=d,
         k=k / unit,
         floor=2 * method.b * weights.mean() + residual / unit**2,
-        df=2 * method.a + len(scores) - 1,
+        df=2 * method.a + decompose(masks, weights, flat=True).count - 1,
     )
     lam = half_line_lambda(evidence, null=len(d) < masks.shape[1])
     return Mixture(basis=basis, evidence=evidence, lam=lam, unit=unit)

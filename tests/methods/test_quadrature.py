@@ -6,15 +6,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 import eblime
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
+from eblime.core.point import NoSpreadError
 from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import Quadrature, index_of
+from eblime.methods.quadrature import Quadrature, fit_indices, index_of
 
 RNG = np.random.default_rng
 
@@ -300,3 +302,38 @@ def test_a_function_that_is_learnt_exactly_is_fitted(seed) -> None:
     post = eblime.fit(masks, scores, method=Quadrature(kernel="cosine"), rng=seed)
     assert np.isfinite(post.sd).all()
     np.testing.assert_allclose(post.mean[[1, 3, 4, 5, 7]], 0, atol=0.01)
+
+
+@pytest.mark.parametrize("index", ["lime", "shapley"])
+def test_neither_the_order_of_features_nor_the_seed_matters(index):
+    """Means and standard deviations are the same to a hundredth of a standard deviation."""
+    rng = np.random.default_rng(0)
+    masks = rng.integers(0, 2, (40, 7)).astype(float)
+    scores = masks[:, 0] * masks[:, 1] + np.tanh(masks @ rng.normal(size=7))
+    method, order = eblime.Quadrature(index=index), rng.permutation(7)
+    first = eblime.fit(masks, scores, method=method, rng=0)
+    other = eblime.fit(masks[:, order], scores, method=method, rng=1)
+
+    assert (np.abs(other.mean - first.mean[order]) < 0.01 * other.sd).all()
+    assert_allclose(other.sd, first.sd[order], rtol=0.01)
+    assert_allclose(other.cov, first.cov[np.ix_(order, order)], atol=0.01 * first.sd.max() ** 2)
+
+
+def test_interactions_keep_their_pairs():
+    """The order in which the features are fitted does not show in the result."""
+    rng = np.random.default_rng(0)
+    masks = rng.integers(0, 2, (200, 6)).astype(float)
+    answers = Answers(masks=masks, scores=masks[:, 4] * masks[:, 1], weights=np.ones(200))
+    pairs = banzhaf().pairwise()
+    (found,) = fit_indices(rng, answers, [pairs], ["pairs"])
+
+    assert pairs.subsets(6)[np.argmax(found.mean)].tolist() == [1, 4]
+
+
+def test_one_mask_has_no_interval():
+    """Nothing is known: no interval is better than one of width zero."""
+    post = eblime.fit([[1, 0, 1], [1, 0, 1]], [1.0, 1.0], method="quadrature")
+
+    assert not post.has_spread
+    with pytest.raises(NoSpreadError, match="at least 2 distinct masks"):
+        post.interval()

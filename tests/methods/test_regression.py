@@ -145,3 +145,40 @@ def test_scores_that_differ_by_rounding_are_constant_for_every_method(method):
     assert post.constant
     assert post.r2 == 1
     np.testing.assert_allclose(post.mean, 0, atol=1e-17)
+
+
+@pytest.mark.parametrize("method", ["eblime", "eblime-ridge", "bayeslime"])
+def test_a_weight_that_goes_to_zero_ends_where_zero_is(method):
+    """Widths at tiny weights are those at zero, or both say that nothing is known."""
+
+    def width(weight):
+        post = eblime.fit([[1, 0, 1], [0, 1, 1]], [1, 2], [0.5, weight], method)
+        return np.ptp(post.interval(), axis=1)
+
+    for weight in (1e-14, 1e-20):
+        assert_allclose(np.minimum(width(weight), 1e100), np.minimum(width(0), 1e100), rtol=1e-3)
+
+
+@pytest.mark.parametrize("weight", [0, 1e-14, 1e-11, 1e-9, 1e-3])
+def test_a_more_probable_interval_is_no_narrower(weight):
+    """However little is known."""
+    post = eblime.fit([[1, 0, 1], [0, 1, 1]], [1, 2], [0.5, weight])
+    widths = [np.ptp(post.interval(prob), axis=1) for prob in (0.1, 0.5, 0.8, 0.95, 0.999)]
+
+    assert np.isfinite(widths).all()
+    assert (np.diff(widths, axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize("unit", [1e-320, 1e-200, 1e-160, 1e99])
+@pytest.mark.parametrize("method", ["eblime", "bayeslime", "baylime", "bayesshap", "quadrature"])
+def test_scores_of_any_size_give_the_same_fit(method, unit):
+    """Up to the digits that numbers near the smallest one have."""
+    rng = np.random.default_rng(0)
+    masks = rng.integers(0, 2, (60, 4)).astype(float)
+    scores = masks @ [1.0, 0.5, -0.3, 0.0] + 0.1 * rng.normal(size=60)
+    plain, small = (eblime.fit(masks, y, method=method) for y in (scores, scores * unit))
+
+    assert_allclose(small.interval() / unit, plain.interval(), atol=2e-3)
+    assert_allclose(small.sd / unit, plain.sd, rtol=2e-2)
+    assert_allclose(small.prob_greater(), plain.prob_greater(), atol=1e-3)
+    assert small.r2 == pytest.approx(plain.r2, abs=1e-3)

@@ -8,7 +8,15 @@ import numpy as np
 
 from eblime._types import FloatArray
 
-__all__ = ["ROUNDING", "HeldOut", "is_constant", "relative_range", "score_range", "weighted_r2"]
+__all__ = [
+    "ROUNDING",
+    "HeldOut",
+    "is_constant",
+    "power_of_two",
+    "relative_range",
+    "score_range",
+    "weighted_r2",
+]
 
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
 
@@ -33,6 +41,20 @@ def is_constant(scores: FloatArray) -> bool:
     return relative_range(float(scores.min()), float(scores.max())) <= ROUNDING
 
 
+def power_of_two(scores: FloatArray) -> float:
+    """The power of two next to the largest absolute score, 1 if all are zero.
+
+    Dividing by it costs no digit, and squares of the result neither overflow nor underflow.
+
+    Examples
+    --------
+    >>> power_of_two(np.array([0.0, -3.0])), power_of_two(np.zeros(2))
+    (4.0, 1.0)
+    """
+    largest = float(np.abs(scores).max(initial=0.0))
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest else 1.0
+
+
 def score_range(scores: FloatArray, weights: FloatArray) -> tuple[float, float]:
     """Lowest and highest score among those that have weight."""
     counted = scores[weights > 0]
@@ -50,5 +72,7 @@ def weighted_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> 
     """
     if is_constant(scores[weights > 0]):
         return 1.0
+    unit = power_of_two(scores)
+    scores, missed = scores / unit, missed / unit
     centre = float(weights @ scores / weights.sum())
     return 1 - float(weights @ missed**2) / float(weights @ (scores - centre) ** 2)

@@ -58,7 +58,7 @@ class LocalMixture:
         p, law = self.n_features, self.marginals()
         if not self.base.unit:
             return np.zeros((p, p))
-        variance, cov = law.sd**2, self._copula(law).covariance()
+        variance, cov = law.sd**2, self.base.unit**2 * self._copula(law).covariance()
         cov[~np.isfinite(variance)] = cov[:, ~np.isfinite(variance)] = np.nan
         cov[np.diag_indices(p)] = variance
         return cov
@@ -96,7 +96,8 @@ class LocalMixture:
             return np.full((self.n_features, self.n_features), 0.5)
         copula = self._copula(self.marginals())
         if stretch is not None:
-            copula = replace(copula, x=self.mean + stretch * (copula.x - self.mean))
+            centre = self.mean / self.base.unit
+            copula = replace(copula, x=centre + stretch * (copula.x - centre))
         return copula.prob_greater()
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
@@ -107,7 +108,7 @@ class LocalMixture:
         lambdas = self.base.lam.sample(n, rng)
         sigma2 = self.base.unit**2 * self.base.draw_sigma2(rng, lambdas)
         if self.base.unit:
-            beta = self._copula(self.marginals()).draw(rng, n)
+            beta = self.base.unit * self._copula(self.marginals()).draw(rng, n)
         else:
             beta = np.zeros((n, self.n_features))
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
@@ -117,7 +118,7 @@ class LocalMixture:
         return _marginals(self.base, self.fitted)
 
     def _copula(self, law: StudentMixture) -> GaussianCopula:
-        """The joint law, from the marginals.
+        """The joint law in units of the scores' spread, from the marginals.
 
         Every t law of a feature contributes a few places to its table, so that a spike at zero and
         wide tails are both resolved.
@@ -130,7 +131,7 @@ class LocalMixture:
         x = x[:: max(1, len(x) // 130)]
         z = special.ndtri(np.clip(law.cdf(law.unit * x), 1e-16, 1 - 1e-16))
         return GaussianCopula(
-            x=law.unit * x,
+            x=x,
             z=np.maximum.accumulate(z, axis=0),
             correlation=self.base.correlation,
         )

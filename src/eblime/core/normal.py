@@ -19,7 +19,7 @@ __all__ = ["NormalMixture", "normal_law"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalMixture:
-    """A weighted mixture of L multivariate normal laws of p importances.
+    """`unit` times a weighted mixture of L multivariate normal laws of p importances.
 
     Examples
     --------
@@ -33,6 +33,7 @@ class NormalMixture:
     weights: FloatArray  # (L,) summing to one
     means: FloatArray  # (L, p)
     covs: FloatArray  # (L, p, p)
+    unit: float = 1.0  # variances of very small or large numbers are not representable
 
     @property
     def has_spread(self) -> bool:
@@ -47,20 +48,20 @@ class NormalMixture:
     @property
     def mean(self) -> FloatArray:
         """Mean of each importance, (p,)."""
-        return np.asarray(self.weights @ self.means)
+        return np.asarray(self.unit * self._centre)
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviation of each importance, (p,)."""
-        centred = self.means - self.mean
-        return np.asarray(np.sqrt(self.weights @ (self._sds**2 + centred**2)))
+        centred = self.means - self._centre
+        return np.asarray(self.unit * np.sqrt(self.weights @ (self._sds**2 + centred**2)))
 
     @property
     def cov(self) -> FloatArray:
         """Covariance of the importances, (p, p)."""
-        centred = self.means - self.mean
+        centred = self.means - self._centre
         within = np.einsum("l,lij->ij", self.weights, self.covs)
-        return np.asarray(within + (centred * self.weights[:, None]).T @ centred)
+        return np.asarray(self.unit**2 * (within + (centred * self.weights[:, None]).T @ centred))
 
     def summary(self, prob: float) -> dict[str, FloatArray]:
         """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
@@ -68,24 +69,26 @@ class NormalMixture:
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles, (K,) -> (K, p)."""
-        return self._quantiles(np.broadcast_to(q[:, None], (len(q), self.n_features)))
+        levels = np.broadcast_to(q[:, None], (len(q), self.n_features))
+        return np.asarray(self.unit * self._quantiles(levels))
 
     def hdi(self, prob: float) -> FloatArray:
         """Shortest intervals that contain `prob`, (p, 2)."""
-        return shortest_intervals(self._quantiles, self._pdf, prob, self.n_features).T
+        ends = shortest_intervals(self._quantiles, self._pdf, prob, self.n_features)
+        return np.asarray(self.unit * ends.T)
 
     def pdf(self, x: FloatArray) -> FloatArray:
         """Densities at x, which broadcasts against the features."""
         rows, shape = broadcast_rows(x, self.n_features)
         known = ~self._moving
-        density = self._pdf(rows)
+        density = self._pdf(rows / self.unit) / self.unit
         density[:, known] = point_density(rows[:, known], self.mean[known])
         return density.reshape(shape)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """Distribution functions at x, which broadcasts against the features."""
         rows, shape = broadcast_rows(x, self.n_features)
-        return self._cdf(rows).reshape(shape)
+        return self._cdf(rows / self.unit).reshape(shape)
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0), (p,); one half for an importance that is exactly zero."""
@@ -107,7 +110,12 @@ class NormalMixture:
             mean + rng.standard_normal((count, self.n_features)) @ _root(cov).T
             for count, mean, cov in zip(counts, self.means, self.covs, strict=True)
         ]
-        return Draws(beta=rng.permutation(np.concatenate(parts)))
+        return Draws(beta=self.unit * rng.permutation(np.concatenate(parts)))
+
+    @property
+    def _centre(self) -> FloatArray:
+        """Means in standard units, (p,)."""
+        return np.asarray(self.weights @ self.means)
 
     @property
     def _sds(self) -> FloatArray:

@@ -46,6 +46,7 @@ class PointMass:
 
     mean: FloatArray  # (p,)
     method: str  # name of the method, for the error message
+    refusal: str = ""  # the error message, if it is another one
 
     @property
     def has_spread(self) -> bool:
@@ -101,8 +102,10 @@ class PointMass:
 
     def _refuse(self) -> NoReturn:
         raise NoSpreadError(
-            f"{self.method} gives a point estimate, which has a mean and no spread. For intervals, "
-            'probabilities and draws fit with method="eblime", "eblime-paper" or "bayeslime".'
+            self.refusal
+            or f"{self.method} gives a point estimate, which has a mean and no spread. For "
+            'intervals, probabilities and draws fit with method="eblime", "eblime-paper" or '
+            '"bayeslime".'
         )
 
 

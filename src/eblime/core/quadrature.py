@@ -15,6 +15,7 @@ from scipy import special
 from scipy.linalg import solve_triangular
 
 from eblime._types import FloatArray, IntArray
+from eblime.core.fit_quality import power_of_two
 from eblime.core.indices import Index, Node
 from eblime.core.normal import NormalMixture
 from eblime.core.walsh import Part
@@ -78,7 +79,7 @@ class Function:
     df: float  # degrees of freedom of an amplitude
 
     @classmethod
-    def fit(cls, table: Table, rng: np.random.Generator, n_draws: int = _DRAWS) -> Function:
+    def fit(cls, table: Table) -> Function:
         """Fit the prior's parameters, and draw from a normal law around them.
 
         Notes
@@ -86,13 +87,15 @@ class Function:
         The law has the prior's precision plus a quarter of the information in the answers. With all
         of it, intervals cover too seldom: real models are not draws from the prior, and a few
         draws around the best parameters understate what is unknown. Draws come in pairs of
-        opposite sign, so that their mean is the best vector.
+        opposite sign, so that their mean is the best vector. They are the same for every fit, so
+        that the posterior depends on the answers alone.
         """
+        rng = np.random.default_rng(0)
         prior = table.prior()
         best = fit_parameters(table.parts, prior)
         precision, known = np.linalg.inv(prior.cov), _positive(information(table.parts, best))
         root = root_of_inverse(precision + known / _TEMPER)
-        half = rng.standard_normal((n_draws // 2, len(best.vector))) @ root.T
+        half = rng.standard_normal((_DRAWS // 2, len(best.vector))) @ root.T
         draws = best.vector + np.concatenate([half, -half])
         # parameters that the answers fix use up degrees of freedom
         used = len(known) - float(np.trace(precision @ np.linalg.inv(precision + known)))
@@ -115,12 +118,12 @@ class Function:
             self._given(indices, parameters, levels)
             for parameters, levels in zip(self.draws, self.quantiles, strict=True)
         ]
-        weights, unit = np.full(len(found), 1 / len(found)), self.table.unit
         return [
             NormalMixture(
-                weights=weights,
-                means=unit * np.stack([mean for mean, _ in column]),
-                covs=unit**2 * np.stack([cov for _, cov in column]),
+                weights=np.full(len(found), 1 / len(found)),
+                means=np.stack([mean for mean, _ in column]),
+                covs=np.stack([cov for _, cov in column]),
+                unit=self.table.unit,
             )
             for column in zip(*found, strict=True)
         ]
@@ -183,12 +186,13 @@ def read_table(masks: FloatArray, scores: FloatArray, *, noisy: bool = False) ->
     known, first, place, count = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
     )
-    distinct = masks[first]
+    distinct, unit = masks[first], power_of_two(scores)
+    scores = scores / unit
     mean = np.bincount(place.ravel(), scores) / count
     spread = float(mean.std())
     chance = _chance(scores - mean[place.ravel()], len(known))
-    unit = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
-    y, scale = (mean - mean.mean()) / (unit or 1.0), unit**2 or 1.0
+    spread = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
+    y = (mean - mean.mean()) / (spread or 1.0)
     signs, noise = 2.0 * distinct - 1.0, 1 / count
     if not noisy:
         noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
@@ -198,9 +202,9 @@ def read_table(masks: FloatArray, scores: FloatArray, *, noisy: bool = False) ->
     parts = _split(whole, partner) if paired.all() else None
     return Table(
         parts=parts or (whole,),
-        unit=unit,
+        unit=unit * spread,
         n_masks=len(known),
-        chance=chance / scale,
+        chance=chance / (spread**2 or 1.0),
         noisy=noisy or chance > 0,
     )
 

@@ -24,6 +24,8 @@ __all__ = [
     "respond",
 ]
 
+_LIGHT = 1e-8  # of the median weight: rows that weigh less say next to nothing
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spectrum:
@@ -46,6 +48,15 @@ class Spectrum:
     basis: FloatArray  # (p, r)  right singular vectors
     d: FloatArray  # (r,)    squared singular values, decreasing
     flat: bool  # whether a flat intercept was integrated out
+
+    @property
+    def count(self) -> float:
+        """Number of rows; one that weighs less than 1e-8 of the median counts in proportion.
+
+        So a weight that goes to zero ends where a row of weight zero is: it does not count.
+        """
+        weights = self.root**2
+        return float(np.minimum(weights / (_LIGHT * np.median(weights)), 1.0).sum())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,6 +22,7 @@ _STEP = 1 / 32  # the spacing of both tables
 _NEAR, _FAR = 8.0, 8.0 + np.log(1e8)  # one in z up to 8, one in 8 + log(z / 8) for the tail
 _FEW = 1_500  # below this many values the table does not pay
 _BLOCK = 1 << 21  # numbers held at once
+_LARGEST = 1e150  # quantiles beyond it are not resolved: nothing is known
 
 
 def student_cdf(df: float, z: FloatArray) -> FloatArray:
@@ -151,7 +152,8 @@ class StudentMixture:
         A mixture's quantile lies between the least and the greatest of its components'.
         """
         with np.errstate(all="ignore"):  # with almost no degrees of freedom: overflow
-            ends = self.loc + self.scale * special.stdtrit(self.df, q)[:, None]
+            t = np.clip(special.stdtrit(self.df, q), -_LARGEST, _LARGEST)
+            ends = self.loc + self.scale * t[:, None]
             low, high = ends.min(axis=1), ends.max(axis=1)
             if len(self.weights) == 1:
                 return np.asarray(low)

@@ -12,7 +12,7 @@ import numpy as np
 from eblime._checks import as_floats, check_choice, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.fit_quality import is_constant
+from eblime.core.fit_quality import is_constant, power_of_two
 from eblime.core.gaussian_ridge import Precisions, fit_precisions, normal_moments
 from eblime.core.held_out import held_out_r2, leave_one_out
 from eblime.core.lam import FixedLambda
@@ -104,18 +104,23 @@ class BayLIME:
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
         p, given = answers.n_features, self.prior_precision is not None
-        centre = _for_features("prior_mean", self.prior_mean, p)
-        precision = _for_features("prior_precision", self.prior_precision if given else 1.0, p)
-        scales = 1 / np.sqrt(precision)
-        mean, cov, found = self._moments(answers, centre, scales)
+        unit = power_of_two(answers.scores)
+        scaled = replace(answers, scores=answers.scores / unit)
+        centre = _for_features("prior_mean", self.prior_mean, p) / unit
+        scales = np.ones(p)
+        if given:
+            precision = _for_features("prior_precision", self.prior_precision, p)
+            scales = 1 / np.sqrt(precision) / unit
+        mean, cov, found = self._moments(scaled, centre, scales, unit)
         if not given and is_constant(answers.scores[answers.weights > 0]):  # nothing to explain
             mean, cov = np.zeros(p), np.zeros((p, p))
         ratio = found.prior / found.noise
-        extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=1 / found.noise)}
+        extras: dict[str, ScalarLaw] = {"sigma2": PointValue(value=unit**2 / found.noise)}
         if not given:
             extras["lam"] = PointValue(value=ratio)
+        law = normal_law(centre + scales * mean, cov * np.outer(scales, scales))
         posterior = Posterior.from_law(
-            normal_law(centre + scales * mean, cov * np.outer(scales, scales)),
+            replace(law, unit=unit),
             answers,
             method=self.name,
             estimand=f"{LINEAR_FIT}free intercept",
@@ -123,17 +128,20 @@ class BayLIME:
         )
         return replace(
             posterior,
-            held_out=_LeaveOneOut(answers=answers, centre=centre, scales=scales, lam=ratio),
+            held_out=_LeaveOneOut(answers=scaled, centre=centre, scales=scales, lam=ratio),
         )
 
     def _moments(
-        self, answers: Answers, centre: FloatArray, scales: FloatArray
+        self, answers: Answers, centre: FloatArray, scales: FloatArray, unit: float
     ) -> tuple[FloatArray, FloatArray, Precisions]:
-        """Mean and covariance of the scaled importances, and the precisions behind them."""
+        """Mean and covariance of the scaled importances, and the precisions behind them.
+
+        The scores are in units of `unit`.
+        """
         spectrum = decompose(answers.masks * scales, answers.weights, flat=True)
         response = respond(spectrum, answers.scores - answers.masks @ centre, standardize=False)
         if self.noise_precision is not None:
-            found = Precisions(noise=float(self.noise_precision), prior=1.0)
+            found = Precisions(noise=float(self.noise_precision) * unit**2, prior=1.0)
         else:
             known = 1.0 if self.prior_precision is not None else None
             found = fit_precisions(spectrum, response, prior=known)

@@ -47,7 +47,7 @@ def evidence_of(
     Constant scores give a point mass whatever Q is, and Q is set to one. With `pairs`, the lack of
     fit is that of the odd parts. N masks count as `N / effect` (`design_effect`).
     """
-    n = len(spectrum.root)
+    n = spectrum.count
     df = 2 * a + (n - spectrum.flat) / effect
     floor = 2 * b + response.residual
     if not response.unit:

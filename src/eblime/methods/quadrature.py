@@ -11,15 +11,15 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._threads import few_threads
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.normal import NormalMixture, normal_law
-from eblime.core.point import PointValue
+from eblime.core.point import PointMass, PointValue
 from eblime.core.quadrature import Function, Table, exact_values, read_table
 from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
-from eblime.protocols import Kernel
+from eblime.protocols import Kernel, Law
 
 __all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices", "index_of"]
 
@@ -31,6 +31,7 @@ _WORDS = {
     "shapley": "Shapley values",
 }
 INDICES = tuple(_WORDS)
+_ONE = "One mask says nothing about the importances: Quadrature needs at least 2 distinct masks."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,24 +163,43 @@ def index_of(method: Quadrature, p: int) -> Index:
 def fit_indices(
     rng: np.random.Generator, answers: Answers, indices: Sequence[Index], words: Sequence[str]
 ) -> tuple[Posterior, ...]:
-    """Posteriors of several indices from the same answers, with what they are in words."""
+    """Posteriors of several indices from the same answers, with what they are in words.
+
+    The features are put in an order that the answers decide, so that the order in which they come
+    does not matter, nor does `rng`: few draws would move the means by a tenth of an sd.
+    """
     masks, scores = _with_input(_checked(answers.masks), answers)
-    p, table = masks.shape[1], read_table(masks, scores, noisy=answers.noisy)
+    order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")
+    p, table = masks.shape[1], read_table(masks[:, order], scores, noisy=answers.noisy)
     held_out: _LeaveOneOut | float | None = None
-    if not table.unit:
+    laws: Sequence[Law]
+    if table.n_masks == 1:
+        sizes = [len(index.subsets(p)) for index in indices]
+        laws = [PointMass(mean=np.zeros(n), method="Quadrature", refusal=_ONE) for n in sizes]
+        held_out = float("nan")
+    elif not table.unit:
         laws = [_point(np.zeros(len(index.subsets(p)))) for index in indices]
         held_out = float("nan")
     elif p <= MOST_EXACT and table.n_masks == 2**p and not table.noisy:
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
         with few_threads(0):  # of many small products, threads cost more than they save
-            function = Function.fit(_small(table), rng)
-            laws = function.laws(indices)
+            function = Function.fit(_small(table))
+            found = zip(function.laws(indices), indices, strict=True)
+            laws = [_reorder(law, index, order) for law, index in found]
         held_out = _LeaveOneOut(function=function)
     return tuple(
         _posterior(law, answers, index, estimand, held_out)
         for law, index, estimand in zip(laws, indices, words, strict=True)
     )
+
+
+def _reorder(law: NormalMixture, index: Index, order: IntArray) -> NormalMixture:
+    """The law with the features in their own order, given the order in which it has them."""
+    subsets, place = index.subsets(len(order)), np.argsort(order)
+    number = {tuple(subset): row for row, subset in enumerate(subsets.tolist())}
+    rows = [number[tuple(sorted(place[subset].tolist()))] for subset in subsets]
+    return replace(law, means=law.means[:, rows], covs=law.covs[:, rows][:, :, rows])
 
 
 def _point(values: FloatArray) -> NormalMixture:
@@ -188,7 +208,7 @@ def _point(values: FloatArray) -> NormalMixture:
 
 
 def _posterior(
-    law: NormalMixture,
+    law: Law,
     answers: Answers,
     index: Index,
     estimand: str,
