@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import eblime
-from eblime.domains.tabular import strata
+from eblime.domains.tabular import neighbourhood
 from studies.data.tabular import compas, forest, split_rows
 from studies.intervals import interval_score
 from studies.populations import best_fit
@@ -86,12 +86,12 @@ CASES: dict[str, Callable[[], Case]] = {
 @contextmanager
 def forcing(on: bool) -> Iterator[None]:
     """Rare states forced as usual, or not at all."""
-    least = strata.LEAST
-    strata.LEAST = least if on else 0.0
+    least = neighbourhood._RARE
+    neighbourhood._RARE = least if on else 0.0
     try:
         yield
     finally:
-        strata.LEAST = least
+        neighbourhood._RARE = least
 
 
 def explain(case: Case, number: int, n: int, seed: int, method: Any) -> eblime.Explanation:
