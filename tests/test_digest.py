@@ -84,6 +84,11 @@ def remembered(x):
     return x
 
 
+def disguised():
+    """A function that names another module as its own."""
+
+
+disguised.__module__ = "numpy"
 RING = [1]
 RING.append(RING)
 
@@ -100,6 +105,8 @@ RING.append(RING)
         np.vectorize(lambda x: x),
         collections.defaultdict(lambda: 1),
         Scene(3).__repr__,
+        disguised,
+        np.array([lambda x: x], dtype=object),
         RING,
         sys,
     ],
@@ -117,6 +124,8 @@ def test_classes_must_be_installed():
         digest_of(Scene(1))
 
     assert len(digest_of(Scene(1), own_classes=True)) == 32
+    with pytest.raises(UnknownContentError, match=r"attribute lookup|not found"):
+        digest_of(type("Disguised", (), {"__module__": "numpy"})())
 
 
 @pytest.mark.parametrize("folder", ["site-packages", "dist-packages", "project"])

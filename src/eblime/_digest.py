@@ -92,8 +92,8 @@ class _Pickler(pickle.Pickler):
             own, replace = self._own_classes, self._replace
             return ("set", sorted(digest_of(x, own_classes=own, replace=replace) for x in value))
         self._check(value)
-        if isinstance(value, type):
-            return ("class", value.__module__, value.__qualname__)
+        if isinstance(value, type):  # pickle finds one of an installed package by its name
+            return ("class", value.__module__, value.__qualname__) if self._own_classes else None
         return self._replace(value)
 
     def _check(self, value: Any) -> None:
