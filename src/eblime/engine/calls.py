@@ -107,7 +107,8 @@ class Calls:
     Parameters
     ----------
     cache
-        A file that stores the model's answers, or an `AnswerCache`: nothing is asked twice.
+        A file that stores the model's answers: nothing is asked twice. A function, or another model
+        that its content does not identify, needs an `AnswerCache` with a `model_id`.
         `cache=` of an explainer, of `explain` and of `explain_many` is a short form.
     retry
         How often a failed model call is repeated, or a `Retry`, which says when.
