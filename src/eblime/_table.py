@@ -17,13 +17,7 @@ class Summarised(Protocol):
     """What the table needs of a posterior."""
 
     @property
-    def has_spread(self) -> bool: ...
-
-    @property
     def mean(self) -> FloatArray: ...
-
-    @property
-    def sd(self) -> FloatArray: ...
 
     @property
     def ess(self) -> float: ...
@@ -34,11 +28,9 @@ class Summarised(Protocol):
     @property
     def method(self) -> str: ...
 
-    def interval(self, prob: float = 0.95) -> FloatArray: ...
+    def columns(self, prob: float = 0.95) -> dict[str, FloatArray]: ...
 
     def order(self) -> IntArray: ...
-
-    def prob_positive(self) -> FloatArray: ...
 
     def fit_label(self) -> str: ...
 
@@ -52,17 +44,17 @@ def importance_table(
     noun: str = "feature",
 ) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
-    mean = post.mean
+    mean, found = post.mean, post.columns(prob)
     order = post.order()[:top]
     labels = [f"{noun} {j}" if names is None else printable(names[j]) for j in order]
     head, columns = [noun, "mean"], [mean[order]]
-    if post.has_spread:
+    if found:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
-        columns += [post.sd[order], *post.interval(prob)[order].T]
+        columns += [found[name][order] for name in ("sd", "low", "high")]
     digits = decimals(columns)
     cells = [labels, *([written(v, digits) for v in column] for column in columns)]
-    if post.has_spread:
-        cells.append([f"{value:.3f}" for value in post.prob_positive()[order]])
+    if found:
+        cells.append([f"{value:.3f}" for value in found["prob_positive"][order]])
     lines = [
         f"{printable(post.method)}: {printable(post.n_masks)} masks, {post.fit_label()}, "
         f"effective sample size {post.ess:.1f}",

@@ -22,7 +22,8 @@ def printable(text: object) -> str:
     >>> printable("red\x1b[31m\n") == r"red\x1b[31m\n"
     True
     """
-    return "".join(map(_shown, str(text)))
+    plain = str(text)
+    return plain if plain.isascii() and plain.isprintable() else "".join(map(_shown, plain))
 
 
 def counted(n: int, noun: str) -> str:
@@ -56,6 +57,8 @@ def _quoted(value: Any) -> Any:
 
 def width(text: str) -> int:
     """Columns that a text needs on a terminal: two for wide characters, none for accents."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
         for c in text

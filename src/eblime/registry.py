@@ -14,7 +14,8 @@ Another package adds its own by an entry point, for example in its pyproject.tom
 | `eblime.plots` | a function (explanation, *, ax=None, ...) -> Axes |
 | `eblime.run_plots` | a function (run, *, ax=None, ...) -> Axes |
 
-Objects are imported when they are first used.
+Objects are imported when they are first used. This is the only module that names other parts of the
+library in strings, so that a part can use one that imports it: results show pages.
 """
 
 from __future__ import annotations
@@ -24,9 +25,21 @@ from functools import lru_cache
 from importlib import import_module, metadata
 from typing import Any, Literal
 
-__all__ = ["Kind", "find", "get", "names", "refresh", "register", "resolve"]
+__all__ = ["Kind", "find", "get", "names", "of_domain", "refresh", "register", "resolve"]
 
-Kind = Literal["methods", "designs", "kernels", "domains", "plots", "run_plots"]
+Kind = Literal[
+    "methods",
+    "designs",
+    "kernels",
+    "domains",
+    "plots",
+    "run_plots",
+    "systems",
+    "displays",
+    "explainers",
+    "views",
+    "commands",
+]
 
 _BUILT_IN: Mapping[str, dict[str, str]] = {
     "methods": {
@@ -83,6 +96,33 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "run_plots": {
         "beeswarm": "eblime.plot.runs:beeswarm",
         "dependence": "eblime.plot.runs:dependence",
+    },
+    "systems": {  # relatives of LIME that ask the model in their own way
+        "averaged-lime": "eblime.family.systems:AveragedLIME",
+        "dlime": "eblime.family.systems:ClusterLIME",
+        "dmm-men": "eblime.family.systems:RegressionsOfRows",
+        "s-lime": "eblime.family.systems:StableLIME",
+        "unravel": "eblime.family.systems:UnRAVEL",
+    },
+    "displays": {  # what results show without importing it
+        "page": "eblime.reporting.page:report",
+        "notebook": "eblime.reporting.notebook:fragment",
+        "comparison": "eblime.plot.bars:side_by_side",
+        "interactions": "eblime.plot.pairs:interaction_map",
+    },
+    "explainers": {  # by domain, as are the next two
+        "image": "eblime.explainers.image:ImageExplainer",
+        "tabular": "eblime.explainers.tabular:TabularExplainer",
+        "text": "eblime.explainers.text:TextExplainer",
+    },
+    "views": {
+        "image": "eblime.reporting.views:image_view",
+        "text": "eblime.reporting.views:text_view",
+    },
+    "commands": {
+        "image": "eblime.cli.image:COMMAND",
+        "tabular": "eblime.cli.tabular:COMMAND",
+        "text": "eblime.cli.text:COMMAND",
     },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
@@ -174,6 +214,19 @@ def resolve(found: Any) -> Any:
     'LIME'
     """
     return _imported(found) if isinstance(found, str) else found
+
+
+def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
+    """A part of a `Domain`: the one that its record names, or the built-in one; None without.
+
+    Examples
+    --------
+    >>> from eblime import registry
+    >>> registry.of_domain(registry.find("domains", "text"), "view").__name__
+    'text_view'
+    """
+    kind: Any = f"{part}s"
+    return resolve(getattr(domain, part)) or get(kind, domain.name)
 
 
 @lru_cache(maxsize=1024)

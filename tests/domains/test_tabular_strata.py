@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import eblime
 from eblime.domains.tabular import neighbourhood
 from eblime.kernels import as_kernel
-from eblime.reporting.diagnostics import cautions
+from eblime.results.notes import notes as all_notes
 
 
 def table(n=60, rare=2, seed=0):
@@ -150,7 +150,7 @@ def test_numbers_that_are_standardised_are_not_forced():
 def notes(score, data, row, *, n, method="eblime"):
     """The notes about few masks in an explanation."""
     explainer = eblime.TabularExplainer(score, data, n_masks=n, method=method)
-    found = cautions(explainer.explain(data.iloc[row], target=0, rng=0))
+    found = all_notes(explainer.explain(data.iloc[row], target=0, rng=0))
     return [note for note in found if "Few masks decide" in note]
 
 

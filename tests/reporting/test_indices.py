@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.reporting.diagnostics import cautions, fit_sentence
-from eblime.reporting.page_data import page_data
+from eblime.reporting.page import page_data
 from eblime.reporting.provenance import settings
+from eblime.results.notes import fit_sentence, notes
 
 TEXT = "red green blue black white grey pink brown"
 
@@ -70,7 +70,7 @@ def test_sentences_are_not_about_a_linear_fit() -> None:
 
     assert fit_sentence(e).startswith("The score of a mask that was not asked is predicted with")
     assert "A straight line explains" in fit_sentence(e)
-    assert cautions(e) == []
+    assert notes(e) == []
     assert "Importances: weighted linear fit to all masks, free intercept" in str(e)
     shapley = e.refit(eblime.Quadrature(index="shapley"))
     assert "Importances: Shapley values" in str(shapley)
@@ -81,18 +81,18 @@ def test_all_masks_are_said_to_be_exact() -> None:
     """All masks are said to be exact."""
     e = explained(n_masks=256)
 
-    assert cautions(e) == ["All 256 masks were asked: the importances are exact."]
+    assert notes(e) == ["The model was asked about all 256 masks: the importances are exact."]
     assert fit_sentence(e).startswith("A straight line explains")
 
 
 def test_noise_is_hard_to_predict() -> None:
-    """A caution says why the intervals are wide."""
+    """A note says why the intervals are wide."""
     rng = np.random.default_rng(0)
     e = eblime.TextExplainer(
         lambda texts: rng.normal(size=len(texts)), n_masks=80, method="quadrature"
     ).explain(TEXT)
 
-    assert "hard to predict" in cautions(e)[0]
+    assert "hard to predict" in notes(e)[0]
 
 
 def test_rounds_are_described() -> None:

@@ -24,9 +24,9 @@ from eblime.answers import Answers
 from eblime.domains.image.scene import ImageScene
 from eblime.domains.tabular.scene import TableScene
 from eblime.kernels import ExponentialKernel, uniform
-from eblime.reporting.describe import describe_input, describe_kernel, describe_object
-from eblime.reporting.diagnostics import cautions
-from eblime.reporting.outlines import outlines
+from eblime.reporting.provenance import describe_input, describe_kernel, describe_object
+from eblime.reporting.views import outlines
+from eblime.results.notes import notes
 
 EXPLAINED = explained()
 QUICK = explained("bayeslime")  # without numerical integration, for many pages
@@ -192,14 +192,14 @@ def test_report_refuses_a_k_that_is_not_a_count(k):
 
 
 def test_page_warns_about_a_poor_fit():
-    """The caution comes first, in a coloured box."""
+    """The note comes first, in a coloured box."""
     scores = np.random.default_rng(0).random(EXPLAINED.answers.n_masks)
     answers = dataclasses.replace(EXPLAINED.answers, scores=scores)
     poor = dataclasses.replace(EXPLAINED, answers=answers, exhaustive=False).refit("eblime")
 
-    assert "linear fit" in cautions(poor)[0]
+    assert "linear fit" in notes(poor)[0]
     assert 'class="note warning"' in poor.to_html()
-    assert not any("linear fit" in note for note in cautions(EXPLAINED)[:-1])
+    assert not any("linear fit" in note for note in notes(EXPLAINED)[:-1])
 
 
 def test_settings_are_sentences():
@@ -380,7 +380,7 @@ def test_every_field_of_an_explanation_is_escaped(name):
 
 
 def test_method_name_of_a_point_estimate_is_escaped():
-    """The caution that names the method has no control characters."""
+    """The note that names the method has no control characters."""
     e = explained("lime")
     crafted = dataclasses.replace(
         e, posterior=dataclasses.replace(e.posterior, method="\x1b[2J\nevil")

@@ -250,3 +250,16 @@ def test_tables_have_every_index_too() -> None:
     assert (low[:2] > 0).all()
     assert ((low < 0) & (high > 0))[2:].all()
     assert found.interactions().pairs.shape == (6, 2)
+
+
+def test_interactions_are_shown_in_a_notebook(explanation) -> None:
+    """The largest pairs with their intervals, without scripts; names are escaped."""
+    found = explanation.interactions()
+    html = dataclasses.replace(found, label="<script>")._repr_html_()
+
+    assert "word &#39;blue&#39; \N{MULTIPLICATION SIGN} word &#39;black&#39;" in html
+    assert "&lt;script&gt;" in html
+    assert "<script" not in html
+    assert html.count("<tr>") == 11
+    assert "and 18 more pairs" in html
+    assert "Banzhaf interactions" in html

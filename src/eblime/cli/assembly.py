@@ -70,7 +70,7 @@ def make_explainer(
     argument
         The argument of the command, which some explainers read too.
     """
-    command: Command = registry.resolve(domain.command)
+    command: Command = registry.of_domain(domain, "command")  # type: ignore[assignment]
     shared = shared_settings(values)
     if command.explainer is not None:
         return registry.resolve(command.explainer)(model, shared, options, argument)
@@ -79,8 +79,9 @@ def make_explainer(
         for option in command.options
         if option.used_by == "explainer" and options.get(option.name) is not None
     }
-    if domain.explainer is not None:
-        return registry.resolve(domain.explainer)(model, **settings, **shared)
+    explainer = registry.of_domain(domain, "explainer")
+    if explainer is not None:
+        return explainer(model, **settings, **shared)
     from eblime.explainers.general import Explainer
 
     return Explainer(model, kind=domain.name, settings=settings, **shared)

@@ -63,7 +63,7 @@ def domain_group(build: Build) -> type[TyperGroup]:
 def command_of(name: str) -> tuple[Domain, Command | None]:
     """A registered domain and its `Command` record."""
     domain = registry.find("domains", name)
-    return domain, registry.resolve(domain.command)
+    return domain, registry.of_domain(domain, "command")
 
 
 def make_command(

@@ -23,8 +23,8 @@ from rich.text import Text
 
 from eblime._table import decimals, written
 from eblime._text import printable, width
-from eblime.reporting.diagnostics import cautions, fit_sentence, stop_sentence
 from eblime.results.explanation import Explanation
+from eblime.results.notes import fit_sentence, notes, stop_sentence
 
 __all__ = ["open_page", "print_explanation", "progress_bar", "say", "show_page"]
 
@@ -53,7 +53,7 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
         console.print(_table(explanation, prob, top, console.width))
     if stopped := stop_sentence(explanation):
         console.print(Text(f"Stopped: {stopped}", style="dim"), soft_wrap=True)
-    for note in cautions(explanation):
+    for note in notes(explanation):
         console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
 
 

@@ -21,15 +21,7 @@ from eblime.protocols import Method
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["SYSTEMS", "MethodSpec", "System", "compare", "compare_with", "parse_methods"]
-
-SYSTEMS = {  # relatives of LIME that ask the model in their own way
-    "averaged-lime": "eblime.family.systems:AveragedLIME",
-    "dlime": "eblime.family.systems:ClusterLIME",
-    "dmm-men": "eblime.family.systems:RegressionsOfRows",
-    "s-lime": "eblime.family.systems:StableLIME",
-    "unravel": "eblime.family.systems:UnRAVEL",
-}
+__all__ = ["MethodSpec", "System", "compare", "compare_with", "parse_methods"]
 
 
 @runtime_checkable
@@ -227,8 +219,9 @@ def parse_methods(
 
 def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEntry:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
-    if isinstance(spec, str) and spec in SYSTEMS:
-        return SystemEntry(label=label or spec, system=registry.resolve(SYSTEMS[spec])())
+    systems = registry.names("systems")
+    if isinstance(spec, str) and spec in systems:
+        return SystemEntry(label=label or spec, system=registry.find("systems", spec)())
     if isinstance(spec, System) and not isinstance(spec, type):
         return SystemEntry(label=label or short_repr(spec), system=spec)
     method: Any = spec
@@ -240,7 +233,7 @@ def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEn
     elif isinstance(spec, str):
         method, _, named = spec.partition("+")
         design = named or None
-        check_choice("methods", method, (*registry.names("methods"), *(() if design else SYSTEMS)))
+        check_choice("methods", method, (*registry.names("methods"), *(() if design else systems)))
     shown = method if isinstance(method, str) else short_repr(method)
     if design is not None:
         shown += f"+{design if isinstance(design, str) else short_repr(design)}"

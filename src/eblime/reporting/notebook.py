@@ -1,4 +1,4 @@
-"""An explanation in a notebook: HTML without scripts, readable on light and dark backgrounds.
+"""Results in a notebook: HTML without scripts, readable on light and dark backgrounds.
 
 A notebook does not have the page's style sheet, so elements carry `style` attributes.
 """
@@ -6,22 +6,25 @@ A notebook does not have the page's style sheet, so elements carry `style` attri
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR, rgb
-from eblime.reporting.diagnostics import cautions, fit_sentence
+from eblime.posterior import Posterior
 from eblime.reporting.render import render
 from eblime.reporting.views import input_view
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
+from eblime.results.interactions import Interactions
+from eblime.results.notes import fit_sentence, notes
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["comparison_fragment", "fragment"]
+__all__ = ["fragment"]
 
 _ROWS = 10
 _NEUTRAL = "#888888"
@@ -31,29 +34,44 @@ _STYLES = {  # what the page's style sheet says about these classes
 }
 
 
-def fragment(explanation: Explanation) -> str:
-    """The input and the most important features with their 95 % intervals, as HTML."""
-    post = explanation.posterior
+def fragment(shown: Explanation | Comparison | Interactions) -> str:
+    """The most important features, or pairs, with their 95 % intervals, as HTML."""
+    if isinstance(shown, Comparison):
+        return _comparison(shown)
+    if isinstance(shown, Interactions):
+        return _table(shown.posterior, shown.names, "pair", label=shown.label)
+    post = shown.posterior
+    return _table(
+        post,
+        shown.features,
+        "feature",
+        label=shown.label,
+        text=f"{shown.prediction:.4g}. {fit_sentence(shown)}",
+        notes=notes(shown),
+        view=_styled(input_view(shown), post.mean),
+    )
+
+
+def _table(post: Posterior, names: Sequence[str], noun: str, **parts: Any) -> str:
+    """The largest entries of a posterior, below the other parts of the template."""
+    empty = {"text": post.estimand, "notes": [], "view": ""}
     return str(
         render(
             "notebook.html.j2",
-            label=explanation.label,
-            prediction=explanation.prediction,
-            fit=fit_sentence(explanation),
-            cautions=cautions(explanation),
-            view=_styled(input_view(explanation), post.mean),
-            rows=_rows(explanation),
+            rows=_rows(post, names),
+            noun=noun,
             has_intervals=post.has_spread,
             left_out=max(0, post.n_features - _ROWS),
             neutral=_NEUTRAL,
+            **{**empty, **parts},
         )
     )
 
 
-def comparison_fragment(comparison: Comparison) -> str:
+def _comparison(comparison: Comparison) -> str:
     """The most important features by every method, with 95 % intervals, as HTML."""
     first = comparison[comparison.methods[0]]
-    order = comparison.order()[:_ROWS]
+    order, names = comparison.order()[:_ROWS], first.features
     columns = [_numbers(comparison[name], order) for name in comparison.methods]
     return str(
         render(
@@ -61,10 +79,10 @@ def comparison_fragment(comparison: Comparison) -> str:
             label=first.label,
             prediction=first.prediction,
             calls=comparison.model_calls,
-            names=[first.features[j] for j in order],
+            names=[names[j] for j in order],
             rows=list(zip(*columns, strict=True)),
             notes=comparison.notes(),
-            left_out=max(0, len(first.features) - _ROWS),
+            left_out=max(0, len(names) - _ROWS),
         )
     )
 
@@ -109,9 +127,9 @@ def _tint(share: float) -> str:
     )
 
 
-def _rows(explanation: Explanation) -> list[dict[str, Any]]:
-    """Names and numbers of the most important features, and positions in a bar 120 units wide."""
-    post, order = explanation.posterior, explanation.posterior.order()[:_ROWS]
+def _rows(post: Posterior, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Names and numbers of the largest entries, and positions in a bar 120 units wide."""
+    order = post.order()[:_ROWS]
     mean = post.mean[order]
     low, high = np.minimum(mean, 0), np.maximum(mean, 0)
     if post.has_spread:
@@ -126,7 +144,7 @@ def _rows(explanation: Explanation) -> list[dict[str, Any]]:
     zero = float(position(np.zeros(1))[0])
     return [
         {
-            "name": explanation.features[j],
+            "name": names[j],
             "numbers": numbers,
             "bar": tuple(bar),
             "zero": zero,

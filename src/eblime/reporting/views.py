@@ -16,16 +16,15 @@ from eblime import registry
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import AGAINST, FAVOUR
-from eblime.reporting.outlines import outlines
-from eblime.reporting.page_data import MOST
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["image_view", "input_view", "text_view", "thumbnail"]
+__all__ = ["MOST", "image_view", "input_view", "outlines", "text_view", "thumbnail"]
 
+MOST = 250  # features with all their numbers; a page stays below 400 KB
 _LONGEST = 640  # units along the longer side of the outlines
 _PHOTO = 960  # pixels along the longer side of a photo in a page
 _THUMBNAIL = 112  # and in a list of many
@@ -37,14 +36,14 @@ def input_view(explanation: Explanation) -> Markup:
     from markupsafe import Markup
 
     domain = registry.get("domains", explanation.scene.domain)
-    view = None if domain is None else registry.resolve(domain.view)
+    view = None if domain is None else registry.of_domain(domain, "view")
     return Markup("" if view is None else view(explanation))
 
 
 def image_view(explanation: Explanation) -> Markup:
     """The photo with one outline per superpixel over it."""
     scene: Any = explanation.scene
-    labels, paths = _outlined(scene.labels)
+    labels, paths = _outlines_of_photo(scene.labels)
     paths += [""] * (scene.n_features - len(paths))
     order, mean = explanation.posterior.order(), explanation.posterior.mean
     largest = np.abs(mean).max() or 1.0
@@ -89,7 +88,7 @@ def thumbnail(explanation: Explanation) -> str:
     return _data_uri(shown, _THUMBNAIL)
 
 
-def _outlined(labels: IntArray) -> tuple[IntArray, list[str]]:
+def _outlines_of_photo(labels: IntArray) -> tuple[IntArray, list[str]]:
     """Labels at the resolution of the outlines, and an SVG path for each superpixel."""
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / _LONGEST)
@@ -128,3 +127,58 @@ def _data_uri(photo: FloatArray, longest: int) -> str:
     image.save(buffer, "PNG" if small else "JPEG", quality=86, optimize=True)
     kind = "png" if small else "jpeg"
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
+
+
+def outlines(labels: IntArray) -> list[str]:
+    """An SVG path for each label 0 .. p - 1; empty for a label without pixels.
+
+    A hole is a loop in the opposite direction, so that both fill rules leave it empty.
+    """
+    count = int(labels.max()) + 1
+    edges: list[dict[tuple[int, int], list[tuple[int, int]]]] = [{} for _ in range(count)]
+    padded = np.pad(labels, 1, constant_values=-1)
+    inner = padded[1:-1, 1:-1]
+    # directed edges between pixel corners (row, column), with the superpixel on the right
+    for step, neighbour, start in (
+        ((0, 1), padded[:-2, 1:-1], (0, 0)),  # border above: go right along the top
+        ((1, 0), padded[1:-1, 2:], (0, 1)),  # border on the right: go down
+        ((0, -1), padded[2:, 1:-1], (1, 1)),  # border below: go left
+        ((-1, 0), padded[1:-1, :-2], (1, 0)),  # border on the left: go up
+    ):
+        rows, columns = np.nonzero(inner != neighbour)
+        for label, row, column in zip(
+            inner[rows, columns].tolist(),
+            (rows + start[0]).tolist(),
+            (columns + start[1]).tolist(),
+            strict=True,
+        ):
+            edges[label].setdefault((row, column), []).append(step)
+    return [_path(steps) for steps in edges]
+
+
+def _path(edges: dict[tuple[int, int], list[tuple[int, int]]]) -> str:
+    """Chain directed unit edges into closed loops; a straight run is one command.
+
+    As many edges enter a corner as leave it, so every loop closes.
+    """
+    parts: list[str] = []
+    while edges:
+        first = corner = next(iter(edges))
+        parts.append(f"M{first[1]} {first[0]}")
+        run, last = 0, None
+        while run == 0 or corner != first:
+            step = edges[corner].pop()
+            if not edges[corner]:
+                del edges[corner]
+            if last is not None and step != last:
+                parts.append(_command(last, run))
+                run = 0
+            run, last = run + 1, step
+            corner = (corner[0] + step[0], corner[1] + step[1])
+        parts.append("z")  # closing the path draws the last run
+    return "".join(parts)
+
+
+def _command(step: tuple[int, int], run: int) -> str:
+    """One straight run as a relative SVG command."""
+    return f"{'v' if step[0] else 'h'}{run * (step[0] + step[1])}"

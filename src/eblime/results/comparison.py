@@ -144,14 +144,15 @@ class Comparison:
 
     def plot(self, *, top: int = 10, prob: float = 0.95, ax: Axes | None = None) -> Axes:
         """Means and credible intervals of all methods, one group per feature."""
-        draw = registry.resolve("eblime.plot.bars:side_by_side")
+        draw = registry.find("displays", "comparison")
         return draw(self.explanations, top=top, prob=prob, ax=ax)  # type: ignore[no-any-return]
 
     def table(self, top: int = _SHOWN, prob: float = 0.95) -> str:
         """The most important features as text: mean and interval for each method."""
         check_count("top", top)
         order = self.order()[:top]
-        names = [printable(self._first.features[j]) for j in order]
+        features = self._first.features
+        names = [printable(features[j]) for j in order]
         columns = [[name if len(name) <= 36 else f"{name[:35]}…" for name in names]]
         columns += [self._cells(entry, order, prob) for entry in self.explanations.values()]
         return "\n".join(line.rstrip() for line in align(["feature", *self.methods], columns))
@@ -185,7 +186,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: one row per feature, one column per method."""
-        return registry.resolve("eblime.reporting.notebook:comparison_fragment")(self)  # type: ignore[no-any-return]
+        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         """One line: the prediction and the methods."""

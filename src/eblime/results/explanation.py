@@ -27,6 +27,7 @@ from eblime.results.indices import (
     with_own_kernel,
 )
 from eblime.results.interactions import Interactions
+from eblime.results.notes import notes, stop_sentence
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -181,8 +182,8 @@ class Explanation:
         """
         if top is not None:
             check_count("top", top)
-        order, mean = self.posterior.order()[:top], self.posterior.mean
-        rows = [(str(self.features[j]), float(mean[j])) for j in order]
+        order, mean, features = self.posterior.order()[:top], self.posterior.mean, self.features
+        rows = [(str(features[j]), float(mean[j])) for j in order]
         if prob is None:
             return list(rows)
         ends = self.posterior.interval(prob)[order].tolist()
@@ -389,12 +390,11 @@ class Explanation:
         >>> page[:15]
         '<!DOCTYPE html>'
         """
-        report = registry.resolve("eblime.reporting.page:report")
-        return report(self, path, title=title)  # type: ignore[no-any-return]
+        return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the picture and the first features, without any script."""
-        return registry.resolve("eblime.reporting.notebook:fragment")(self)  # type: ignore[no-any-return]
+        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
         """The numbers as JSON text, in the layout of docs/reference/json.md.
@@ -448,8 +448,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
-        cautions = registry.resolve("eblime.reporting.diagnostics:cautions")
-        stopped = registry.resolve("eblime.reporting.diagnostics:stop_sentence")(self)
         lines = [self.headline, self.table()]
-        lines += [f"Stopped: {stopped}"] if stopped else []
-        return "\n".join([*lines, *(f"Note: {note}" for note in cautions(self))])
+        if stopped := stop_sentence(self):
+            lines.append(f"Stopped: {stopped}")
+        return "\n".join([*lines, *(f"Note: {note}" for note in notes(self))])

@@ -91,8 +91,12 @@ class Interactions:
 
     def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
         """A heat map of the means; pairs whose sign is uncertain are faded."""
-        draw = registry.resolve("eblime.plot.pairs:interaction_map")
+        draw = registry.find("displays", "interactions")
         return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest interactions with their intervals."""
+        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def __repr__(self) -> str:
         """One line: what they are of."""

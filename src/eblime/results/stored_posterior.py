@@ -26,9 +26,7 @@ from eblime.protocols import Law, Method
 from eblime.results.explanation import Explanation
 from eblime.results.indices import generator_in
 
-__all__ = [
-    *("StoredLaw", "StoredMethod", "draws_to_store", "read_posterior", "summarise"),
-]
+__all__ = ["StoredLaw", "StoredMethod", "draws_to_store", "read_posterior", "summarise"]
 
 _LEVEL = 0.95  # of the stored intervals
 _MOST_DRAWS, _MOST_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
@@ -47,6 +45,13 @@ class StoredMethod:
             f"{self.name} is not installed here; its posterior was rebuilt from stored draws. "
             "Choose another method, or install the package that provides it."
         )
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class StoredHeldOut:
+    """A held-out R^2 that was computed before."""
+
+    r2: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,14 +182,14 @@ def read_posterior(
     """
     check_fields(summary, _SUMMARY, "`summary.")
     if method is None or not (refit or is_quick(method, answers, exhaustive=exhaustive)):
-        return _stored_posterior(answers, summary, draws)
+        return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
     if draws is not None and generator is None and not refit:  # draws that cannot be made again
-        return _stored_posterior(answers, summary, draws)
+        return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
     found = fit_each(method, generator_in(generator), [answers], exhaustive=exhaustive)[0]
     _compare(found, summary)
     if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
         return found
-    return dataclasses.replace(found, held_out=float(summary["r2_held_out"]))
+    return dataclasses.replace(found, held_out=StoredHeldOut(r2=float(summary["r2_held_out"])))
 
 
 def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
@@ -200,7 +205,7 @@ def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
 
 
 def _stored_posterior(
-    answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None
+    answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
 ) -> Posterior:
     """The posterior without a fit."""
     law: Law = PointMass(mean=summary["mean"], method=summary["name"])
@@ -217,14 +222,16 @@ def _stored_posterior(
             raise ValueError("`draws` must be finite, with one column per feature")
         columns = {name: summary[name] for name in ("sd", "low", "high", "prob_positive")}
         law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
-    held_out = summary["r2_held_out"]
+    held_out: Any = summary["r2_held_out"]
+    if held_out is not None:  # all masks leave nothing to hold out
+        held_out = float(held_out) if exhaustive else StoredHeldOut(r2=float(held_out))
     return Posterior(
         law=law,
         estimand=summary["estimand"],
         method=summary["name"],
         n_masks=answers.n_masks,
         r2=float(summary["r2"]),
-        held_out=None if held_out is None else float(held_out),
+        held_out=held_out,
         score_range=score_range(answers.scores, answers.weights),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},

@@ -257,9 +257,6 @@ IMAGE = Domain(
     name="image",
     feature="superpixel",
     scene=ImageScene,
-    explainer="eblime.explainers.image:ImageExplainer",
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
-    view="eblime.reporting.views:image_view",
     picture="map",
-    command="eblime.cli.image:COMMAND",
 )

@@ -44,8 +44,6 @@ TABULAR = Domain(
     name="tabular",
     feature="column",
     scene=TableScene,
-    explainer="eblime.explainers.tabular:TabularExplainer",
     check_scene=lambda scene: check_object(scene, _FIELDS),
     picture="values",
-    command="eblime.cli.tabular:COMMAND",
 )

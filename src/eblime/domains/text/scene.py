@@ -195,9 +195,6 @@ TEXT = Domain(
     name="text",
     feature="word",
     scene=TextScene,
-    explainer="eblime.explainers.text:TextExplainer",
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
-    view="eblime.reporting.views:text_view",
     picture="text",
-    command="eblime.cli.text:COMMAND",
 )

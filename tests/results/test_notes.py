@@ -9,7 +9,7 @@ import pytest
 
 import eblime
 from eblime.cli.terminal import print_explanation
-from eblime.reporting.diagnostics import cautions, fit_sentence, is_poor_fit
+from eblime.results.notes import fit_sentence, is_poor_fit, notes
 
 WORDS = " ".join(f"w{number}" for number in range(400))
 
@@ -38,9 +38,9 @@ def linear(texts):
 def test_noise_gets_a_clear_note(method):
     """400 words and 300 masks: the in-sample R^2 may be high, the note does not believe it."""
     e = explain(noise, method=method)
-    notes = cautions(e)
+    found = notes(e)
 
-    assert "does not predict the model" in notes[0]
+    assert "does not predict the model" in found[0]
     assert is_poor_fit(e)
     assert "held-out R²" in fit_sentence(e)
     assert "held-out R2" in str(e)
@@ -52,8 +52,8 @@ def test_too_few_masks_are_named_as_the_cause():
     e = explain(noise, method="lime")
 
     assert e.posterior.r2 > 0.5
-    assert "300 masks" in cautions(e)[0]
-    assert "are few for 400 features" in cautions(e)[0]
+    assert "300 masks" in notes(e)[0]
+    assert "are few for 400 features" in notes(e)[0]
 
 
 def test_a_good_fit_has_no_note_about_it():
@@ -61,7 +61,7 @@ def test_a_good_fit_has_no_note_about_it():
     e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10", n_masks=200)
 
     assert not is_poor_fit(e)
-    assert not any("fit" in note for note in cautions(e))
+    assert not any("fit" in note for note in notes(e))
 
 
 @pytest.mark.parametrize("method", ["eblime", "lime", "bayeslime", "eblime-paper"])
@@ -72,7 +72,7 @@ def test_constant_scores_are_said_everywhere(method, capsys):
     printed = capsys.readouterr().out
 
     assert "never changed" in fit_sentence(e)
-    assert "same score for every mask" in cautions(e)[0]
+    assert "same score for every mask" in notes(e)[0]
     assert "constant scores" in printed
     assert "R2" not in printed
     assert "constant scores" in e.plot("means").get_title(loc="left")
@@ -87,8 +87,8 @@ def test_scores_that_barely_move_are_said():
 
     e = explain(rounding, text="a b c d e f g h i j k l", n_masks=100)
 
-    assert "barely move" in cautions(e)[0]
-    assert "1e-07" in cautions(e)[0]
+    assert "barely move" in notes(e)[0]
+    assert "1e-07" in notes(e)[0]
     assert "(scores barely move)" in str(e)
 
 
@@ -98,12 +98,12 @@ def test_scores_that_barely_move_are_said():
 def test_a_prior_that_spoils_the_fit_is_blamed(method, intercept):
     """A large constant part and few masks: the model is linear, the method's prior does not fit."""
     e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12", n_masks=30, method=method)
-    notes = cautions(e)
+    found = notes(e)
 
     assert e.posterior.r2_held_out < 0
-    assert "caused by the prior" in notes[0]
-    assert intercept in notes[0]
-    assert not any("Coarser or other features" in note for note in notes)
+    assert "caused by the prior" in found[0]
+    assert intercept in found[0]
+    assert not any("Coarser or other features" in note for note in found)
 
 
 def test_an_in_sample_value_is_called_so():

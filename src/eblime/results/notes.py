@@ -1,0 +1,226 @@
+"""Sentences about an explanation: how good the fit is, and what to watch out for.
+
+The page, the notebook and the terminal show the same sentences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eblime._text import printable
+from eblime._types import FloatArray
+from eblime.methods.eblime import EBLIME
+from eblime.methods.regression import is_quick
+from eblime.posterior import Posterior
+from eblime.results.indices import by_quadrature
+
+if TYPE_CHECKING:
+    from eblime.results.explanation import Explanation
+
+__all__ = ["fit_sentence", "is_poor_fit", "notes", "stop_sentence"]
+
+_FEW = 8  # an importance that rests on fewer masks gets a note
+_NAMED = 3  # features that the note names
+# held-out R^2 below which the linear fit predicts nothing, is poor, and is only fair
+_NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
+_GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
+_PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
+_BLOCK = 1 << 22  # numbers held at once
+
+
+def fit_sentence(explanation: Explanation) -> str:
+    """How well the fit predicts the model."""
+    post = explanation.posterior
+    if post.constant:
+        return "The score never changed, whatever was hidden: there is nothing to explain."
+    r2, label = _r2(post), post.fit_label(2, "R²")
+    if by_quadrature(explanation):  # over functions of the mask: how well would a line predict?
+        line = f"{100 * max(0.0, post.r2):.0f} % of the changes of the score"
+        if not label.startswith("held-out"):
+            return f"A straight line explains {line}."
+        return (
+            f"The score of a mask that was not asked is predicted with {label}. A straight line "
+            f"explains {line}."
+        )
+    if r2 <= 0:
+        return f"The linear fit predicts the score no better than its mean does ({label})."
+    return f"The linear fit explains {100 * r2:.0f} % of the changes of the score ({label})."
+
+
+def stop_sentence(explanation: Explanation) -> str:
+    """What the stop rule reached, or why the questions ended; empty without a rule or a limit."""
+    known = explanation.provenance.get("stopped")
+    return printable(known) if isinstance(known, str) else ""
+
+
+def is_poor_fit(explanation: Explanation) -> bool:
+    """Whether the linear fit explains less than half of the changes of the score."""
+    return not explanation.posterior.constant and not _r2(explanation.posterior) >= _POOR
+
+
+def notes(explanation: Explanation) -> list[str]:
+    """What a reader should know before relying on the numbers; a poor fit comes first."""
+    post = explanation.posterior
+    found = []
+    if post.constant:
+        found.append(
+            "The model returned the same score for every mask: no feature has an effect here, and "
+            "R² has no meaning. If this is unexpected, check the inputs that the model receives."
+        )
+    elif post.nearly_constant:
+        found.append(
+            f"The scores barely move: they differ by {np.ptp(explanation.scores):.1g} at most. The "
+            "importances may be rounding errors of the model."
+        )
+    quadrature = by_quadrature(explanation)
+    if not quadrature:
+        found += _fit_notes(explanation)
+        found += _mask_notes(explanation)
+    elif not (explanation.exhaustive or post.constant or _r2(post) >= _POOR):
+        found.append(
+            "The score of a mask that was not asked is hard to predict here: the intervals allow "
+            "for it and are wide. More masks or fewer features will narrow them."
+        )
+    if explanation.exhaustive:
+        exact = "the importances are exact."
+        if not quadrature:
+            exact = "no sampling error is left, and the intervals show only the lack of linear fit."
+        found.append(f"The model was asked about all {post.n_masks} masks: {exact}")
+    return found
+
+
+def _fit_notes(explanation: Explanation) -> list[str]:
+    """Notes about R^2 and its cause: the model, few masks, or the method's prior."""
+    post = explanation.posterior
+    r2, found = _r2(post), list[str]()
+    if post.constant or r2 >= _FAIR:
+        return found
+    free = _free_of_prior(explanation, r2)
+    if free is not None:
+        kinds = ("no intercept", "penalised intercept")
+        kind = next((f" ({words})" for words in kinds if words in post.estimand), "")
+        model = ", not by the model" if _r2(free) >= _POOR else ""
+        found.append(
+            f"The low R² ({r2:.2f}) is caused by the prior of {printable(post.method)}{kind}"
+            f"{model}: EBLIME() has {free.fit_label(2, 'R²')} on the same answers. Use "
+            '`refit("eblime")`.'
+        )
+        post, r2 = free, _r2(free)
+    if r2 >= _FAIR:
+        return found
+    if r2 < _NOTHING:
+        words = (
+            "The linear fit does not predict the model: for a mask that it has not seen, the mean "
+            "of the scores is about as good. Do not rely on these importances."
+        )
+    elif r2 < _POOR:
+        words = (
+            "The linear fit is poor: the importances are a rough sketch of the model here, however "
+            "narrow their intervals."
+        )
+    else:
+        words = "The linear fit is only fair."
+    if post.r2 - r2 > _GAP:
+        reason = (
+            f"It follows its own {post.n_masks} masks (in-sample R² {post.r2:.2f}), which are few "
+            f"for {post.n_features} features: more masks or fewer features will help."
+        )
+    elif r2 < _POOR:
+        reason = "Coarser or other features, or a narrower kernel, may describe the model better."
+    else:
+        reason = "The model does more here than add up its features."
+    return [*found, f"{words} {reason}"]
+
+
+def _free_of_prior(explanation: Explanation, r2: float) -> Posterior | None:
+    """EBLIME's fit of the same answers, if it shows that the method's prior spoils its own fit."""
+    if explanation.method == EBLIME():  # it has been fitted
+        return None
+    if not is_quick(EBLIME(), explanation.answers, fits=5):  # with those of the held-out R^2
+        return None
+    free = explanation.refit("eblime").posterior
+    # a fit with a free intercept is never worse than the mean on its own data
+    blamed = _r2(free) >= _POOR or explanation.posterior.r2 < 0
+    return free if blamed and _r2(free) - r2 > _PRIOR else None
+
+
+def _mask_notes(explanation: Explanation) -> list[str]:
+    """Notes about a point estimate, too few masks, and features that few masks decide."""
+    post = explanation.posterior
+    if not post.has_spread:
+        return [f"{printable(post.method)} is a point estimate: it has no intervals."]
+    found: list[str] = []
+    if explanation.exhaustive:
+        return found
+    if post.ess < 2 * post.n_features:
+        found.append(
+            f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "
+            "more masks will narrow the intervals."
+        )
+    if post.constant or len(explanation.masks) < _FEW:
+        return found
+    counts = _masks_per_feature(explanation)
+    few = np.flatnonzero(counts < _FEW)
+    if few.size:
+        order, features = few[np.argsort(counts[few], kind="stable")], explanation.features
+        named = [f"{printable(features[j])} (about {counts[j]:.0f})" for j in order[:_NAMED]]
+        if len(order) > _NAMED:
+            named.append(f"{len(order) - _NAMED} more")
+        listed = " and ".join(filter(None, [", ".join(named[:-1]), named[-1]]))
+        advice = "More masks help"
+        if getattr(explanation.method, "noise", None) == "equal":
+            advice += '; so does EBLIME(noise="unequal") if a few masks have far larger residuals'
+        found.append(
+            f"Few masks decide the importance of {listed}: the intervals may be too narrow. "
+            f"{advice}."
+        )
+    return found
+
+
+def _masks_per_feature(explanation: Explanation) -> FloatArray:
+    """How many masks decide each importance, (p,), as effective numbers.
+
+    The smaller of two: of the masks in which the feature does not have its most frequent value,
+    by their weights; and of all masks, by their shares in the variance of the importance (squares
+    of weight, distance from the mean and residual). The second is small if a few scores are far
+    from the linear fit.
+    """
+    masks, weights = explanation.masks, explanation.weights
+    (n, p), mean = masks.shape, explanation.posterior.mean
+    centre = np.average(masks, axis=0, weights=weights)
+    missed = explanation.scores - np.average(explanation.scores, weights=weights)
+    for rows in _blocks(n, p):
+        missed[rows] -= (masks[rows] - centre) @ mean
+    counts = np.empty(p)
+    for columns in _blocks(p, n):
+        some, usual = masks[:, columns], []
+        for column in some.T:
+            values, times = np.unique(column, return_counts=True)
+            usual.append(values[np.argmax(times)])
+        counts[columns] = np.minimum(
+            _effective_numbers((some != usual) * weights[:, None]),
+            _effective_numbers(((some - centre[columns]) * (weights * missed)[:, None]) ** 2),
+        )
+    return counts
+
+
+def _blocks(count: int, size: int) -> list[slice]:
+    """Slices of `count` rows, or columns, of `size` numbers: a file may have very many."""
+    step = max(1, _BLOCK // size)
+    return [slice(start, start + step) for start in range(0, count, step)]
+
+
+def _effective_numbers(shares: FloatArray) -> FloatArray:
+    """`(sum s)^2 / sum s^2` of each column; 0 for a column of zeros."""
+    top = shares.max(axis=0)
+    scaled = shares / np.where(top > 0, top, 1.0)
+    squares = np.sum(scaled**2, axis=0)
+    return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
+
+
+def _r2(post: Posterior) -> float:
+    """The held-out R^2, or the in-sample one if that is all there is."""
+    held_out = post.r2_held_out
+    return post.r2 if held_out is None or np.isnan(held_out) else held_out
