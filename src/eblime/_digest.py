@@ -100,7 +100,7 @@ class _Pickler(pickle.Pickler):
         """Refuse code that does not come from an installed package."""
         named = value if hasattr(value, "__qualname__") else type(value)
         module = getattr(named, "__module__", None) or type(value).__module__
-        if is_installed(module):
+        if _is_installed(module):
             self.packages.add("" if self._own_classes else module.partition(".")[0])
         elif not self._own_classes or not isinstance(named, type):
             what = "class" if isinstance(named, type) else "function"
@@ -111,7 +111,7 @@ class _Pickler(pickle.Pickler):
 
 
 @lru_cache
-def is_installed(module: str) -> bool:
+def _is_installed(module: str) -> bool:
     """Whether a module belongs to Python, to eblime or to an installed package."""
     top = module.partition(".")[0]
     if top in sys.builtin_module_names or top == "eblime":
