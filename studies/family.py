@@ -34,6 +34,7 @@ from sklearn.ensemble import GradientBoostingRegressor
 import eblime
 from eblime.family import DLIME, averaged, fit_mixture, unravel
 from eblime.measures import ridge_interval, stability_of
+from eblime.stopping import LarsStable
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
 BEGIN, END = "<!-- table of studies/family.py -->", "<!-- end of the table -->"
@@ -70,7 +71,7 @@ def of_rows(model: Counted, rows: np.ndarray, **settings: Any) -> System:
 def stable(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
     """S-LIME, with at most ten times as many masks."""
     explainer = eblime.TabularExplainer(model, rows, method="lime", progress=False)
-    rule = eblime.LarsStable(TOP)
+    rule = LarsStable(TOP)
     return of(explainer.explain(x, rng=seed, until=rule, max_masks=10 * n))
 
 

@@ -23,7 +23,7 @@ from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, shapley
 from eblime.core.quadrature import exact_values
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import Quadrature, fit_indices, index_of
+from eblime.methods.quadrature import Quadrature, fit_indices
 from studies.data.stored import answers_file
 from studies.intervals import interval_measures
 from studies.populations import all_masks
@@ -33,9 +33,9 @@ def all_indices(p: int) -> dict[str, Index]:
     """The indices by name."""
     width = 0.75 * np.sqrt(p)
     found = {
-        f"lime, {factor:g} x width": index_of(
-            Quadrature(kernel=ExponentialKernel(width=factor * width)), p
-        )
+        f"lime, {factor:g} x width": Quadrature(
+            kernel=ExponentialKernel(width=factor * width)
+        ).functional(p)
         for factor in (0.5, 1.0, 2.0)
     }
     return found | {

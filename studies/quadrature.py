@@ -34,7 +34,6 @@ from eblime.core.quadrature import read_table
 from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.masks import paired
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import index_of
 from studies.data.stored import answers_file
 from studies.intervals import interval_measures
 from studies.populations import all_masks, best_fit, half_of_masks, mask_numbers, photo_count
@@ -118,7 +117,7 @@ def _known_in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
     p = photo.masks.shape[1]
     order = rng.permutation(len(photo.masks) // 2)
     first = min(n // 2, max(2 * p, min(n // 6, 64)))
-    asked, left, index = order[:first], order[first:], index_of(Quadrature(), p)
+    asked, left, index = order[:first], order[first:](Quadrature(), p)
     while (wanted := min(n // 2 - len(asked), max(4, len(asked) // 4))) > 0:
         answers = photo.rows(_both(asked))
         pool = rng.permutation(left)[:POOL]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from eblime.answers import Answers
-from eblime.designs.growing import in_rounds
+from eblime.designs.rounds import in_rounds
 from eblime.kernels import ExponentialKernel
 from eblime.protocols import Method
 from eblime.stopping.rule import next_total

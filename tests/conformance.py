@@ -250,7 +250,7 @@ def check_plot(kind, explanations):
         given, before = Figure().subplots(), explanation.posterior.mean.copy()
         try:
             fresh = explanation.plot(kind)
-        except (TypeError, eblime.NoSpreadError):
+        except (TypeError, eblime.core.NoSpreadError):
             continue
         drawn += 1
         assert explanation.plot(kind, ax=given) is given

@@ -42,7 +42,7 @@ ALLOWED = {
     "answers": {"_types", "numpy"},
     "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_threads", "_types", "answers", "core", "kernels", "posterior"),
+        *("_checks", "_lazy", "_threads", "_types", "answers", "core", "kernels", "posterior"),
         *("protocols", "registry", "numpy"),
     },
     "stopping": {"_checks", "_lazy", "_types", "answers", "core", "posterior", "numpy", "scipy"},

@@ -14,7 +14,6 @@ from eblime._version import __version__ as __version__
 if TYPE_CHECKING:
     from eblime.batch.results import open_run as open_run
     from eblime.batch.run import explain_many as explain_many
-    from eblime.core.point import NoSpreadError as NoSpreadError
     from eblime.engine.cache import AnswerCache as AnswerCache
     from eblime.engine.calls import Calls as Calls
     from eblime.engine.calls import Retry as Retry
@@ -30,11 +29,9 @@ if TYPE_CHECKING:
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.baylime import BayLIME as BayLIME
     from eblime.methods.eblime import EBLIME as EBLIME
-    from eblime.methods.eblime import PublishedGrid as PublishedGrid
     from eblime.methods.lime import LIME as LIME
     from eblime.methods.quadrature import Quadrature as Quadrature
     from eblime.methods.regression import fit as fit
-    from eblime.methods.regression import fit_targets as fit_targets
     from eblime.models.adapt import as_model as as_model
     from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
     from eblime.results.explanation import Explanation as Explanation
     from eblime.results.shap_table import to_shap as to_shap
     from eblime.results.storage import load as load
-    from eblime.stopping.lars import LarsStable as LarsStable
     from eblime.stopping.rules import Ranking as Ranking
     from eblime.stopping.rules import Sign as Sign
     from eblime.stopping.rules import TopK as TopK
@@ -73,10 +69,7 @@ _HOMES = {
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
     "LIME": "eblime.methods.lime",
-    "LarsStable": "eblime.stopping.lars",
-    "NoSpreadError": "eblime.core.point",
     "Posterior": "eblime.posterior",
-    "PublishedGrid": "eblime.methods.eblime",
     "Quadrature": "eblime.methods.quadrature",
     "Ranking": "eblime.stopping.rules",
     "Sign": "eblime.stopping.rules",
@@ -87,7 +80,6 @@ _HOMES = {
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",
     "load": "eblime.results.storage",
-    "fit_targets": "eblime.methods.regression",
     "game": "eblime.explainers.game",
     "report": "eblime.reporting.page",
     "stored_game": "eblime.models.stored_game",
@@ -96,7 +88,10 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_module = lazy_modules("eblime", ("compat", "datasets", "family", "measures", "plot"))
+_module = lazy_modules(
+    "eblime",
+    ("compat", "core", "datasets", "designs", "family", "measures", "methods", "plot", "stopping"),
+)
 
 
 def __getattr__(name: str) -> object:

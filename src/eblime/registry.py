@@ -62,8 +62,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "exhaustive": "eblime.designs.masks:exhaustive",
         "sizes": "eblime.designs.masks:sizes",
         "adaptive": "eblime.designs.adaptive:Adaptive",
-        "glime": "eblime.designs.sizes:GLIME",
-        "stratified-lime": "eblime.designs.sizes:stratified_lime",
+        "glime": "eblime.designs.masks:GLIME",
+        "stratified-lime": "eblime.designs.masks:stratified_lime",
     },
     "kernels": {
         "euclidean": "eblime.kernels:EUCLIDEAN",

@@ -186,8 +186,8 @@ def test_a_linear_model_of_the_user(load, how):
 
 def test_weights_of_a_users_linear_model_have_plots_but_no_intervals():
     """The explanation has the weights of the user's model."""
-    from eblime import NoSpreadError
     from eblime.compat.lime.lime_tabular import LimeTabularExplainer
+    from eblime.core import NoSpreadError
 
     explainer = LimeTabularExplainer(DATA)
     explainer.base = types.SimpleNamespace(

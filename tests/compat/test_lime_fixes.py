@@ -87,7 +87,7 @@ def test_lists_with_intervals(explained):
     ends = exp.explanations[label].posterior.interval(0.95)
     assert_allclose([row[2:] for row in wide], [ends[j] for j, _ in exp.local_exp[label]])
     assert all(a[2] < b[2] < b[3] < a[3] for a, b in zip(wide, narrow, strict=True))
-    with pytest.raises(eblime.NoSpreadError):
+    with pytest.raises(eblime.core.NoSpreadError):
         explained("lime").as_list(label, intervals=True)
 
 

@@ -127,6 +127,6 @@ def test_constant_scores_and_rank_deficient_masks(rng):
 def test_unequal_noise_needs_the_half_line():
     """The published setting is exactly as published."""
     with pytest.raises(ValueError, match="need `grid=None`"):
-        eblime.EBLIME(noise="unequal", grid=eblime.PublishedGrid())
+        eblime.EBLIME(noise="unequal", grid=eblime.methods.PublishedGrid())
     with pytest.raises(ValueError, match="`noise` must be"):
         eblime.EBLIME(noise="loud")

@@ -12,8 +12,8 @@ from eblime.core.indices import banzhaf
 from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Prior, fit_parameters
 from eblime.designs.adaptive import Adaptive, choose
-from eblime.designs.growing import in_rounds
 from eblime.designs.masks import exhaustive
+from eblime.designs.rounds import in_rounds
 from eblime.stopping.rule import next_total
 
 P = 8

@@ -149,7 +149,7 @@ def test_a_law_of_ones_own_goes_everywhere(explain, tmp_path):
     assert "least squares" in e.to_html()
     assert post.ranking().order.shape == (post.n_features,)
     e.plot("intervals").figure.canvas.print_figure("/dev/null", format="png")
-    with pytest.raises(eblime.NoSpreadError, match="no ridge parameter"):
+    with pytest.raises(eblime.core.NoSpreadError, match="no ridge parameter"):
         post.lam  # noqa: B018
     loaded = eblime.load(e.save(tmp_path / "e.eblime"))
     assert_allclose(loaded.posterior.mean, post.mean, atol=0.1 * post.sd.max() + 1e-12)

@@ -14,7 +14,7 @@ COMMON = eblime.EBLIME(local=False)
 
 def test_local_scales_are_the_default_without_a_grid():
     """`local` reads as a bool, and the name says when all features share one scale."""
-    grid = eblime.PublishedGrid()
+    grid = eblime.methods.PublishedGrid()
 
     assert eblime.EBLIME().local is True
     assert eblime.EBLIME() == eblime.EBLIME(local=True)
@@ -123,7 +123,7 @@ def test_truncating_lambda_moves_the_answer(rng):
     masks, _, weights = problem(rng, 40, 20)
     scores = rng.normal(size=40)
     whole = eblime.fit(masks, scores, weights, eblime.EBLIME(a=1, b=1, intercept="none"))
-    grid = eblime.PublishedGrid(draws=None)
+    grid = eblime.methods.PublishedGrid(draws=None)
     cut = eblime.fit(masks, scores, weights, eblime.EBLIME(a=1, b=1, intercept="none", grid=grid))
 
     assert whole.lam.cdf(1.0) < 0.5
@@ -133,7 +133,7 @@ def test_truncating_lambda_moves_the_answer(rng):
 def test_flat_intercept_with_published_grid(rng):
     """The settings combine: draws on the grid with an intercept and standardised scores."""
     masks, scores, weights = problem(rng, 40, 5)
-    method = eblime.EBLIME(grid=eblime.PublishedGrid(upper=50.0, draws=20_000))
+    method = eblime.EBLIME(grid=eblime.methods.PublishedGrid(upper=50.0, draws=20_000))
     drawn = eblime.fit(masks, scores + 7, weights, method)
     exact = eblime.fit(masks, scores + 7, weights, COMMON)
 
@@ -217,7 +217,7 @@ def test_constant_scores_have_importance_zero(rng, method):
 
 @pytest.mark.parametrize(
     "method",
-    ["eblime", "eblime-ridge", eblime.EBLIME(grid=eblime.PublishedGrid())],
+    ["eblime", "eblime-ridge", eblime.EBLIME(grid=eblime.methods.PublishedGrid())],
 )
 def test_constant_scores_rank_nobody(rng, method):
     """Nothing moves the scores: every rank is as likely as any other, for every feature."""
@@ -246,7 +246,7 @@ def test_targets_get_the_draws_they_would_get_alone(rng):
     """The same seed for each of several targets."""
     masks, scores, weights = problem(rng, 30, 4)
     many = np.column_stack([scores, scores**2])
-    together = eblime.fit_targets(masks, many, weights, "eblime-paper", rng=3)
+    together = eblime.methods.fit_targets(masks, many, weights, "eblime-paper", rng=3)
 
     for post, column in zip(together, many.T, strict=True):
         assert_allclose(post.mean, eblime.fit(masks, column, weights, "eblime-paper", rng=3).mean)
@@ -341,4 +341,4 @@ def test_other_settings_are_refused_by_name():
     with pytest.raises(TypeError, match=r"`local` must be True, False or None; got 1"):
         eblime.EBLIME(local=1)
     with pytest.raises(ValueError, match=r"`local=True` and .* need `grid=None`; got a Publish"):
-        eblime.EBLIME(local=True, grid=eblime.PublishedGrid())
+        eblime.EBLIME(local=True, grid=eblime.methods.PublishedGrid())

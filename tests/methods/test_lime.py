@@ -52,7 +52,7 @@ def test_spread_is_refused_with_a_way_out(rng):
         lambda: post.top_k_probability(1),
         post.ranking,
     ):
-        with pytest.raises(eblime.NoSpreadError, match=r"(?i)eblime.*bayeslime"):
+        with pytest.raises(eblime.core.NoSpreadError, match=r"(?i)eblime.*bayeslime"):
             ask()
 
 

@@ -16,7 +16,7 @@ from eblime.core.quadrature import exact_values, read_table, solve_part
 from eblime.core.walsh_fit import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import Quadrature, fit_indices, index_of
+from eblime.methods.quadrature import Quadrature, fit_indices
 
 RNG = np.random.default_rng
 
@@ -45,7 +45,7 @@ def test_intervals_close_on_the_exact_values_when_every_mask_was_asked(index) ->
     masks = all_masks(6)
     method = Quadrature(index=index)
     post = eblime.fit(masks, game(masks), method=method)
-    np.testing.assert_allclose(post.mean, exact_values(masks, game(masks), index_of(method, 6)))
+    np.testing.assert_allclose(post.mean, exact_values(masks, game(masks), method.functional(6)))
     np.testing.assert_allclose(post.interval(), np.column_stack([post.mean, post.mean]))
 
 
@@ -56,7 +56,7 @@ def test_the_truth_is_near_with_some_of_the_masks(index) -> None:
     method = Quadrature(index=index)
     post = eblime.fit(masks, game(masks), method=method)
     whole = all_masks(8)
-    truth = exact_values(whole, game(whole), index_of(method, 8))
+    truth = exact_values(whole, game(whole), method.functional(8))
     assert np.abs(post.mean - truth).max() < 5 * post.sd.max()
     assert np.abs(post.mean - truth).max() < 0.05
 
@@ -64,7 +64,7 @@ def test_the_truth_is_near_with_some_of_the_masks(index) -> None:
 def test_the_error_is_smaller_than_that_of_the_regression() -> None:
     """The error is smaller than that of the regression."""
     whole, errors = all_masks(9), []
-    truth = exact_values(whole, game(whole), index_of(Quadrature(), 9))
+    truth = exact_values(whole, game(whole), Quadrature().functional(9))
     for seed in range(10):
         masks = pairs_of(9, 100, seed)
         weights = ExponentialKernel()(masks)
@@ -212,7 +212,7 @@ def test_any_index_with_a_kernel_that_is_no_product() -> None:
     """Any index with a kernel that is not a product."""
     whole = all_masks(7)
     method = Quadrature(kernel="cosine")
-    truth = exact_values(whole, game(whole), index_of(method, 7))
+    truth = exact_values(whole, game(whole), method.functional(7))
     post = eblime.fit(pairs_of(7, 80), game(pairs_of(7, 80)), method=method)
     assert np.abs(post.mean - truth).max() < 0.1
 

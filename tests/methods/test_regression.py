@@ -39,7 +39,7 @@ def test_targets_share_a_decomposition(rng, method):
     """Several score columns at once give what each gives alone."""
     masks, scores, weights = problem(rng, 30, 4)
     many = np.column_stack([scores, scores**2, np.zeros(30)])
-    together = eblime.fit_targets(masks, many, weights, method)
+    together = eblime.methods.fit_targets(masks, many, weights, method)
 
     assert len(together) == 3
     for post, column in zip(together, many.T, strict=True):
@@ -93,9 +93,9 @@ def test_bad_input_is_refused_by_name(change, error, message):
 def test_targets_must_be_a_matrix():
     """One column is `fit`'s business, no column nobody's."""
     with pytest.raises(ValueError, match=r"`scores` must be 2-D.*use `fit`"):
-        eblime.fit_targets(np.eye(3), np.ones(3))
+        eblime.methods.fit_targets(np.eye(3), np.ones(3))
     with pytest.raises(ValueError, match=r"at least one column"):
-        eblime.fit_targets(np.eye(3), np.ones((3, 0)))
+        eblime.methods.fit_targets(np.eye(3), np.ones((3, 0)))
 
 
 def test_large_values_work_and_huge_ones_are_refused():

@@ -71,7 +71,7 @@ def test_plots_of_any_law(explanation, kind, tmp_path):
     if explanation.posterior.has_spread or kind in {"means", "map", "mean_map"}:
         explanation.plot(kind).figure.savefig(tmp_path / "plot.png")
     else:
-        with pytest.raises(eblime.NoSpreadError, match="Robust"):
+        with pytest.raises(eblime.core.NoSpreadError, match="Robust"):
             explanation.plot(kind)
 
 

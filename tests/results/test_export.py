@@ -171,7 +171,7 @@ def test_lists_of_features():
     assert e.as_list(top=2) == e.as_list()[:2]
     assert len(e.as_list(top=1000)) == len(order)
     assert explained("lime").as_list()
-    with pytest.raises(eblime.NoSpreadError):
+    with pytest.raises(eblime.core.NoSpreadError):
         explained("lime").as_list(prob=0.9)
     with pytest.raises(ValueError, match="`top` must be >= 1"):
         e.as_list(top=0)

@@ -13,7 +13,7 @@ from eblime.core.indices import banzhaf, shapley
 from eblime.core.quadrature import exact_values
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
-from eblime.methods.quadrature import Quadrature, index_of
+from eblime.methods.quadrature import Quadrature
 from eblime.results.interactions import Interactions
 
 WORDS = "red green blue black white grey pink brown"
@@ -55,7 +55,9 @@ def test_every_index_is_near_its_exact_value_without_a_model_call(method, index)
     before = len(CALLS)
     post = found.importances(index)
     kernel = "cosine" if index == "lime" else None  # the kernel of texts
-    truth = exact_values(ALL, score_masks(ALL), index_of(Quadrature(kernel=kernel, index=index), P))
+    truth = exact_values(
+        ALL, score_masks(ALL), Quadrature(kernel=kernel, index=index).functional(P)
+    )
 
     assert len(CALLS) == before
     assert np.abs(post.mean - truth).max() < 0.12
@@ -209,7 +211,7 @@ def test_refit_takes_the_explanations_kernel() -> None:
     """A regression with the cosine kernel and its refit have the same estimand."""
     found = explained("eblime", n_masks=2**P).refit("quadrature")
 
-    truth = exact_values(ALL, score_masks(ALL), index_of(Quadrature(kernel="cosine"), P))
+    truth = exact_values(ALL, score_masks(ALL), Quadrature(kernel="cosine").functional(P))
     np.testing.assert_allclose(found.posterior.mean, truth, atol=1e-9)
     assert found.method.kernel == ExponentialKernel(distance="cosine")
 

@@ -150,13 +150,13 @@ def test_ties_are_not_decided_without_tolerance(rng):
 
 def test_text_form_and_combinations():
     """`lars2` on the command line; with a rule that needs a spread, so does the combination."""
-    rule = eblime.LarsStable(2, 0.9)
+    rule = eblime.stopping.LarsStable(2, 0.9)
 
     assert repr(rule) == "LarsStable(2, prob=0.9)"
     assert parse_rule("lars2@0.9") == rule
-    assert not (rule & eblime.LarsStable(1)).needs_spread
+    assert not (rule & eblime.stopping.LarsStable(1)).needs_spread
     assert (rule | eblime.TopK(1)).needs_spread
     with pytest.raises(ValueError, match="`until` needs a method that states its uncertainty"):
         eblime.TextExplainer(len, method="lime").explain("a b c d", until=rule & eblime.TopK(1))
     with pytest.raises(ValueError, match="`k`"):
-        eblime.LarsStable(0)
+        eblime.stopping.LarsStable(0)

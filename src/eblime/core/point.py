@@ -26,7 +26,7 @@ class NoSpreadError(ValueError):
     >>> post = eblime.fit(masks, masks @ [1.0, -0.5], method="lime")
     >>> try:
     ...     post.interval()
-    ... except eblime.NoSpreadError:
+    ... except eblime.core.NoSpreadError:
     ...     print("a point estimate")
     a point estimate
     """

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from eblime.designs.adaptive import Adaptive as Adaptive
     from eblime.designs.focused import Focused as Focused
     from eblime.designs.focused import Information as Information
+    from eblime.designs.masks import KernelLaw as KernelLaw
     from eblime.designs.masks import bernoulli as bernoulli
     from eblime.designs.masks import exhaustive as exhaustive
     from eblime.designs.masks import leverage as leverage
     from eblime.designs.masks import paired as paired
+    from eblime.designs.masks import sizes as sizes
     from eblime.designs.masks import stratified as stratified
+    from eblime.designs.masks import stratified_lime as stratified_lime
     from eblime.designs.rounds import one_shot as one_shot
-    from eblime.designs.sizes import KernelLaw as KernelLaw
-    from eblime.designs.sizes import stratified_lime as stratified_lime
 
 _HOMES = {
     "Adaptive": "adaptive",
@@ -31,10 +32,11 @@ _HOMES = {
     "exhaustive": "masks",
     "leverage": "masks",
     "paired": "masks",
+    "sizes": "masks",
     "stratified": "masks",
     "one_shot": "rounds",
-    "KernelLaw": "sizes",
-    "stratified_lime": "sizes",
+    "KernelLaw": "masks",
+    "stratified_lime": "masks",
 }
 
 __all__ = [*_HOMES]

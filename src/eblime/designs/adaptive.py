@@ -16,7 +16,7 @@ from eblime.core.quadrature import Table, mask_keys, read_table, root_of_part
 from eblime.core.walsh import Part
 from eblime.core.walsh_fit import Parameters, fit_parameters
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
-from eblime.methods.quadrature import MOST_MASKS, Quadrature, index_of
+from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
 
 __all__ = ["Adaptive", "choose"]
@@ -72,12 +72,12 @@ class Adaptive:
 
     def for_method(self, method: Method) -> Adaptive:
         """The design for an explainer's method, which must be `Quadrature`."""
-        if not isinstance(method, Quadrature):
+        if getattr(method, "functional", None) is None:
             raise ValueError(
                 "design='adaptive' must be used with method='quadrature', whose posterior is not "
                 f"biased by masks chosen for their answers; got {method.name}."
             )
-        return replace(self, method=method)
+        return replace(self, method=method)  # type: ignore[arg-type]  # it has what is needed
 
     def ending_early(self) -> Adaptive:
         """The same design for questions that a stop rule may end."""
@@ -95,14 +95,18 @@ class Adaptive:
             if everything and not self.early:
                 return exhaustive(rng, self.n_masks, p)
             first = min(total, max(2 * p, min(total // 3, _FIRST)))
-            return _pairs(_first_round(rng, p, first, by_size=self.method.index == "shapley"))
+            return _pairs(
+                _first_round(
+                    rng, p, first, by_size=getattr(self.method, "index", None) == "shapley"
+                )
+            )
         wanted = max(4, -(-asked // 3))
         if everything and asked + wanted > min(3 * 2**p // 8, total):
             chosen = _rest(answers.masks)
         elif (wanted := min(total - asked, wanted)) <= 0:
             return None
         else:
-            pool, index = _pool(rng, answers.masks), index_of(self.method, p)
+            pool, index = _pool(rng, answers.masks), self.method.functional(p)
             table = read_table(answers.masks, answers.scores, noisy=answers.noisy)
             chosen = choose(table, index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None

@@ -15,8 +15,7 @@ from scipy.special import logsumexp
 from eblime._checks import as_floats, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
-from eblime.designs.masks import paired
-from eblime.designs.pairs import capped, pool_of_pairs, rounded
+from eblime.designs.masks import capped, paired, pool_of_pairs, rounded
 
 __all__ = ["Focused", "Information"]
 

@@ -13,8 +13,7 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
-from eblime.designs.growing import rows_of
-from eblime.designs.rounds import OneShot, OwnLaw, as_design
+from eblime.designs.rounds import OneShot, OwnLaw, as_design, rows_of
 from eblime.engine.limits import check_most_masks
 from eblime.engine.settings import LoopSettings
 from eblime.engine.state import State

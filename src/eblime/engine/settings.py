@@ -14,7 +14,7 @@ from eblime.engine.calls import Calls
 from eblime.engine.plan import Reply
 from eblime.engine.targets import Labels, check_labels, columns_of
 from eblime.kernels import as_kernel
-from eblime.methods.regression import WeightedMethod, as_method
+from eblime.methods.regression import as_method
 from eblime.protocols import Kernel, Method, Neighbourhood, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
@@ -57,7 +57,9 @@ class LoopSettings:
     def fitted_by(self) -> Method:
         """The method; one that needs no weights takes the kernel of these settings."""
         method = as_method(self.method)
-        return method.with_kernel(self.kernel) if isinstance(method, WeightedMethod) else method
+        adapt = getattr(method, "with_kernel", None)
+        adapted: Method = method if adapt is None else adapt(self.kernel)
+        return adapted
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""

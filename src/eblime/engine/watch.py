@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from eblime.answers import Answers
-from eblime.designs.growing import in_rounds, rows_of
-from eblime.designs.rounds import as_design
+from eblime.designs.rounds import as_design, in_rounds, rows_of
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State
 from eblime.posterior import Posterior

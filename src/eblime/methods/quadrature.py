@@ -21,7 +21,7 @@ from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Law
 
-__all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices", "index_of"]
+__all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices"]
 
 MOST_MASKS = 3_000  # distinct masks: the cost is cubic in them
 MOST_EXACT = 20  # features, if all masks were asked
@@ -109,7 +109,20 @@ class Quadrature:
 
     def check_features(self, p: int) -> None:
         """Refuse a kernel that has no index for p features."""
-        index_of(self, p)
+        self.functional(p)
+
+    def functional(self, p: int) -> Index:
+        """The functional of the function of the mask that the importances are, for p features."""
+        if self.index == "banzhaf":
+            return banzhaf()
+        if self.index == "shapley":
+            return shapley(p)
+        weights = size_weights(self.kernel, p)
+        if (weights > 0).all():
+            steps = np.diff(np.log(weights))
+            if np.ptp(steps) <= 1e-9 * max(1.0, float(np.abs(steps).max())):
+                return banzhaf(float(1 / (1 + np.exp(-steps.mean()))))
+        return by_size(weights)
 
     def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
         """Refuse weights that contradict the kernel and the index."""
@@ -130,7 +143,7 @@ class Quadrature:
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """The posterior of the importances of one target."""
-        index = index_of(self, answers.n_features)
+        index = self.functional(answers.n_features)
         return fit_indices(rng, answers, [index], [self.estimand])[0]
 
 
@@ -144,20 +157,6 @@ class _LeaveOneOut:
     def r2(self) -> float:
         """R^2 of predicting each mask from the others."""
         return self.function.held_out_r2()
-
-
-def index_of(method: Quadrature, p: int) -> Index:
-    """The functional that a method's posterior is of, for p features."""
-    if method.index == "banzhaf":
-        return banzhaf()
-    if method.index == "shapley":
-        return shapley(p)
-    weights = size_weights(method.kernel, p)
-    if (weights > 0).all():
-        steps = np.diff(np.log(weights))
-        if np.ptp(steps) <= 1e-9 * max(1.0, float(np.abs(steps).max())):
-            return banzhaf(float(1 / (1 + np.exp(-steps.mean()))))
-    return by_size(weights)
 
 
 def fit_indices(

@@ -5,21 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from eblime import registry
 from eblime._checks import as_generator, check_masks, check_scores, check_weights
-from eblime._types import FloatArray, RNGLike
+from eblime._types import RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
-from eblime.protocols import Kernel, Method, SharedMethod
+from eblime.protocols import Method, SharedMethod
 
 __all__ = [
-    "WeightedMethod",
     "as_method",
     "fit",
     "fit_each",
@@ -31,19 +30,6 @@ __all__ = [
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
 _ROWS = 10_000  # up to this many rows, twice the samples that lime draws
-
-
-@runtime_checkable
-class WeightedMethod(Method, Protocol):
-    """A method that has a kernel of its own, and needs no weights."""
-
-    def with_kernel(self, kernel: str | Kernel | None) -> Method:
-        """The same method with an explainer's kernel, unless it has its own."""
-        ...
-
-    def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
-        """Refuse weights that contradict its kernel."""
-        ...
 
 
 def as_method(method: str | Method) -> Method:
@@ -217,7 +203,7 @@ def fit_targets(
     >>> import eblime
     >>> masks = np.random.default_rng(0).integers(0, 2, size=(50, 3))
     >>> scores = masks @ np.array([[1.0, 0.0], [0.0, 2.0], [0.0, 0.0]])
-    >>> first, second = eblime.fit_targets(masks, scores)
+    >>> first, second = eblime.methods.fit_targets(masks, scores)
     >>> first.mean.round(2) + 0.0, second.mean.round(2) + 0.0
     (array([1., 0., 0.]), array([0., 2., 0.]))
     """
@@ -231,6 +217,7 @@ def fit_targets(
 
 def _taking(method: Method, answers: Answers, *, given: bool) -> Method:
     """The method, after it has refused weights that were given and contradict its own."""
-    if given and isinstance(method, WeightedMethod):
-        method.check_weights(answers.masks, answers.weights)
+    check = getattr(method, "check_weights", None)
+    if given and check is not None:
+        check(answers.masks, answers.weights)
     return method

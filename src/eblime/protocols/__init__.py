@@ -21,10 +21,12 @@ from eblime.protocols.inputs import (
 )
 from eblime.protocols.methods import (
     Design,
+    DesignParts,
     Kernel,
     Law,
     MaskDesign,
     Method,
+    MethodParts,
     ScalarLaw,
     SharedMethod,
     Stop,
@@ -42,6 +44,7 @@ __all__ = [
     "Composite",
     "Described",
     "Design",
+    "DesignParts",
     "DeviceModel",
     "Kernel",
     "Law",
@@ -49,6 +52,7 @@ __all__ = [
     "MaskScorer",
     "MaskedScene",
     "Method",
+    "MethodParts",
     "Model",
     "Neighbourhood",
     "RenderedScene",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,14 +13,17 @@ from eblime._types import FloatArray, RNGLike
 if TYPE_CHECKING:
     from eblime.answers import Answers, Proposal
     from eblime.core.draws import Draws
+    from eblime.core.indices import Index
     from eblime.posterior import Posterior
 
 __all__ = [
     "Design",
+    "DesignParts",
     "Kernel",
     "Law",
     "MaskDesign",
     "Method",
+    "MethodParts",
     "ScalarLaw",
     "SharedMethod",
     "Stop",
@@ -65,6 +68,29 @@ class Design(Protocol):
         """
 
 
+class DesignParts(Protocol):
+    """What a design may have in addition to `next`; each part is optional.
+
+    A function that returns all masks at once may have `for_kernel`.
+    """
+
+    def for_method(self, method: Method) -> Design:
+        """The design for an explainer's method; refuses a method that it does not suit.
+
+        Without it, the design does not depend on the method.
+        """
+
+    def for_kernel(self, kernel: str | Kernel | None) -> Design | MaskDesign:
+        """The design for an explainer's kernel. Without it, masks do not depend on the kernel."""
+
+    def ending_early(self) -> Design:
+        """The design in rounds that suit a stop rule.
+
+        Without it, a design that decides all masks at once is asked in growing rounds, and one with
+        rounds of its own keeps them.
+        """
+
+
 class Method(Protocol):
     """Turns answers into a posterior of the importances.
 
@@ -99,6 +125,49 @@ class Method(Protocol):
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """The posterior of one target."""
+
+
+class MethodParts(Protocol):
+    """What a method may have in addition to `name` and `fit`; each part is optional."""
+
+    @property
+    def ends(self) -> Literal["required", "useful", "unused"]:
+        """Whether the scores of the input itself and with everything hidden are needed.
+
+        The loop asks about both in the first round, unless they are "unused", the default. Where
+        masks do not decide the inputs, as for tables, it refuses a method that requires them.
+        """
+
+    @property
+    def counts_repeats(self) -> bool:
+        """Whether a mask that is asked twice counts twice; False by default.
+
+        If so, and if all masks were asked and are few, each is repeated, so that priors do not
+        matter where nothing is unknown.
+        """
+
+    @property
+    def most_masks(self) -> int:
+        """The largest number of masks that it takes, unless these are all masks; no limit."""
+
+    def check_features(self, p: int) -> None:
+        """Refuse an input with p features, before the model is called."""
+
+    def functional(self, p: int) -> Index:
+        """The linear functional of the function of the mask that the importances are.
+
+        The design "adaptive" chooses masks for it, and refuses a method without it.
+        """
+
+    def with_kernel(self, kernel: str | Kernel | None) -> Method:
+        """The method with an explainer's kernel, unless it has its own.
+
+        A method with this part has no use for weights: `check_weights` refuses weights that
+        contradict its kernel.
+        """
+
+    def check_weights(self, masks: FloatArray, weights: FloatArray) -> None:
+        """Refuse weights that contradict its kernel."""
 
 
 @runtime_checkable

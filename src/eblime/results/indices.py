@@ -14,8 +14,7 @@ from eblime._types import RNGLike
 from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
 from eblime.methods.common import LINEAR_FIT
-from eblime.methods.quadrature import INDICES, Quadrature, fit_indices, index_of
-from eblime.methods.regression import WeightedMethod
+from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
 from eblime.results.interactions import Interactions
@@ -61,7 +60,7 @@ def index_posteriors(
 ) -> tuple[Posterior, ...]:
     """The posteriors of several methods' indices, from one fit."""
     answers = explanation.answers
-    indices = [index_of(method, answers.n_features) for method in methods]
+    indices = [method.functional(answers.n_features) for method in methods]
     estimands = [method.estimand for method in methods]
     return fit_indices(_generator(explanation, rng), answers, indices, estimands)
 
@@ -158,11 +157,13 @@ def own_width(explanation: Explanation) -> float:
 
 def with_own_kernel(explanation: Explanation, method: Method) -> Method:
     """A method that needs no weights with the kernel of an explanation, unless it has its own."""
-    if not isinstance(method, WeightedMethod) or getattr(method, "kernel", None) is not None:
+    adapt = getattr(method, "with_kernel", None)
+    if adapt is None or getattr(method, "kernel", None) is not None:
         return method
     if getattr(method, "index", "lime") != "lime":  # needs no kernel
         return method
-    return method.with_kernel(own_kernel(explanation))
+    adapted: Method = adapt(own_kernel(explanation))
+    return adapted
 
 
 def _exponential(explanation: Explanation) -> ExponentialKernel:

@@ -48,9 +48,10 @@ class LarsStable(Rule):
     Examples
     --------
     >>> import eblime
+    >>> from eblime.stopping import LarsStable
     >>> count = lambda texts: [t.count("good") - 0.5 * t.count("bad") for t in texts]
     >>> text = "a good film with a bad end and a few nice songs in it for the young"
-    >>> e = eblime.TextExplainer(count, method="lime").explain(text, until=eblime.LarsStable(2))
+    >>> e = eblime.TextExplainer(count, method="lime").explain(text, until=LarsStable(2))
     >>> len(e.masks), e.provenance["reached"]
     (96, True)
     """

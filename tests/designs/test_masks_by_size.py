@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.special import comb
 
 import eblime
-from eblime.designs.masks import exhaustive
-from eblime.designs.sizes import KernelLaw, stratified_lime
+from eblime.designs.masks import KernelLaw, exhaustive, stratified_lime
 from eblime.kernels import as_kernel
 
 
