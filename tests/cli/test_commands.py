@@ -16,10 +16,9 @@ from test_storage import explained
 
 import eblime
 from eblime.cli.app import main
-from eblime.cli.files import free_names, save_figure
+from eblime.cli.assembly import load_labels, load_model
 from eblime.cli.image import parse_hide, parse_segmentation
-from eblime.cli.modelfile import load_labels, load_model
-from eblime.cli.terminal import open_page, print_explanation
+from eblime.cli.output import free_names, open_page, print_explanation, save_figure
 from eblime.domains.image.photo import read_photo
 
 MODEL = '''

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.cli.terminal import print_explanation
+from eblime.cli.output import print_explanation
 from eblime.results.notes import fit_sentence, is_poor_fit, notes
 
 WORDS = " ".join(f"w{number}" for number in range(400))

@@ -14,10 +14,9 @@ from eblime._text import printable
 from eblime._version import __version__
 from eblime.cli.batch import batch_app, report
 from eblime.cli.demo import demo
-from eblime.cli.explain import explain_app
-from eblime.cli.running import first_line
+from eblime.cli.explain import explain_app, first_line
+from eblime.cli.output import say
 from eblime.cli.show import compare, show
-from eblime.cli.terminal import say
 
 __all__ = ["app", "main"]
 

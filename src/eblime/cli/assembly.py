@@ -1,18 +1,31 @@
-"""From the values of options to the model and the explainer of a command."""
+"""From the values of options to the model, the names of its outputs and the explainer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+import json
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eblime import registry
-from eblime.cli.modelfile import load_labels
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
 
-__all__ = ["make_explainer", "model_settings", "shared_settings"]
+__all__ = [
+    "NORMALISATIONS",
+    "load_labels",
+    "load_model",
+    "make_explainer",
+    "model_settings",
+    "shared_settings",
+]
 
 
 def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,3 +98,216 @@ def make_explainer(
     from eblime.explainers.general import Explainer
 
     return Explainer(model, kind=domain.name, settings=settings, **shared)
+
+
+_PICKLES = (".pkl", ".pickle", ".joblib")
+_KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
+NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
+_SKOPS = (0, 12)  # earlier versions can be deceived about the types in a file
+_METRICS = (
+    *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
+    *("Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao"),
+    *("SEuclidean", "SokalMichener", "SokalSneath"),
+)
+# classes of scikit-learn that skops reports as untrusted and that only hold numbers
+_DATA_HOLDERS = frozenset(
+    {
+        "numpy.dtype",
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.neighbors._ball_tree.BallTree",
+        "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+        "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.tree._tree.Tree",
+        *(
+            f"sklearn.metrics._dist_metrics.{name}Distance{n}"
+            for name in _METRICS
+            for n in (32, 64)
+        ),
+    }
+)
+_IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+def load_model(
+    spec: str,
+    *,
+    trust_pickle: bool = False,
+    normalise: str = "unit",
+    activation: str = "none",
+    output_name: str | None = None,
+) -> Any:
+    """Load a model.
+
+    Parameters
+    ----------
+    spec
+        An .onnx, .skops, .pkl or .joblib file, or `package.module:name`, which is imported from the
+        current folder or the installed packages. `package.module:name()` is called after the
+        import, for functions that create a model.
+    trust_pickle
+        Whether files that can run code may be loaded.
+    normalise, activation, output_name
+        For ONNX files: the scale of the pixels, what to apply to the outputs, and which output.
+    """
+    path = Path(spec)
+    suffix = path.suffix.lower()
+    if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *_PICKLES):
+        return _imported(spec)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
+    if suffix == ".onnx":
+        return _onnx(path, normalise, {"activation": activation, "output": output_name})
+    if suffix == ".skops":
+        return _skops(path, trust_pickle)
+    if suffix in _PICKLES:
+        return _pickled(path, trust_pickle)
+    raise ValueError(f"--model does not know {suffix or 'such'!r} files; it takes {_KINDS}.")
+
+
+def load_labels(path: Path) -> list[str] | dict[int, str]:
+    """Names of the model's outputs: one per line, or a JSON list, or a JSON object by column."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be a text in UTF-8: {error}.") from error
+    if path.suffix.lower() != ".json":
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path} must be JSON: {error}.") from error
+    if isinstance(found, dict):
+        if not all(column.isascii() and column.isdigit() for column in found):
+            raise ValueError(
+                f"{path} must have column numbers as its keys; got {list(found)!r:.80}."
+            )
+        return {int(column): str(name) for column, name in found.items()}
+    if not isinstance(found, list):
+        raise ValueError(f"{path} must hold a list of names, or an object from column to name.")
+    return [str(name) for name in found]
+
+
+def _imported(spec: str) -> Any:
+    """Import `package.module:name`, and call it for `package.module:name()`."""
+    module_name, _, name = spec.partition(":")
+    call = name.endswith("()")
+    folder = str(Path.cwd())
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        stem = module_name.removesuffix(".py")
+        advice = (
+            "is it in the current folder, or installed?"
+            if stem == module_name
+            else f"write --model {stem}:{name}, without .py."
+        )
+        raise ModuleNotFoundError(
+            f"There is no Python module {error.name!r} to import for --model {spec!r}; {advice}"
+        ) from error
+    found: Any = module
+    for part in name.removesuffix("()").split("."):
+        if not hasattr(found, part):
+            raise AttributeError(f"The module {module_name!r} has no {part!r} for --model.")
+        found = getattr(found, part)
+    return _created(spec, found) if call else found
+
+
+def _created(spec: str, create: Callable[[], Any]) -> Any:
+    """The model that a function of the user returns; an error says where it came from."""
+    try:
+        return create()
+    except ImportError:
+        raise
+    except Exception as error:
+        raise RuntimeError(f"--model {spec} raised {type(error).__name__}: {error}") from error
+
+
+def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
+    """An ONNX network that scales pixels as it was trained to expect them."""
+    from eblime.models.onnx import OnnxModel
+
+    try:
+        model = OnnxModel.load(path, **settings)
+    except (ImportError, TypeError, ValueError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as an ONNX model: {error}") from error
+    entry = model.session.get_inputs()[0]
+    if normalise != "unit" and entry.type == "tensor(uint8)":
+        raise ValueError(
+            f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
+        )
+    return replace(model, preprocess=_scaling(normalise))
+
+
+def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
+    """A function from pixels in [0, 1] to the scale that the network was trained on."""
+    return {"symmetric": _symmetric, "bytes": _bytes, "imagenet": _imagenet}.get(normalise)
+
+
+def _symmetric(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels from -1 to 1."""
+    return 2 * images - 1
+
+
+def _bytes(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Pixels from 0 to 255."""
+    return 255 * images
+
+
+def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Standardise colours as torchvision does, for channels first or last."""
+    if images.ndim != 4 or 3 not in (images.shape[1], images.shape[-1]):
+        raise ValueError(
+            f"--normalise imagenet needs photos with three channels; got shape {images.shape}."
+        )
+    shape = (3, 1, 1) if images.shape[1] == 3 else (3,)
+    mean, sd = (np.array(row, dtype=np.float32).reshape(shape) for row in _IMAGENET)
+    return np.asarray((images - mean) / sd)
+
+
+def _skops(path: Path, trust: bool) -> Any:
+    """Load a skops file; types that may do more than hold data need trust."""
+    try:
+        import skops
+        from skops import io
+    except ImportError as error:
+        raise ImportError("A .skops model needs skops: pip install 'eblime[sklearn]'.") from error
+    if tuple(int(part) for part in re.findall(r"\d+", skops.__version__)[:2]) < _SKOPS:
+        raise ImportError(
+            f"A .skops model needs skops 0.12 or newer; got {skops.__version__}, which can be "
+            "deceived about the types in a file: pip install -U skops."
+        )
+    try:
+        asked = io.get_untrusted_types(file=path)
+    except Exception as error:
+        raise ValueError(f"{path} cannot be read as a skops file: {error}") from error
+    unknown = sorted(set(asked) - _DATA_HOLDERS)
+    if unknown and not trust:
+        raise PermissionError(
+            f"{path} holds types that skops does not know: {', '.join(unknown)}. If you trust "
+            "its author, add --trust-pickle."
+        )
+    return io.load(path, trusted=asked)
+
+
+def _pickled(path: Path, trust: bool) -> Any:
+    """Load a pickle, which can run any code when it is read, if the user trusts it."""
+    if not trust:
+        raise PermissionError(
+            f"{path} is a pickle, which can run any code when it is read. If you trust its "
+            "author, add --trust-pickle; ONNX and skops files need no trust."
+        )
+    if path.suffix.lower() == ".joblib":
+        try:
+            import joblib
+        except ImportError as error:
+            raise ImportError("A .joblib model needs joblib: pip install joblib.") from error
+        return joblib.load(path)
+    import pickle
+
+    with path.open("rb") as file:
+        return pickle.load(file)

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from eblime._checks import check_level
-from eblime.cli.domain_commands import domain_group, make_command, option_values
 from eblime.cli.options import (
     Cache,
     Cpus,
@@ -23,9 +22,12 @@ from eblime.cli.options import (
     Workers,
     batch_parameters,
     cache_of,
+    domain_group,
     known_names,
+    make_command,
+    option_values,
 )
-from eblime.cli.terminal import say, show_page
+from eblime.cli.output import say, show_page
 from eblime.domains.record import Command, Domain
 
 __all__ = ["batch_app", "report"]
@@ -62,8 +64,7 @@ def _build(domain: Domain, command: Command) -> Any:
 
 def _start(domain: Domain, command: Command, values: dict[str, Any]) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
-    from eblime.cli.recipe import Recipe, batch_options, begin
-    from eblime.cli.resume import run_recipe
+    from eblime.cli.recipe import Recipe, batch_options, begin, run_recipe
 
     check_level("prob", values["prob"])
     options = option_values(batch_options(command), values)
@@ -133,7 +134,7 @@ def batch(
         return
     if resume is None:
         raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
-    from eblime.cli.resume import resumed_recipe, run_recipe
+    from eblime.cli.recipe import resumed_recipe, run_recipe
 
     recipe = resumed_recipe(resume, model=model, trust_run=trust_run, trust_pickle=trust_pickle)
     run_recipe(recipe, resume, {**_execution(context.params), "retry": retry})

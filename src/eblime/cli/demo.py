@@ -10,9 +10,16 @@ import typer
 
 from eblime._checks import check_choice
 from eblime._files import write_whole
-from eblime.cli.files import make_folder, save_figure, write_all
 from eblime.cli.options import Open
-from eblime.cli.terminal import print_explanation, progress_bar, say, show_page
+from eblime.cli.output import (
+    make_folder,
+    print_explanation,
+    progress_bar,
+    save_figure,
+    say,
+    show_page,
+    write_all,
+)
 from eblime.results.explanation import Explanation
 
 __all__ = ["demo"]

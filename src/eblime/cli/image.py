@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eblime.cli.files import free_names
-from eblime.cli.modelfile import NORMALISATIONS
+from eblime.cli.assembly import NORMALISATIONS
+from eblime.cli.output import free_names
 from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
 from eblime.domains.record import Command, Item, Option
 

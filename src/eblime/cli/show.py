@@ -12,9 +12,8 @@ from eblime._checks import check_level
 from eblime._table import align, decimals, written
 from eblime._text import printable
 from eblime._types import FloatArray
-from eblime.cli.files import json_line, save_figure
 from eblime.cli.options import Json, Open, Prob, complete_from, known_names
-from eblime.cli.terminal import print_explanation, say, show_page
+from eblime.cli.output import json_line, print_explanation, save_figure, say, show_page
 from eblime.results.explanation import Explanation
 
 __all__ = ["compare", "show"]

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eblime.cli.files import free_names
+from eblime.cli.output import free_names
 from eblime.domains.record import Command, Item, Option
 
 __all__ = ["COMMAND"]

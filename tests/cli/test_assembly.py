@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from eblime.cli.modelfile import load_model
+from eblime.cli.assembly import load_model
 
 
 @pytest.mark.parametrize("score", [1, 2])

@@ -210,10 +210,10 @@ def begun(folder, capsys):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width": "8"}, "'width' must be int or null; got '8'"),
-        ({"width": True}, "'width' must be int or null; got True"),
-        ({"unit": "kg"}, "'unit' must be one of 'V', 'A'; got 'kg'"),
-        ({"design": 3}, "'design' must be str or null; got 3"),
+        ({"width": "8"}, "`width` must be None or a whole number >= 0; got '8'"),
+        ({"width": True}, "`width` must be None or a whole number >= 0; got True"),
+        ({"unit": "kg"}, "`unit` must be None or one of ('V', 'A'); got 'kg'"),
+        ({"design": 3}, "--design must be None or a string"),
         ({"kind": "intruder"}, "'intruder', which is not installed"),
         ({"kind": "intruder:DOMAIN"}, "'intruder:DOMAIN', which is not installed"),
     ],

@@ -2,7 +2,7 @@
 
 import threading
 
-from eblime.cli.files import make_folder
+from eblime.cli.output import make_folder
 
 
 def test_commands_may_write_to_one_folder_at_once(tmp_path):
