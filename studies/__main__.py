@@ -25,7 +25,7 @@ STUDIES = {
         *("speed-batch", "speed-batch-gpu", "speed-calls", "speed-fit", "speed-image"),
         *("speed-image-gpu", "speed-imports", "speed-tabular", "speed-text"),
     ),
-    "Files of the repository": ("all", "pages", "train-ultrasonic"),
+    "This repository": ("all", "architecture", "pages", "train-ultrasonic", "unchanged"),
 }
 
 
