@@ -32,7 +32,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.ensemble import GradientBoostingRegressor
 
 import eblime
-from eblime.family import DLIME, averaged, fit_mixture, unravel
+from eblime.family import DLIME, UnRAVEL, averaged, fit_mixture
 from eblime.measures import ridge_interval, stability_of
 from eblime.stopping import LarsStable
 
@@ -92,14 +92,14 @@ def mixture(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Foun
 
 def active(model: Counted, rows: np.ndarray, n: int, x: Any, seed: int) -> Found:
     """UnRAVEL, with at most 60 calls."""
-    post = unravel(model, x, rows, n_calls=min(n, 60), rng=seed).posterior
-    return post.mean, post.interval()
+    explainer = eblime.TabularExplainer(model, rows, n_masks=n, progress=False)
+    return of(UnRAVEL().explain(explainer, x, rng=seed))
 
 
 def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
     """Each system as a function of a row and a seed."""
     table = partial(of_rows, model, rows, n_masks=n)
-    fixed = DLIME(model=model, background=rows)
+    whole = eblime.TabularExplainer(model, rows, n_masks=len(rows) + 1, progress=False)
     return {
         "LIME": table(method="lime"),
         "EBLIME": table(),
@@ -111,7 +111,7 @@ def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
         "stratified LIME": table(design="stratified-lime", method="lime"),
         "S-LIME": partial(stable, model, rows, n),
         "averaged LIME": partial(mean_of_runs, model, rows, n),
-        "DLIME": lambda x, seed: of(fixed.explain(x)),
+        "DLIME": lambda x, seed: of(DLIME(method="eblime").explain(whole, x)),
         "UnRAVEL": partial(active, model, rows, n),
         "DMM-MEN": partial(mixture, model, rows, n),
     }

@@ -41,7 +41,9 @@ REFUSED = {
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got -1.",
     ),
     "a seed of a relative of LIME": (
-        lambda: eblime.family.unravel(never, ROWS[0], ROWS, rng="a"),
+        lambda: eblime.family.UnRAVEL().explain(
+            eblime.TabularExplainer(never, ROWS), ROWS[0], rng="a"
+        ),
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",
     ),
     "one pixel": (

@@ -1,4 +1,4 @@
-"""Names of methods, designs, kernels, domains and plot kinds, in one place.
+"""Names of methods, designs, kernels, domains, plot kinds and systems, in one place.
 
 Another package adds its own by an entry point, for example in its pyproject.toml:
 
@@ -13,6 +13,7 @@ Another package adds its own by an entry point, for example in its pyproject.tom
 | `eblime.domains` | a `Domain` record |
 | `eblime.plots` | a function (explanation, *, ax=None, ...) -> Axes |
 | `eblime.run_plots` | a function (run, *, ax=None, ...) -> Axes |
+| `eblime.systems` | a class without arguments; `compare` calls its `check` and `explain` |
 
 Objects are imported when they are first used. This is the only module that names other parts of the
 library in strings, so that a part can use one that imports it: results show pages.
@@ -98,11 +99,11 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "dependence": "eblime.plot.runs:dependence",
     },
     "systems": {  # relatives of LIME that ask the model in their own way
-        "averaged-lime": "eblime.family.systems:AveragedLIME",
-        "dlime": "eblime.family.systems:ClusterLIME",
-        "dmm-men": "eblime.family.systems:RegressionsOfRows",
-        "s-lime": "eblime.family.systems:StableLIME",
-        "unravel": "eblime.family.systems:UnRAVEL",
+        "averaged-lime": "eblime.family.repeats:AveragedLIME",
+        "dlime": "eblime.family.systems:DLIME",
+        "dmm-men": "eblime.family.mixture:DMMMEN",
+        "s-lime": "eblime.family.systems:SLIME",
+        "unravel": "eblime.family.active:UnRAVEL",
     },
     "displays": {  # what results show without importing it
         "page": "eblime.reporting.page:report",

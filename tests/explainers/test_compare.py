@@ -7,15 +7,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime import registry
 from eblime.cli.app import main
 from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
-from eblime.family.systems import (
-    AveragedLIME,
-    ClusterLIME,
-    RegressionsOfRows,
-    StableLIME,
-    UnRAVEL,
-)
+from eblime.family import DLIME, DMMMEN, SLIME, AveragedLIME, UnRAVEL
 
 TEXT = "a good film, not a long one but with many words in it all the same"
 PEOPLE = np.random.default_rng(1).normal(size=(300, 5))
@@ -335,7 +330,7 @@ def test_systems_of_texts_and_their_settings():
     """S-LIME stops early, averaged LIME shares the budget; objects have settings and names."""
     methods = {
         "LIME": "lime",
-        "S-LIME": StableLIME(k=1),
+        "S-LIME": SLIME(k=1),
         "mean of four": AveragedLIME(runs=4),
     }
     found = eblime.compare(mood, TEXT, methods, n_masks=200)
@@ -384,10 +379,30 @@ def test_systems_leave_out_constant_columns(system, kind):
     assert int(np.abs(found[system].posterior.mean).argmax()) == 0
 
 
+def test_systems_of_other_packages_are_found_by_name(monkeypatch):
+    """`compare` knows the names in the registry, and calls `check` and `explain`."""
+
+    class Twice:
+        """Explains with twice as many masks."""
+
+        def check(self, explainer, x):
+            """Everything works."""
+
+        def explain(self, explainer, x, target=None, rng=0):
+            """One explanation."""
+            return explainer.explain(x, target, rng, n_masks=2 * explainer.n_masks)
+
+    monkeypatch.setitem(registry._ADDED["systems"], "twice", Twice)
+    found = eblime.compare(mood, TEXT, ["lime", "twice"], n_masks=50)
+
+    assert len(found["twice"].masks) == 100
+
+
 def test_system_equals_the_class_if_the_budget_has_the_background():
     """DLIME beside LIME is DLIME by itself, fitted by LIME."""
     found = eblime.compare(slopes, PEOPLE[0], ["lime", "dlime"], background=PEOPLE, n_masks=400)
-    alone = eblime.family.DLIME(model=slopes, background=PEOPLE, method="lime").explain(PEOPLE[0])
+    explainer = eblime.TabularExplainer(slopes, PEOPLE, n_masks=301)
+    alone = eblime.family.DLIME().explain(explainer, PEOPLE[0])
 
     assert_allclose(found["dlime"].posterior.mean, alone.posterior.mean)
 
@@ -408,10 +423,10 @@ def test_system_equals_the_class_if_the_budget_has_the_background():
         (["lime", AveragedLIME], TEXT, {}, "`method` must be one of"),
         (["lime", UnRAVEL(n_calls=2)], PEOPLE[0], {}, "`n_calls` must be >= 3; got 2"),
         (["lime", UnRAVEL(acquisition="EI")], PEOPLE[0], {}, "`acquisition` must be one of"),
-        (["lime", RegressionsOfRows(draws=1)], PEOPLE[0], {}, "`draws` must be >= 2; got 1"),
-        (["lime", RegressionsOfRows(burn_in=-1)], PEOPLE[0], {}, "`burn_in` must be >= 0"),
-        (["lime", ClusterLIME(n_clusters=0)], PEOPLE[0], {}, "`n_clusters` must be >= 1"),
-        (["lime", ClusterLIME()], PEOPLE[0], {"n_masks": 2}, "`n_clusters` must be >= 1 and <= 1"),
+        (["lime", DMMMEN(draws=1)], PEOPLE[0], {}, "`draws` must be >= 2; got 1"),
+        (["lime", DMMMEN(burn_in=-1)], PEOPLE[0], {}, "`burn_in` must be >= 0"),
+        (["lime", DLIME(n_clusters=0)], PEOPLE[0], {}, "`n_clusters` must be >= 1"),
+        (["lime", DLIME()], PEOPLE[0], {"n_masks": 2}, "`n_clusters` must be >= 1 and <= 1"),
         (["lime", "s-lime"], PEOPLE[0], {"n_masks": 50}, "`max_masks` must be at least 64"),
         (["lime", "dmm-men"], [np.nan, 0, 0, 0, 0], {}, "of the row has 1 missing or infinite"),
         (

@@ -6,8 +6,19 @@ from numpy.testing import assert_allclose
 from scipy import optimize
 
 import eblime
-from eblime.family.active import _Search, acquisition_value, unravel
-from eblime.family.gaussian_process import condition, fit_process, penalised_likelihood, prior_logs
+from eblime.family.active import (
+    UnRAVEL,
+    acquisition_value,
+    condition,
+    fit_process,
+    penalised_likelihood,
+    prior_logs,
+)
+
+
+def search(model, x, rows, names=None, target=None, **settings):
+    """UnRAVEL on a row of an array."""
+    return UnRAVEL(**settings).search(eblime.TabularExplainer(model, rows, names=names), x, target)
 
 
 @pytest.fixture
@@ -68,8 +79,7 @@ def test_acquisitions_are_as_printed(rng, process):
 
     assert_allclose(acquisition_value(process, z, "UR"), spread)
     assert_allclose(acquisition_value(process, z, "FUR", shift), spread - far)
-    search = _Search(ask=None, acquisition="UR", interval=1.0, rng=rng)
-    chosen = search.next(process, 3)
+    chosen = UnRAVEL(acquisition="UR").next_point(process, 3, rng)
     assert (np.abs(chosen) <= 1).all()
     assert process.predict(chosen[None])[1][0] >= spread.max() - 1e-9
 
@@ -93,17 +103,17 @@ def test_slopes_of_a_smooth_model(rng, acquisition):
 
     table = rng.normal(size=(200, 3)) * [100.0, 1.0, 5.0]
     x = np.array([20.0, 0.6, 1.0])
-    found = unravel(model, x, table, n_calls=30, acquisition=acquisition, names=["a", "b", "c"])
+    found = search(model, x, table, ["a", "b", "c"], n_calls=30, acquisition=acquisition)
     truth = np.array([np.cos(0.2) / 100, 0.6, 0.0]) * table.std(axis=0)
-    post = found.posterior
+    post, rows = found.explanation.posterior, found.explanation.masks
 
     assert sum(calls) == 30
     assert (np.abs(post.mean - truth) < 5 * post.sd + 0.02).all()
     assert np.argmin(found.relevance) == 2
     assert found.relevance.max() == 1
-    assert_allclose(found.rows[0], x)
-    assert (np.abs(found.rows - x) <= table.std(axis=0) * (1 + 1e-9)).all()
-    assert_allclose(found.scores, model(found.rows))
+    assert_allclose(rows[0], x)
+    assert (np.abs(rows - x) <= table.std(axis=0) * (1 + 1e-9)).all()
+    assert_allclose(found.explanation.scores, model(rows))
 
 
 def test_fur_stays_nearer_than_ur(rng):
@@ -111,11 +121,10 @@ def test_fur_stays_nearer_than_ur(rng):
     table = rng.normal(size=(50, 2))
     model = lambda rows: np.sin(2 * rows[:, 0]) + rows[:, 1]  # noqa: E731
     far = {
-        name: np.linalg.norm(
-            unravel(model, [0.0, 0.0], table, n_calls=20, acquisition=name).rows, axis=1
-        )
+        name: search(model, [0.0, 0.0], table, n_calls=20, acquisition=name).explanation.masks
         for name in ("FUR", "UR")
     }
+    far = {name: np.linalg.norm(rows, axis=1) for name, rows in far.items()}
 
     assert far["FUR"].mean() < 0.8 * far["UR"].mean()
 
@@ -128,18 +137,22 @@ def test_classes_and_refusals(rng):
         chance = 1 / (1 + np.exp(-3 * rows[:, 0]))
         return np.column_stack([1 - chance, chance])
 
-    found = eblime.family.unravel(classes, [0.5, 0.0], table, n_calls=10)
+    found = search(classes, [0.5, 0.0], table, n_calls=10).explanation
+    assert found.target == 1
     assert found.posterior.mean[0] > 0
-    assert eblime.family.unravel(classes, [0.5, 0.0], table, n_calls=5, target=0).scores[0] < 0.5
-    with pytest.raises(ValueError, match="`background` must be finite numbers with the 3 columns"):
-        unravel(classes, [0.5, 0.0, 1.0], table)
-    with pytest.raises(ValueError, match="`acquisition` must be one of 'FUR', 'UR'"):
-        unravel(classes, [0.5, 0.0], table, acquisition="EI")
-    with pytest.raises(ValueError, match="`n_calls` must be >= 3"):
-        unravel(classes, [0.5, 0.0], table, n_calls=2)
-    with pytest.raises(ValueError, match="`x` must be finite; got nan"):
-        unravel(classes, [0.5, np.nan], table)
-    with pytest.raises(ValueError, match="The model must return finite scores; it returned inf"):
-        unravel(lambda rows: np.full(len(rows), np.inf), [0.5, 0.0], table)
-    with pytest.raises(ValueError, match="`target` must be a column from 0 to 1; got 4"):
-        unravel(classes, [0.5, 0.0], table, target=4)
+    other = search(classes, [0.5, 0.0], table, n_calls=5, target=0).explanation
+    assert other.prediction == other.scores[0] < 0.5
+    for settings, message in (
+        ({"acquisition": "EI"}, "`acquisition` must be one of 'FUR', 'UR'"),
+        ({"n_calls": 2}, "`n_calls` must be >= 3"),
+        ({"interval": 0.0}, "`interval` must be > 0"),
+        ({"target": 4}, "`target` must be"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            search(classes, [0.5, 0.0], table, **settings)
+    with pytest.raises(ValueError, match="a value for each of the 2 columns; got 3"):
+        search(classes, [0.5, 0.0, 1.0], table)
+    with pytest.raises(ValueError, match="of the row has 1 missing or infinite"):
+        search(classes, [0.5, np.nan], table)
+    with pytest.raises(ValueError, match="finite"):
+        search(lambda rows: np.full(len(rows), np.inf), [0.5, 0.0], table)

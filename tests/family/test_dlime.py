@@ -8,6 +8,12 @@ import eblime
 from eblime.family import DLIME
 
 
+def explain(model, background, x, *, settings=None, **explainer):
+    """DLIME with as many masks as the background has rows, and one for the row itself."""
+    asking = eblime.TabularExplainer(model, background, n_masks=len(background) + 1, **explainer)
+    return DLIME(**(settings or {"method": "eblime"})).explain(asking, x)
+
+
 @pytest.fixture
 def rows(rng):
     """Two groups of rows, in columns of very different units."""
@@ -27,11 +33,11 @@ def test_neighbours_equal_the_recipe_of_the_original(rng, rows, n_clusters):
     neighbors = pytest.importorskip("sklearn.neighbors")
     found = cluster.AgglomerativeClustering(n_clusters=n_clusters).fit_predict(rows)
     tree = neighbors.NearestNeighbors(n_neighbors=1, algorithm="ball_tree").fit(rows)
-    explainer = DLIME(model=model, background=rows, n_clusters=n_clusters, standardize=False)
+    system = DLIME(n_clusters=n_clusters, standardize=False)
     for x in rows[::17] + 0.5 * rng.normal(size=(8, 3)):
         nearest = tree.kneighbors(x[None])[1].item()
 
-        assert_array_equal(explainer.neighbours(x), np.flatnonzero(found == found[nearest]))
+        assert_array_equal(system.neighbours(rows, x), np.flatnonzero(found == found[nearest]))
 
 
 def test_the_model_is_asked_about_the_rows_of_the_cluster(rows):
@@ -42,15 +48,9 @@ def test_the_model_is_asked_about_the_rows_of_the_cluster(rows):
         asked.append(np.array(x))
         return model(x)
 
-    explainer = DLIME(
-        model=recorded,
-        background=rows,
-        representation="continuous",
-        method="lime",
-        kernel="uniform",
-    )
-    e = explainer.explain(rows[0])
-    near = rows[explainer.neighbours(rows[0])]
+    settings = {"representation": "continuous", "kernel": "uniform"}
+    e = explain(recorded, rows, rows[0], settings={"method": "lime"}, **settings)
+    near = rows[DLIME().neighbours(rows, rows[0])]
     every = np.concatenate([rows[:1], near])
     z = (every - rows.mean(axis=0)) / rows.std(axis=0)
     y = model(every)
@@ -63,34 +63,42 @@ def test_the_model_is_asked_about_the_rows_of_the_cluster(rows):
 
 def test_groups_have_their_own_slopes(rows):
     """With standardised columns, each group's explanation has the sign of its slope."""
-    explainer = DLIME(model=model, background=rows, representation="continuous")
+    first, last = (explain(model, rows, x, representation="continuous") for x in rows[[0, -1]])
 
-    assert explainer.explain(rows[0]).posterior.mean[0] > 1
-    assert explainer.explain(rows[-1]).posterior.mean[0] < -0.5
+    assert first.posterior.mean[0] > 1
+    assert last.posterior.mean[0] < -0.5
 
 
 def test_nothing_is_left_to_chance(rows):
     """Two explanations are the same to the last digit, with thousands of rows too."""
     many = np.tile(rows, (12, 1)) + np.linspace(0, 1, 1440)[:, None]
-    explainer = DLIME(model=model, background=many, n_clusters=1, names=["a", "b", "c"])
-    first, second = explainer.explain(many[3]), explainer.explain(many[3])
+    settings = {"names": ["a", "b", "c"], "settings": {"n_clusters": 1}}
+    first, second = (explain(model, many, many[3], **settings) for _ in range(2))
 
     assert len(first.masks) == 1441
     assert_array_equal(first.posterior.mean, second.posterior.mean)
     assert "a" in first.features[0]
 
 
-def test_refusals(rows):
-    """Rows that cannot be clustered, and a row of another length."""
-    with pytest.raises(ValueError, match="at least `n_clusters` rows, 2; got 1"):
-        DLIME(model=model, background=rows[:1])
-    with pytest.raises(ValueError, match="`n_clusters`"):
-        DLIME(model=model, background=rows, n_clusters=0)
-    with pytest.raises(ValueError, match="a value for each of the 3 columns; got 2"):
-        DLIME(model=model, background=rows).explain([1.0, 2.0])
-    with pytest.raises(ValueError, match="`method` must be one of"):
-        DLIME(model=model, background=rows, method="nothing")
-    assert eblime.family.DLIME is DLIME
+@pytest.mark.parametrize(
+    ("n", "settings", "x", "message"),
+    [
+        (120, {"n_clusters": 0}, [0, 0, 0], "`n_clusters` must be >= 1"),
+        (120, {"n_clusters": 121}, [0, 0, 0], "`n_clusters` must be >= 1 and <= 120"),
+        (120, {}, [1.0, 2.0], "a value for each of the 3 columns; got 2"),
+        (120, {}, [1.0, np.nan, 2.0], "of the row has 1 missing"),
+        (120, {"method": "nothing"}, [0, 0, 0], "`method` must be one of"),
+        (20_001, {}, [0, 0, 0], "DLIME clusters at most 20000 rows; got 20001"),
+    ],
+)
+def test_refusals(rows, n, settings, x, message):
+    """Before the model is called."""
+
+    def never(table):
+        raise AssertionError("the model was called")
+
+    with pytest.raises(ValueError, match=message):
+        explain(never, np.resize(rows, (n, 3)), x, settings=settings)
 
 
 def test_the_model_of_a_frame_gets_frames(rows):
@@ -102,37 +110,20 @@ def test_the_model_of_a_frame_gets_frames(rows):
         assert list(table.columns) == ["a", "b", "c"]
         return model(table.to_numpy())
 
-    found = DLIME(model=by_name, background=frame).explain(frame.iloc[3])
-    plain = DLIME(model=model, background=rows).explain(rows[3])
+    found = explain(by_name, frame, frame.iloc[3])
+    plain = explain(model, rows, rows[3])
 
     assert_allclose(found.posterior.mean, plain.posterior.mean)
     assert all(name in feature for name, feature in zip("abc", found.features, strict=True))
 
 
-def test_the_neighbours_of_a_row_do_not_depend_on_the_order_of_its_labels(rows):
+def test_the_order_of_a_row_with_labels_does_not_matter(rows):
     """A series in another order, a dictionary and a frame of one row."""
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(rows, columns=["a", "b", "c"])
-    explainer = DLIME(model=lambda table: model(table.to_numpy()), background=frame)
+    by_name = lambda table: model(table.to_numpy())  # noqa: E731
     far = frame.iloc[-1]
-    wanted = explainer.neighbours(rows[-1])
+    wanted = explain(model, rows, rows[-1]).posterior.mean
 
     for x in (far[["c", "b", "a"]], {"c": far.c, "a": far.a, "b": far.b}, frame.iloc[[-1]]):
-        assert_array_equal(explainer.neighbours(x), wanted)
-
-
-@pytest.mark.parametrize(
-    ("background", "x", "message"),
-    [
-        (np.array([[1.0, np.nan], [0.0, 1.0]]), [0, 0], "finite; got nan at row 0, column 1"),
-        (np.eye(4), [0, np.nan, 0, 0], "`x` must have no missing"),
-    ],
-)
-def test_missing_values_are_refused(background, x, message):
-    """Before the model is called."""
-
-    def never(table):
-        raise AssertionError("the model was called")
-
-    with pytest.raises(ValueError, match=message):
-        DLIME(model=never, background=background).explain(x)
+        assert_allclose(explain(by_name, frame, x).posterior.mean, wanted)

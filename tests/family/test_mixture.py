@@ -8,11 +8,11 @@ from numpy.testing import assert_allclose
 from scipy import integrate
 
 import eblime
-from eblime.family.mixture import fit_mixture
-from eblime.family.mixture_sampler import (
+from eblime.family.mixture import (
     _INTERCEPT,
     draw_coefficients,
     draw_scales,
+    fit_mixture,
     log_normaliser,
     start,
     sweep,

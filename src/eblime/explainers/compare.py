@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import replace
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eblime import registry
 from eblime._checks import check_choice
@@ -26,16 +26,14 @@ __all__ = ["MethodSpec", "System", "compare", "compare_with", "parse_methods"]
 
 @runtime_checkable
 class System(Protocol):
-    """An entry of a comparison that is not a method with a design."""
+    """An entry of a comparison that asks the model in its own way: see `eblime.family`."""
 
-    def check(self, explainer: BaseExplainer, x: Any) -> None:
+    def check(self, explainer: Any, x: Any) -> None:
         """Refuse an explainer or an input that it cannot work with, before any model call."""
         ...
 
-    def explain_for_comparison(
-        self, explainer: BaseExplainer, x: Any, reference: Explanation, rng: RNGLike
-    ) -> Explanation:
-        """Explain the input with the explainer's budget; features and target as `reference`."""
+    def explain(self, explainer: Any, x: Any, target: Target, rng: RNGLike) -> Explanation:
+        """Explain the input by the explainer's features, with its budget of model calls."""
         ...
 
 
@@ -43,26 +41,22 @@ MethodSpec = str | Method | System | tuple[str | Method, Any]  # the pair: a met
 _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a design can use
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class MethodEntry:
-    """One method of a comparison and the design of its masks."""
+class Entry(NamedTuple):
+    """A method of a comparison and the design of its masks, or a system."""
 
     label: str
-    method: Method
-    design: Any  # None is the one that all entries share
+    method: Any
+    design: Any = None  # None is the one that all methods share
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it asks the model itself, after the methods."""
+        return isinstance(self.method, System)
 
     @property
     def needs_ends(self) -> int:
-        """How much it needs the scores of both ends; smaller is more."""
+        """How much a method needs the scores of both ends; smaller is more."""
         return _ENDS.index(getattr(self.method, "ends", "unused"))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SystemEntry:
-    """A system of a comparison; it runs after the methods."""
-
-    label: str
-    system: System
 
 
 def compare(
@@ -93,8 +87,9 @@ def compare(
         The input: an image, a text, or, with `background=...` in the settings, a row of a table.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
-        design. With at least one of them, also the systems "averaged-lime" and "s-lime", and for
-        rows of numbers "dlime", "dmm-men" and "unravel". A dictionary gives them names of your own.
+        design. With at least one of them, also systems: "averaged-lime" and "s-lime", for rows of
+        numbers "dlime", "dmm-men" and "unravel", and those of other packages. A dictionary gives
+        them names of your own.
     explainer
         An explainer whose settings are used. None makes one from `settings`.
     n_masks
@@ -135,11 +130,11 @@ def compare_with(
 ) -> Comparison:
     """`compare` with the settings and the model of an explainer; its own method is not used."""
     entries = parse_methods(methods)
-    groups = _groups([entry for entry in entries if isinstance(entry, MethodEntry)])
-    systems = [entry for entry in entries if isinstance(entry, SystemEntry)]
+    groups = _groups([entry for entry in entries if not entry.is_system])
+    systems = [entry for entry in entries if entry.is_system]
     ready = [(_leading(explainer, group), group) for group in groups]  # refuses before any call
     for other in systems:
-        other.system.check(explainer, x)
+        other.method.check(explainer, x)
     found: dict[str, Explanation] = {}
     for asking, group in ready:
         first = asking.explain(x, target, rng, cache=cache, progress=progress)
@@ -149,7 +144,7 @@ def compare_with(
         target = target_of(first.target, explainer.labels)
     cached = explainer if cache is None else _changed(explainer, cache=cache)
     for other in systems:
-        found[other.label] = other.system.explain_for_comparison(cached, x, first, rng)
+        found[other.label] = other.method.explain(cached, x, target, rng)
     return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
 
 
@@ -192,9 +187,7 @@ def _changed(explainer: Any, **settings: Any) -> BaseExplainer:
     return changed
 
 
-def parse_methods(
-    methods: Sequence[MethodSpec] | Mapping[str, MethodSpec],
-) -> list[MethodEntry | SystemEntry]:
+def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> list[Entry]:
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
         raise TypeError(f"`methods` must be a list or a dictionary of methods; got {methods!r}.")
@@ -204,7 +197,7 @@ def parse_methods(
         found = [_entry(spec, str(label)) for label, spec in methods.items()]
     else:
         found = [_entry(spec) for spec in methods]
-    if not any(isinstance(entry, MethodEntry) for entry in found):
+    if all(entry.is_system for entry in found):
         raise ValueError(
             "`methods` must have a method, such as 'lime', in addition to "
             f"{', '.join(repr(entry.label) for entry in found)}."
@@ -217,13 +210,13 @@ def parse_methods(
     return found
 
 
-def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEntry:
+def _entry(spec: MethodSpec, label: str | None = None) -> Entry:
     """One method: its name, "name+design", an object, or a pair of method and design; a system."""
     systems = registry.names("systems")
     if isinstance(spec, str) and spec in systems:
-        return SystemEntry(label=label or spec, system=registry.find("systems", spec)())
-    if isinstance(spec, System) and not isinstance(spec, type):
-        return SystemEntry(label=label or short_repr(spec), system=spec)
+        return Entry(label or spec, registry.find("systems", spec)())
+    if isinstance(spec, System) and not isinstance(spec, (type, BaseExplainer)):
+        return Entry(label or short_repr(spec), spec)
     method: Any = spec
     design: Any = None
     if isinstance(spec, tuple):
@@ -237,12 +230,12 @@ def _entry(spec: MethodSpec, label: str | None = None) -> MethodEntry | SystemEn
     shown = method if isinstance(method, str) else short_repr(method)
     if design is not None:
         shown += f"+{design if isinstance(design, str) else short_repr(design)}"
-    return MethodEntry(label=label or shown, method=as_method(method), design=design)
+    return Entry(label or shown, as_method(method), design)
 
 
-def _groups(entries: Sequence[MethodEntry]) -> list[list[MethodEntry]]:
+def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Entries that share their masks, those first that need the scores of both ends."""
-    groups: dict[Any, list[MethodEntry]] = {}
+    groups: dict[Any, list[Entry]] = {}
     for entry in entries:
         key = entry.design if isinstance(entry.design, str) else id(entry.design)
         groups.setdefault(key, []).append(entry)
@@ -250,7 +243,7 @@ def _groups(entries: Sequence[MethodEntry]) -> list[list[MethodEntry]]:
     return sorted(ordered, key=lambda group: group[0].needs_ends)
 
 
-def _leading(explainer: BaseExplainer, group: Sequence[MethodEntry]) -> BaseExplainer:
+def _leading(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
     """The explainer that asks for a group: with its design, by the method that needs most."""
     changes: dict[str, Any] = {"method": group[0].method}
     if group[0].design is not None:

@@ -15,13 +15,17 @@ import numpy as np
 
 from eblime._checks import as_generator, check_count, check_number
 from eblime._types import FloatArray, RNGLike
-from eblime.engine.targets import target_of
+from eblime.engine.targets import Target, target_of
+from eblime.family.systems import explanation_like
 from eblime.kernels import as_kernel
+from eblime.laws import normal_law
+from eblime.posterior import Posterior
+from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AveragedExplanation", "averaged"]
+__all__ = ["AveragedExplanation", "AveragedLIME", "averaged"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,18 +151,22 @@ def averaged(
     for factor in widths:
         check_number("widths", factor)
     generator, kernel = as_generator(rng), as_kernel(explainer.kernel)
-    found, output, features = [], target, None
+    found, output = [], target
+    features: tuple[str, ...] = ()
     for factor in widths:
         changed = replace(explainer, kernel=_Widened(kernel=kernel, factor=float(factor)))
         for one in (x, *similar):
             for _ in range(runs):
                 e = changed.explain(one, output, int(generator.integers(2**32)))
                 output = target_of(e.target, explainer.labels)
-                features = tuple(e.features) if features is None else features
-                _check_features(features, e.posterior.mean)
+                features = features or tuple(e.features)
+                if len(e.features) != len(features):
+                    raise ValueError(
+                        f"`similar` must have the {len(features)} features of `x`; got "
+                        f"{len(e.features)}."
+                    )
                 found.append(e.posterior.mean)
     shape = (len(widths), 1 + len(similar), runs, -1)
-    assert features is not None
     return AveragedExplanation(features=features, importances=np.reshape(found, shape))
 
 
@@ -174,9 +182,52 @@ class _Widened:
         return np.asarray(self.kernel(closeness) ** (1 / self.factor**2))
 
 
-def _check_features(features: tuple[str, ...], mean: FloatArray) -> None:
-    """Refuse inputs that have another number of features."""
-    if len(mean) != len(features):
-        raise ValueError(
-            f"`similar` must have the {len(features)} features of `x`; got {len(mean)}."
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AveragedLIME:
+    """Averaged LIME: the mean of several runs, which share the budget; normal intervals.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
+    >>> methods = {"LIME": "lime", "averaged": eblime.family.AveragedLIME(runs=4)}
+    >>> found = eblime.compare(score, "a good film with a bad end", methods, n_masks=100)
+    >>> found["averaged"].as_list(top=1)[0][0]
+    "word 'good'"
+    """
+
+    runs: int = 5
+
+    def check(self, explainer: Any, x: Any) -> None:
+        """Refuse settings that cannot work."""
+        check_count("runs", self.runs)
+        if self.runs < 2 or explainer.n_masks // self.runs < 2:
+            raise ValueError(
+                f"`runs` must be from 2 to half of the {explainer.n_masks} masks; got {self.runs}."
+            )
+        self._part(explainer).check()
+
+    def explain(
+        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
+    ) -> Explanation:
+        """Explain the input several times."""
+        self.check(explainer, x)
+        part = self._part(explainer)
+        seeds = as_generator(rng).integers(2**32, size=self.runs).tolist()
+        runs = [part.explain(x, target, seed) for seed in seeds]
+        found = AveragedExplanation(
+            features=tuple(runs[0].features),
+            importances=np.array([[[run.posterior.mean for run in runs]]]),
         )
+        posterior = Posterior.from_law(
+            normal_law(found.mean, np.diag(found.error**2)),
+            runs[0].answers,
+            method="Averaged LIME",
+            estimand=runs[0].posterior.estimand,
+        )
+        calls = sum(int(run.provenance["model_calls"]) for run in runs)
+        return explanation_like(runs[0], posterior, runs[0].answers, rng, calls)
+
+    def _part(self, explainer: Any) -> Any:
+        """The explainer of one run."""
+        return replace(explainer, method="lime", n_masks=explainer.n_masks // self.runs)

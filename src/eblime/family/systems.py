@@ -1,46 +1,47 @@
-"""Relatives of LIME that ask the model in their own way, as entries of `eblime.compare`.
+"""What relatives of LIME share that ask the model in their own way; S-LIME and DLIME.
 
-Each takes the explainer's number of masks as its budget of model calls. The result is an
-explanation of the same features and target as the one it is compared with.
+A system takes an explainer for the model, the background and the budget of model calls, and returns
+an explanation of the explainer's features. `eblime.compare` finds systems by their names in the
+registry, those of other packages too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
+from scipy.cluster import hierarchy
 
-from eblime._checks import as_generator, check_choice, check_count
-from eblime._types import RNGLike
+from eblime._checks import as_generator, check_count
+from eblime._types import FloatArray, IntArray, RNGLike
+from eblime._version import __version__
 from eblime.answers import Answers
-from eblime.engine.settings import LoopSettings, stop_settings
-from eblime.engine.state import begin
-from eblime.engine.targets import target_of
-from eblime.engine.watch import Watch
-from eblime.family.active import ACQUISITIONS, unravel
-from eblime.family.comparison import explanation_like
-from eblime.family.dlime import DLIME, InOrder
-from eblime.family.mixture import fit_mixture
-from eblime.family.number_rows import number_rows
-from eblime.family.repeats import AveragedExplanation
-from eblime.laws import normal_law
+from eblime.domains.tabular.frames import Frame
+from eblime.engine.loop import converse
+from eblime.engine.settings import stop_settings
+from eblime.engine.targets import Target
+from eblime.explainers.tabular import TabularExplainer
 from eblime.posterior import Posterior
+from eblime.protocols import Method
 from eblime.results.explanation import Explanation
 from eblime.stopping.lars import LarsStable
 
-__all__ = ["AveragedLIME", "ClusterLIME", "RegressionsOfRows", "StableLIME", "UnRAVEL"]
+__all__ = ["DLIME", "SLIME", "NotRefitted", "NumberRows", "explanation_like", "provenance"]
+
+_MOST_ROWS = 20_000  # the distances between all pairs of rows must fit into memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StableLIME:
+class SLIME:
     """S-LIME: LIME with more masks until the first `k` features of a lasso path are stable.
 
     Examples
     --------
     >>> import eblime
     >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
-    >>> methods = {"LIME": "lime", "S-LIME": eblime.family.StableLIME(k=1)}
+    >>> methods = {"LIME": "lime", "S-LIME": eblime.family.SLIME(k=1)}
     >>> found = eblime.compare(score, "a good film with a bad end and some songs", methods)
     >>> found["S-LIME"].features[int(found["S-LIME"].posterior.mean.argmax())]
     "word 'good'"
@@ -53,207 +54,224 @@ class StableLIME:
         check_count("k", self.k)
         asking = replace(explainer, method="lime")
         asking.check()
-        settings: LoopSettings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
-        state = begin(settings, asking.subject(x), 1, 0)
+        settings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
         try:
-            Watch(settings=state.settings).design(state)
+            next(converse(settings, asking.subject(x), 1, 0))  # the first question
         except ValueError as error:
             raise ValueError(f"S-LIME has `n_masks` as its `max_masks`: {error}") from error
 
-    def explain_for_comparison(
-        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    def explain(
+        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the input; the explainer's number of masks is the most that are asked."""
-        rule = LarsStable(min(self.k, reference.scene.n_features))
-        target = target_of(reference.target, explainer.labels)
         asking = replace(explainer, method="lime")
+        rule = LarsStable(min(self.k, asking.subject(x).scene.n_features))
         found: Explanation = asking.explain(x, target, rng, until=rule, max_masks=explainer.n_masks)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AveragedLIME:
-    """Averaged LIME: the mean of several runs, which share the budget; normal intervals.
+class DLIME:
+    """DLIME: rows of the background instead of random ones (Zafar and Khan, 2019).
 
-    Examples
-    --------
-    >>> import eblime
-    >>> score = lambda texts: [("good" in t) - 0.2 * ("bad" in t) for t in texts]
-    >>> methods = {"LIME": "lime", "averaged": eblime.family.AveragedLIME(runs=4)}
-    >>> found = eblime.compare(score, "a good film with a bad end", methods, n_masks=100)
-    >>> found["averaged"].as_list(top=1)[0][0]
-    "word 'good'"
-    """
+    The background is cut into clusters by Ward's method. A row belongs to the cluster of its
+    nearest neighbour, and the rows of that cluster are what the model is asked about. Nothing is
+    left to chance, unless the background has more rows than the explainer's `n_masks`.
 
-    runs: int = 5
-
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse settings that cannot work."""
-        check_count("runs", self.runs)
-        if self.runs < 2 or explainer.n_masks // self.runs < 2:
-            raise ValueError(
-                f"`runs` must be from 2 to half of the {explainer.n_masks} masks; got {self.runs}."
-            )
-        self._part(explainer).check()
-
-    def explain_for_comparison(
-        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
-    ) -> Explanation:
-        """Explain the input several times."""
-        part, generator = self._part(explainer), as_generator(rng)
-        seeds = generator.integers(2**32, size=self.runs).tolist()
-        target = target_of(reference.target, explainer.labels)
-        runs = [part.explain(x, target, seed) for seed in seeds]
-        found = AveragedExplanation(
-            features=tuple(reference.features),
-            importances=np.array([[[run.posterior.mean for run in runs]]]),
-        )
-        posterior = Posterior.from_law(
-            normal_law(found.mean, np.diag(found.error**2)),
-            runs[0].answers,
-            method="Averaged LIME",
-            estimand=runs[0].posterior.estimand,
-        )
-        calls = sum(int(run.provenance["model_calls"]) for run in runs)
-        return explanation_like(reference, posterior, runs[0].answers, calls=calls)
-
-    def _part(self, explainer: Any) -> Any:
-        """The explainer of one run."""
-        return replace(explainer, method="lime", n_masks=explainer.n_masks // self.runs)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterLIME:
-    """DLIME: the rows of the input's cluster, among as many background rows as the budget has.
+    Parameters
+    ----------
+    n_clusters
+        Number of clusters; 2 in the original.
+    standardize
+        Whether columns are divided by their standard deviations for distances; the original
+        clusters the rows as they are.
+    method
+        The regression on the rows of the cluster; "eblime" has intervals.
 
     Examples
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
-    >>> methods = {"LIME": "lime", "DLIME": eblime.family.ClusterLIME()}
-    >>> double = lambda table: 2 * table[:, 0]
-    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
-    >>> int(abs(found["DLIME"].posterior.mean).argmax())  # the first column
-    0
+    >>> rng = np.random.default_rng(0)
+    >>> rows = rng.normal(size=(200, 3)) + 8 * rng.integers(0, 2, size=(200, 1))
+    >>> explainer = eblime.TabularExplainer(lambda x: x[:, 0], rows, representation="continuous")
+    >>> e = eblime.family.DLIME().explain(explainer, rows[0])
+    >>> len(e.masks), e.features[int(np.argmax(e.posterior.mean))]
+    (97, 'column 0 ≈ 8.12573')
     """
 
     n_clusters: int = 2
+    standardize: bool = True
+    method: str | Method = "lime"
 
     def check(self, explainer: Any, x: Any) -> None:
         """Refuse inputs other than rows of numbers, and settings that cannot work."""
-        known = number_rows(explainer, x, "DLIME").sampled(explainer.n_masks - 1, 0)
+        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, 0)
         check_count("n_clusters", self.n_clusters, maximum=len(known.background))
+        if len(known.background) > _MOST_ROWS:
+            raise ValueError(
+                f"DLIME clusters at most {_MOST_ROWS} rows; got {len(known.background)}. Set a "
+                "smaller `n_masks`, which takes a sample of them."
+            )
+        replace(explainer, method=self.method, design=None).check()
 
-    def explain_for_comparison(
-        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
+    def explain(
+        self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
     ) -> Explanation:
         """Explain the row by real rows; bins and names are those of the explainer."""
-        known = number_rows(explainer, x, "DLIME").sampled(explainer.n_masks - 1, rng)
-        rows = known.background
-        clusters = DLIME(model=explainer.model, background=rows, n_clusters=self.n_clusters)
-        near = rows[clusters.neighbours(known.row)]
+        self.check(explainer, x)
+        known = NumberRows.of(explainer, x, "DLIME").sample(explainer.n_masks - 1, rng)
+        near = known.background[self.neighbours(known.background, known.row)]
+        return known.explain(replace(explainer, method=self.method), near, x, target, rng)
+
+    def neighbours(self, rows: FloatArray, row: FloatArray) -> IntArray:
+        """Numbers of the rows, (n, p), in the cluster of a row, (p,)."""
+        sd = rows.std(axis=0) if self.standardize else np.ones(rows.shape[1])
+        scale = np.where(sd > 0, sd, 1.0)
+        clusters = np.zeros(len(rows), dtype=np.intp)
+        if len(rows) > 1:
+            tree = hierarchy.linkage(rows / scale, method="ward")
+            clusters = hierarchy.cut_tree(tree, n_clusters=self.n_clusters).ravel()
+        nearest = np.argmin(np.sum(((rows - row) / scale) ** 2, axis=1))
+        return np.flatnonzero(clusters == clusters[nearest])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class NumberRows:
+    """The rows of a background and the explained row as numbers, and the way back to tables.
+
+    Columns that are not features, because they are constant, are left out of the numbers.
+    """
+
+    frame: Frame  # the table that the numbers come from: the background and then the row
+    columns: IntArray  # (p,) of the table, one for each feature
+    background: FloatArray  # (n, p)
+    row: FloatArray  # (p,)
+
+    @classmethod
+    def of(cls, explainer: Any, x: Any, name: str) -> NumberRows:
+        """Read background and row for a system; each feature must be one column of numbers."""
+        if not isinstance(explainer, TabularExplainer):
+            raise TypeError(
+                f"{name} needs rows of numbers, from a TabularExplainer; got "
+                f"{type(explainer).__name__}."
+            )
+        context = explainer.subject(x).context
+        chosen: list[int] = []
+        for feature in context.background.features:
+            if len(feature.columns) > 1:
+                raise ValueError(
+                    f"{name} needs one feature per column; feature {feature.name!r} has "
+                    f"{len(feature.columns)} columns. Leave out `groups`."
+                )
+            chosen.append(feature.columns[0])
+        values = np.stack([_numbers(context.frame, column, name) for column in chosen], axis=1)
+        return cls(
+            frame=context.frame,
+            columns=np.array(chosen, dtype=np.intp),
+            background=values[:-1],
+            row=values[-1],
+        )
+
+    def sample(self, most: int, rng: RNGLike) -> NumberRows:
+        """The same with at most that many background rows, drawn without replacement, in order."""
+        n = len(self.background)
+        if n <= most:
+            return self
+        chosen = as_generator(rng).choice(n, most, replace=False)
+        return replace(self, background=self.background[np.sort(chosen)])
+
+    def table(self, rows: FloatArray) -> Any:
+        """Rows of numbers as the model knows them: a table of the background's kind.
+
+        Columns that are not features have the values of the explained row.
+        """
+        itself = np.full((len(rows), len(self.frame.names)), self.frame.n_rows - 1)
+        return self.frame.gather(itself, dict(zip(self.columns.tolist(), rows.T, strict=True)))
+
+    def explain(
+        self, explainer: Any, rows: FloatArray, x: Any, target: Target, rng: RNGLike
+    ) -> Explanation:
+        """Ask the model about the explained row and then about these rows, and fit the answers."""
+        after_itself = np.concatenate([rows[:1], rows])  # the model gets the row itself instead
         asking = replace(
             explainer,
-            method="lime",
             design=None,
-            perturb=InOrder.after_itself(near, known.table),
-            n_masks=len(near) + 1,
+            perturb=_InOrder(rows=after_itself, table=self.table),
+            n_masks=len(after_itself),
         )
-        target = target_of(reference.target, explainer.labels)
         found: Explanation = asking.explain(x, target, rng)
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionsOfRows:
-    """DMM-MEN: the regression of the row's component, among rows of the background.
+@dataclass(slots=True, kw_only=True)
+class _InOrder:
+    """Gives out rows one after the other, in as many calls as it takes."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
-    >>> methods = {"LIME": "lime", "DMM-MEN": eblime.family.RegressionsOfRows(draws=50, burn_in=50)}
-    >>> double = lambda table: 2 * table[:, 0]
-    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
-    >>> int(abs(found["DMM-MEN"].posterior.mean).argmax())  # the first column
-    0
-    """
+    rows: FloatArray
+    table: Callable[[FloatArray], Any]  # from numbers to the background's kind
+    given: int = 0
 
-    draws: int = 300
-    burn_in: int = 300
-
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse inputs other than rows of numbers, and settings that cannot work."""
-        number_rows(explainer, x, "DMM-MEN")
-        check_count("draws", self.draws, minimum=2)
-        check_count("burn_in", self.burn_in, minimum=0)
-        check_count("n_masks", explainer.n_masks, minimum=2)
-
-    def explain_for_comparison(
-        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
-    ) -> Explanation:
-        """Fit the mixture to the model's scores of background rows; explain the row by it."""
-        known = number_rows(explainer, x, "DMM-MEN").sampled(explainer.n_masks - 1, rng)
-        rows = known.background
-        outputs = np.asarray(explainer.model(known.table(rows)), dtype=np.float64)
-        scores = outputs.reshape(len(rows), -1)[:, reference.target]
-        whole = fit_mixture(rows, scores, draws=self.draws, burn_in=self.burn_in, rng=rng)
-        posterior = whole.local(known.row, reference.prediction)
-        answers = Answers(
-            masks=rows,
-            scores=scores,
-            weights=np.ones(len(rows)),
-            features=tuple(reference.features),
-        )
-        return explanation_like(reference, posterior, answers, calls=len(rows) + 1)
+    def __call__(self, rng: np.random.Generator, n: int, row: Any) -> Any:
+        """The next n rows, as a table."""
+        self.given += n
+        return self.table(self.rows[self.given - n : self.given])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UnRAVEL:
-    """UnRAVEL: slopes of a Gaussian process; at most `n_calls` rows, as each takes its time.
+class NotRefitted:
+    """Stands in an explanation for a system that is not a regression of its answers."""
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import eblime
-    >>> rows = np.random.default_rng(0).normal(size=(60, 2))
-    >>> methods = {"LIME": "lime", "UnRAVEL": eblime.family.UnRAVEL(n_calls=15)}
-    >>> double = lambda table: 2 * table[:, 0]
-    >>> found = eblime.compare(double, rows[0], methods, background=rows, n_masks=60)
-    >>> int(abs(found["UnRAVEL"].posterior.mean).argmax())  # the first column
-    0
-    """
+    name: str
 
-    n_calls: int = 60
-    acquisition: Literal["FUR", "UR"] = "FUR"
-
-    def check(self, explainer: Any, x: Any) -> None:
-        """Refuse inputs other than rows of numbers, and settings that cannot work."""
-        number_rows(explainer, x, "UnRAVEL")
-        check_choice("acquisition", self.acquisition, ACQUISITIONS)
-        check_count("n_calls", self.n_calls, minimum=3)
-        check_count("n_masks", explainer.n_masks, minimum=3)
-
-    def explain_for_comparison(
-        self, explainer: Any, x: Any, reference: Explanation, rng: RNGLike
-    ) -> Explanation:
-        """Ask about one row after the other."""
-        known = number_rows(explainer, x, "UnRAVEL")
-        found = unravel(
-            lambda rows: explainer.model(known.table(rows)),
-            known.row,
-            known.background,
-            n_calls=min(self.n_calls, explainer.n_masks),
-            acquisition=self.acquisition,
-            target=reference.target,
-            rng=rng,
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """Refused: the posterior does not follow from the answers alone."""
+        raise ValueError(
+            f"{self.name} cannot fit answers again; choose a method, such as refit('lime')."
         )
-        answers = Answers(
-            masks=found.rows,
-            scores=found.scores,
-            weights=np.ones(len(found.scores)),
-            features=tuple(reference.features),
+
+
+def provenance(method: str, about: Any, rng: RNGLike, calls: int) -> dict[str, Any]:
+    """The record of an explanation by a system."""
+    return {
+        "input": dict(about),
+        "method": method,
+        "seed": int(rng) if isinstance(rng, (int, np.integer)) else "a generator",
+        "model_calls": calls,
+        "versions": {"eblime": __version__, "numpy": np.__version__},
+    }
+
+
+def explanation_like(
+    reference: Explanation, posterior: Posterior, answers: Answers, rng: RNGLike, calls: int
+) -> Explanation:
+    """An explanation of the same input and target as another one, by a system."""
+    return replace(
+        reference,
+        posterior=posterior,
+        answers=answers,
+        method=NotRefitted(name=posterior.method),
+        exhaustive=False,
+        provenance=provenance(posterior.method, reference.provenance["input"], rng, calls),
+        generator=None,
+        source=None,
+    )
+
+
+def _numbers(frame: Frame, column: int, name: str) -> FloatArray:
+    """A column of the background and of the row as finite numbers, (n + 1,)."""
+    values, kind, _ = frame.column(column)
+    title = frame.names[column]
+    if kind != "number":
+        raise TypeError(
+            f"{name} needs rows of numbers; column {title!r} of `background` holds "
+            f"{'times' if kind == 'time' else 'categories'}."
         )
-        return explanation_like(reference, found.posterior, answers, calls=len(found.scores))
+    bad = ~np.isfinite(values)
+    if bad.any():
+        where, n = "`background`" if bad[:-1].any() else "the row", int(bad.sum())
+        raise ValueError(
+            f"{name} needs finite numbers; column {title!r} of {where} has {n} missing or infinite "
+            "values."
+        )
+    return np.asarray(values, dtype=np.float64)
