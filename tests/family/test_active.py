@@ -145,8 +145,8 @@ def test_classes_and_refusals(rng):
     for settings, message in (
         ({"acquisition": "EI"}, "`acquisition` must be one of 'FUR', 'UR'"),
         ({"n_calls": 2}, "`n_calls` must be >= 3"),
-        ({"interval": 0.0}, "`interval` must be > 0"),
-        ({"target": 4}, "`target` must be"),
+        ({"interval": 0.0}, "`interval` must be finite and > 0"),
+        ({"target": 4}, "`target` must be < 2, the number of outputs"),
     ):
         with pytest.raises(ValueError, match=message):
             search(classes, [0.5, 0.0], table, **settings)

@@ -90,6 +90,7 @@ class UnRAVEL:
     def search(self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0) -> Search:
         """Ask about one row after the other; the result has the process and the rows too."""
         self.check(explainer, x)
+        generator = as_generator(rng)
         known, subject = NumberRows.of(explainer, x, "UnRAVEL"), explainer.subject(x)
         outputs = score_of_input(explainer.loop, subject)
         ranked, wanted = has_ranked_outputs(explainer.model), 1 if target is None else [target]
@@ -104,7 +105,7 @@ class UnRAVEL:
             return float(score_of_input(explainer.loop, other)[column])
 
         n_calls = min(self.n_calls, explainer.n_masks)
-        process, (middle, scale) = self._run(ask, n_calls, len(unit), as_generator(rng))
+        process, (middle, scale) = self._run(ask, n_calls, len(unit), generator)
         mean, cov = process.slopes(np.zeros(len(unit)))
         answers = Answers(
             masks=process.points,
