@@ -154,5 +154,5 @@ def test_classes_and_refusals(rng):
         search(classes, [0.5, 0.0, 1.0], table)
     with pytest.raises(ValueError, match="of the row has 1 missing or infinite"):
         search(classes, [0.5, np.nan], table)
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(eblime.ModelError, match="finite scores"):
         search(lambda rows: np.full(len(rows), np.inf), [0.5, 0.0], table)
