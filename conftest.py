@@ -5,7 +5,7 @@ import pytest
 from eblime import registry
 
 collect_ignore = ["studies/league_shapiq.py"]  # runs with a Python that has shapiq 1.8
-NEEDED = {"eblime.results.shap_table.to_shap": "shap"}  # packages that examples need, by name
+NEEDED = {"eblime.results.export.to_shap": "shap"}  # packages that examples need, by name
 
 
 @pytest.fixture(autouse=True)

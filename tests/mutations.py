@@ -41,8 +41,6 @@ VALUES = (
     "\x1b[2J\u2028\ud800",
     [],
     {},
-    {"list": []},
-    {"mapping": []},
     {"array": 0},
     {"array": "array-0"},
     {"dataclass": "Path", "fields": {}},

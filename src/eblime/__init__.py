@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from eblime.reporting.page import report as report
     from eblime.results.comparison import Comparison as Comparison
     from eblime.results.explanation import Explanation as Explanation
-    from eblime.results.shap_table import to_shap as to_shap
+    from eblime.results.export import to_shap as to_shap
     from eblime.results.storage import load as load
     from eblime.stopping.rules import Ranking as Ranking
     from eblime.stopping.rules import Sign as Sign
@@ -83,7 +83,7 @@ _HOMES = {
     "game": "eblime.explainers.game",
     "report": "eblime.reporting.page",
     "stored_game": "eblime.models.stored_game",
-    "to_shap": "eblime.results.shap_table",
+    "to_shap": "eblime.results.export",
 }
 
 __all__ = ["__version__", *_HOMES]

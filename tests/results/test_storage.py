@@ -196,7 +196,7 @@ class OtherMethod:
 def test_a_missing_method_keeps_its_held_out_r2(tmp_path):
     """It is stored, because it cannot be computed again; a value above 1 is refused."""
     path = explained(OtherMethod()).save(tmp_path / "e.eblime")
-    change = '"r2_held_out", 0.25', '"r2_held_out", 1.25'
+    change = '"r2_held_out": 0.25', '"r2_held_out": 1.25'
     changed = rewritten(path, tmp_path / "f.eblime", change)
 
     assert eblime.load(path).posterior.r2_held_out == 0.25

@@ -123,9 +123,9 @@ def changed(which=0, **fields):
         ({"label": "x" * (1 << 21)}, r"`Explanation.label` must be a string of at most"),
         ({"prediction": float("nan")}, r"`Explanation.prediction` must be a number"),
         ({"exhaustive": 1}, r"`Explanation.exhaustive` must be True or False"),
-        ({"provenance": {"mapping": [["seconds", "<b>"]]}}, "seconds"),
-        ({"provenance": {"mapping": [["seed", float("nan")]]}}, "finite"),
-        ({"provenance": {"mapping": [[7, 1]]}}, r"`Explanation.provenance`"),
+        ({"provenance": {"seconds": "<b>"}}, "seconds"),
+        ({"provenance": {"seed": float("nan")}}, "finite"),
+        ({"provenance": [[7, 1]]}, r"`Explanation.provenance`"),
         ({"answers": {"masks": {"array": "array-0"}}}, "is not a whole"),
         ({"method": {"class": "EBLIME", "settings": {"a": -1}}}, "`a` must be finite and > 0"),
         ({"method": {"class": "EBLIME", "settings": {"b": {"dataclass": "os"}}}}, "known class"),
@@ -246,7 +246,7 @@ def crafted(n, p, method, settings=(), *, draws=False):
         large["draws"] = np.ones((50, p), dtype=np.float32)
     refer = lambda fields: {k: {"array": k} if k in large else v for k, v in fields.items()}  # noqa: E731
     tree |= {"answers": refer(answers), "draws": {"array": "draws"} if draws else None}
-    tree |= {"summary": {"mapping": [list(pair) for pair in refer(summary).items()]}}
+    tree |= {"summary": refer(summary)}
     tree["exhaustive"] = False
     return zipped(tree, {**arrays, **{name: npy(array) for name, array in large.items()}})
 

@@ -9,7 +9,7 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.plot.style import INK, axes, caption, diverging, rgb, sign_bar
-from eblime.results.interactions import Interactions
+from eblime.results.indices import Interactions
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from eblime.reporting.render import render
 from eblime.reporting.views import input_view
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
-from eblime.results.interactions import Interactions
+from eblime.results.indices import Interactions
 from eblime.results.notes import fit_sentence, notes
 
 if TYPE_CHECKING:

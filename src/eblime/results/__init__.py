@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from eblime.results.interactions import Interactions as Interactions
+    from eblime.results.indices import Interactions as Interactions
 
-_HOMES = {"Interactions": "interactions"}
+_HOMES = {"Interactions": "indices"}
 
 __all__ = [*_HOMES]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import io
+import json
 import math
 import os
 import stat
@@ -22,8 +23,8 @@ from numpy.typing import NDArray
 from eblime import kernels, registry
 
 __all__ = [
-    *("Arrays", "array_bytes", "check_members", "decode", "decode_method", "encode"),
-    *("encode_fields", "encode_method", "parse_array", "read_member", "read_regular"),
+    *("Arrays", "array_bytes", "build_method", "check_members", "describe_method", "dump"),
+    *("fields_of", "parse", "parse_array", "read_member", "read_regular"),
 ]
 
 Arrays = dict[str, NDArray[Any]]
@@ -99,71 +100,68 @@ def array_bytes(array: NDArray[Any]) -> bytes:
     return buffer.getvalue()
 
 
-def encode(value: Any, arrays: Arrays) -> Any:
-    """A value as JSON; arrays are put into `arrays` and replaced by their name."""
-    if isinstance(value, np.ndarray):
-        name = f"array-{len(arrays)}"
-        arrays[name] = value
-        return {"array": name}
-    if isinstance(value, Mapping):
-        return {"mapping": [[encode(k, arrays), encode(v, arrays)] for k, v in value.items()]}
-    if isinstance(value, (list, tuple)):
-        return [encode(entry, arrays) for entry in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {"dataclass": type(value).__name__, "fields": encode_fields(value, arrays)}
-    raise TypeError(f"A {type(value).__name__} cannot be saved.")
+def dump(tree: Any, arrays: Arrays) -> str:
+    """A tree of plain values as JSON; arrays are put into `arrays` and replaced by their name."""
+
+    def encode(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            name = f"array-{len(arrays)}"
+            arrays[name] = value
+            return {"array": name}
+        if isinstance(value, (np.generic, Mapping)):
+            return value.item() if isinstance(value, np.generic) else dict(value)
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {"dataclass": type(value).__name__, "fields": fields_of(value)}
+        raise TypeError(f"A {type(value).__name__} cannot be saved.")
+
+    return json.dumps(tree, default=encode)
 
 
-def encode_fields(value: Any, arrays: Arrays) -> dict[str, Any]:
-    """The fields of a dataclass."""
-    return {
-        field.name: encode(getattr(value, field.name), arrays)
-        for field in dataclasses.fields(value)
-        if field.init
-    }
+def parse(text: bytes, arrays: Mapping[str, NDArray[Any]] | None = None) -> Any:
+    """The tree of JSON, with its arrays in place of their names; names stay without `arrays`."""
+
+    def decode(value: dict[str, Any]) -> Any:
+        return value if arrays is None or list(value) != ["array"] else arrays[value["array"]]
+
+    return json.loads(text, object_hook=decode)
 
 
-def decode(value: Any, arrays: Arrays, home: str | None = None) -> Any:
-    """The value of JSON; settings that are dataclasses are kernels or of the module `home`."""
-    if isinstance(value, list):
-        return [decode(entry, arrays, home) for entry in value]
-    if not isinstance(value, dict):
-        return value
-    if "array" in value:
-        return arrays[value["array"]]
-    if "mapping" in value:
-        return {decode(k, arrays, home): decode(v, arrays, home) for k, v in value["mapping"]}
-    homes = (sys.modules[home], kernels) if home else ()
-    kind = next((k for h in homes if (k := getattr(h, value["dataclass"], None))), None)
-    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-        raise ValueError(f"`{value['dataclass']!s:.60}` is not a known class of settings.")
-    return kind(**{name: decode(v, arrays, home) for name, v in value["fields"].items()})
+def fields_of(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass, from which it can be built again."""
+    fields = dataclasses.fields(value)
+    return {field.name: getattr(value, field.name) for field in fields if field.init}
 
 
-def encode_method(method: Any, arrays: Arrays) -> dict[str, Any] | None:
-    """A method by its class and settings; None if it cannot be rebuilt from them."""
+def describe_method(method: Any) -> dict[str, Any] | None:
+    """A method by its class and settings; None if it cannot be built again from them."""
     if not dataclasses.is_dataclass(method) or type(method) not in _known_methods().values():
         return None
-    found = dict(arrays)
+    settings = fields_of(method)
     try:
-        settings = encode_fields(method, found)
+        dump(settings, {})
     except TypeError:
         return None
-    arrays.update(found)
     return {"class": type(method).__name__, "settings": settings}
 
 
-def decode_method(stored: Any, arrays: Arrays) -> Any | None:
+def build_method(stored: Any) -> Any | None:
     """The method of a file, or None where this installation does not have it."""
     kind = None if stored is None else _known_methods().get(stored["class"])
     if kind is None:
         return None
-    settings = stored["settings"].items()
-    return kind(**{name: decode(v, arrays, kind.__module__) for name, v in settings})
+    home = sys.modules[kind.__module__]
+    return kind(**{name: _build(value, home) for name, value in stored["settings"].items()})
+
+
+def _build(value: Any, home: Any) -> Any:
+    """A setting; one that is a dataclass is a kernel or belongs to the module of the method."""
+    if not (isinstance(value, dict) and "dataclass" in value):
+        return value
+    name = value["dataclass"]
+    kind = getattr(home, name, None) or getattr(kernels, name, None)
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        raise ValueError(f"`{name!s:.60}` is not a known class of settings.")
+    return kind(**{key: _build(entry, home) for key, entry in value["fields"].items()})
 
 
 def _known_methods() -> dict[str, type]:

@@ -21,12 +21,12 @@ from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Composite, Described, Kernel, Method, Scene
 from eblime.results.indices import (
+    Interactions,
     by_quadrature,
     index_posterior,
     pair_interactions,
     with_own_kernel,
 )
-from eblime.results.interactions import Interactions
 from eblime.results.notes import notes, stop_sentence
 
 if TYPE_CHECKING:
@@ -112,19 +112,6 @@ class Explanation:
         ----------
         of
             "mean": the posterior mean; "sd": its standard deviation.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> image = np.zeros((2, 4))
-        >>> image[:, 2:] = 1.0
-        >>> halves = ("grid", {"rows": 1, "columns": 2})
-        >>> bright = lambda batch: batch.mean(axis=(1, 2))
-        >>> e = eblime.ImageExplainer(bright, segmentation=halves, hide=0).explain(image)
-        >>> e.heatmap().round(2) + 0.0
-        array([[0. , 0. , 0.5, 0.5],
-               [0. , 0. , 0.5, 0.5]])
         """
         check_choice("of", of, ("mean", "sd"))
         values = self.posterior.mean if of == "mean" else self.posterior.sd
@@ -228,7 +215,6 @@ class Explanation:
         *,
         width: float | None = None,
         kernel: str | Kernel | None = None,
-        rng: RNGLike = None,
     ) -> Posterior:
         """The posterior of any index, from the answers that are there: no model call.
 
@@ -244,9 +230,6 @@ class Explanation:
             Width of the kernel of "lime", in lime's convention; None is that of the explanation.
         kernel
             Another kernel for "lime", instead of `width`; None is that of the explanation.
-        rng
-            Seed or generator for the draws of the prior's parameters. None repeats the draws of
-            the explanation's own fit if that was `Quadrature`, and is 0 otherwise.
 
         Examples
         --------
@@ -256,24 +239,16 @@ class Explanation:
         >>> e.importances("shapley").mean.round(2)
         array([3., 3., 5., 4., 4., 3.])
         """
-        return index_posterior(self, index, width=width, kernel=kernel, rng=rng)
+        return index_posterior(self, index, width=width, kernel=kernel)
 
-    def interactions(self, index: str = "banzhaf", *, rng: RNGLike = None) -> Interactions:
+    def interactions(self, index: str = "banzhaf") -> Interactions:
         """Interactions of all pairs of features, from the answers that are there.
 
         How much more the score changes when two features are shown together than when each is shown
         alone, averaged over masks of the others: all masks counting the same ("banzhaf"), or all
         sizes ("shapley", the Shapley interaction index). See `importances` for the rest.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> both = lambda texts: [float("not" in t and "bad" in t) for t in texts]
-        >>> e = eblime.TextExplainer(both).explain("not bad at all")
-        >>> e.interactions().to_frame(top=1)[["feature_a", "feature_b"]].values.tolist()
-        [["word 'not'", "word 'bad'"]]
         """
-        return pair_interactions(self, index, rng=rng)
+        return pair_interactions(self, index)
 
     def more(
         self, n: int, *, explainer: Any = None, x: Any = None, progress: Progress = None
@@ -319,14 +294,6 @@ class Explanation:
 
         `top_k` is the probability that the feature is among the `k` most important to the linear
         surrogate; it is about the fit, not the probability that an object or a defect is there.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> e.to_frame()[["feature", "mean", "prob_positive"]].round(2).head(1).values.tolist()
-        [["word 'good'", 0.9, 1.0]]
         """
         from eblime.results.export import to_frame
 
@@ -339,35 +306,13 @@ class Explanation:
         "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
         and "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
         `eblime.plot` that draws. In a notebook the plot appears below the cell.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> ax = e.plot("text")
-        >>> [text.get_text() for text in ax.texts]
-        ['good', ' ', 'but', ' ', 'slow']
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
         return registry.find("plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = e.save(f"{folder}/review.eblime")
-        ...     same = eblime.load(path)
-        >>> bool((same.posterior.mean == e.posterior.mean).all())
-        True
-        """
+        """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""
         from eblime.results.storage import save
 
         return save(self, path)
@@ -380,15 +325,6 @@ class Explanation:
         Point at a feature for its interval and density; choose the credible level; colour by
         importance, uncertainty or the probability to be among the first. `eblime.report` puts
         several explanations into one page.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> page = e.to_html()  # to_html("review.html") writes it to a file
-        >>> page[:15]
-        '<!DOCTYPE html>'
         """
         return registry.find("displays", "page")(self, path, title=title)  # type: ignore[no-any-return]
 
@@ -397,17 +333,7 @@ class Explanation:
         return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
 
     def to_json(self, prob: float = 0.95, k: int = 5) -> str:
-        """The numbers as JSON text, in the layout of docs/reference/json.md.
-
-        Examples
-        --------
-        >>> import json
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> json.loads(e.to_json())["features"][0]["name"]
-        "word 'good'"
-        """
+        """The numbers as JSON text, in the layout of docs/reference/json.md."""
         from eblime.results.export import to_json
 
         return to_json(self, prob, k)
@@ -424,9 +350,9 @@ class Explanation:
         `base_values` plus the sum of `values` is what the linear fit predicts for the input. `data`
         has the values of a row, the words of a text, and ones for superpixels.
         """
-        from eblime.results.export import to_shap
+        from eblime.results.export import one_to_shap
 
-        return to_shap(self, prob)
+        return one_to_shap(self, prob)
 
     def to_shapiq(self, index: str = "shapley", order: int = 1) -> shapiq.InteractionValues:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.

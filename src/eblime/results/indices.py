@@ -1,36 +1,129 @@
-"""Any index of importance from the answers of an explanation, without a model call."""
+"""Any index of importance, and interactions, from the answers of an explanation: no model call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._checks import as_generator, check_choice, check_number
+from eblime import registry
+from eblime._checks import check_choice, check_count, check_level, check_number
 from eblime._repr import short_repr, stable_repr
-from eblime._types import RNGLike
-from eblime.core.indices import banzhaf, shapley
+from eblime._table import importance_table
+from eblime._types import FloatArray, IntArray
+from eblime.answers import Answers
+from eblime.core.indices import Index, banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
 from eblime.methods.common import LINEAR_FIT
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
-from eblime.results.interactions import Interactions
 
 if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
     from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("by_quadrature", "every_index", "generator_in", "index_posterior", "index_posteriors"),
+    *("Interactions", "by_quadrature", "every_index", "index_posterior", "index_posteriors"),
     *("own_kernel", "own_width", "pair_interactions", "posteriors_by_width", "quantity"),
     "with_own_kernel",
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
-_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")  # those of NumPy
 _PAIRS = {"banzhaf": "Banzhaf interactions", "shapley": "Shapley interactions"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Interactions:
+    """What pairs of features do together beyond what each does alone.
+
+    A positive interaction: shown together, the two change the score by more than the sum of their
+    changes alone. `Explanation.interactions` computes them.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> both = lambda texts: [float("not" in t and "bad" in t) for t in texts]
+    >>> e = eblime.TextExplainer(both, n_masks=100).explain("not bad at all")
+    >>> found = e.interactions()
+    >>> float(found.matrix()[0, 1].round(3))
+    1.0
+    """
+
+    posterior: Posterior  # of the interactions, in the order of `pairs`
+    pairs: IntArray  # (P, 2) numbers of the features
+    features: Sequence[str]  # names of all features
+    label: str = ""  # what was explained
+
+    @property
+    def names(self) -> list[str]:
+        """The pairs by name."""
+        return [
+            f"{self.features[i]} \N{MULTIPLICATION SIGN} {self.features[j]}" for i, j in self.pairs
+        ]
+
+    def matrix(self, of: FloatArray | None = None) -> FloatArray:
+        """The posterior means, (p, p), symmetric with zeros on the diagonal.
+
+        Parameters
+        ----------
+        of
+            Other numbers, one per pair, such as `posterior.sd`.
+        """
+        found = np.zeros((len(self.features), len(self.features)))
+        first, second = self.pairs.T
+        found[first, second] = found[second, first] = self.posterior.mean if of is None else of
+        return found
+
+    def table(self, prob: float = 0.95, top: int = 10) -> str:
+        """The largest interactions as text."""
+        check_count("top", top)
+        level = check_level("prob", prob)
+        return importance_table(self.posterior, self.names, level, top, noun="pair")
+
+    def to_frame(self, prob: float = 0.95, top: int | None = None) -> pd.DataFrame:
+        """One row per pair, the largest first.
+
+        The columns are feature_a, feature_b, mean, sd, low, high and prob_positive.
+        """
+        from eblime._pandas import pd
+
+        if top is not None:
+            check_count("top", top)
+        order = self.posterior.order()[:top]
+        first, second = self.pairs[order].T
+        columns: dict[str, Any] = {
+            "feature_a": [self.features[i] for i in first],
+            "feature_b": [self.features[j] for j in second],
+            "mean": self.posterior.mean[order],
+        }
+        for name, values in self.posterior.columns(prob).items():
+            columns[name] = values[order]
+        return pd.DataFrame(columns)
+
+    def plot(self, *, ax: Axes | None = None, **settings: Any) -> Axes:
+        """A heat map of the means; pairs whose sign is uncertain are faded."""
+        draw = registry.find("displays", "interactions")
+        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the largest interactions with their intervals."""
+        return registry.find("displays", "notebook")(self)  # type: ignore[no-any-return]
+
+    def __repr__(self) -> str:
+        """One line: what they are of."""
+        return (
+            f"Interactions(estimand={self.posterior.estimand!r}, n_pairs={len(self.pairs)}, "
+            f"posterior={self.posterior!r})"
+        )
+
+    def __str__(self) -> str:
+        """The largest interactions."""
+        return f"{self.posterior.estimand}\n{self.table()}"
 
 
 def index_posterior(
@@ -39,7 +132,6 @@ def index_posterior(
     *,
     width: float | None,
     kernel: str | Kernel | None,
-    rng: RNGLike,
 ) -> Posterior:
     """The posterior of an index; see `Explanation.importances`."""
     check_choice("index", index, INDICES)
@@ -48,21 +140,20 @@ def index_posterior(
     if width is not None and kernel is not None:
         raise ValueError("`width` and `kernel` must not both be given.")
     if width is not None:
-        return posteriors_by_width(explanation, [width], rng)[0]
+        return posteriors_by_width(explanation, [width])[0]
     if index == "lime" and kernel is None:
         kernel = own_kernel(explanation)
     chosen = Quadrature(kernel=kernel, index=index)  # type: ignore[arg-type]  # checked above
-    return index_posteriors(explanation, [chosen], rng)[0]
+    return index_posteriors(explanation, [chosen])[0]
 
 
 def index_posteriors(
-    explanation: Explanation, methods: Sequence[Quadrature], rng: RNGLike = None
+    explanation: Explanation, methods: Sequence[Quadrature]
 ) -> tuple[Posterior, ...]:
     """The posteriors of several methods' indices, from one fit."""
     answers = explanation.answers
     indices = [method.functional(answers.n_features) for method in methods]
-    estimands = [method.estimand for method in methods]
-    return fit_indices(_generator(explanation, rng), answers, indices, estimands)
+    return _fit(answers, indices, [method.estimand for method in methods])
 
 
 def by_quadrature(explanation: Explanation) -> bool:
@@ -108,18 +199,16 @@ def every_index(explanation: Explanation) -> dict[str, Posterior]:
     return {name: found[name] for name in INDICES if name in found}
 
 
-def posteriors_by_width(
-    explanation: Explanation, widths: Sequence[float], rng: RNGLike = None
-) -> tuple[Posterior, ...]:
+def posteriors_by_width(explanation: Explanation, widths: Sequence[float]) -> tuple[Posterior, ...]:
     """The importances of the weighted linear fit at several kernel widths, from one fit."""
     for width in widths:
         check_number("width", width)
     kernel = _exponential(explanation)
     methods = [Quadrature(kernel=replace(kernel, width=w, theta=None)) for w in widths]
-    return index_posteriors(explanation, methods, rng)
+    return index_posteriors(explanation, methods)
 
 
-def pair_interactions(explanation: Explanation, index: str, *, rng: RNGLike = None) -> Interactions:
+def pair_interactions(explanation: Explanation, index: str) -> Interactions:
     """The interactions of all pairs of features; see `Explanation.interactions`."""
     check_choice("index", index, tuple(_PAIRS))
     answers = explanation.answers
@@ -129,7 +218,7 @@ def pair_interactions(explanation: Explanation, index: str, *, rng: RNGLike = No
             f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
         )
     pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
-    (found,) = fit_indices(_generator(explanation, rng), answers, [pairwise], [_PAIRS[index]])
+    (found,) = _fit(answers, [pairwise], [_PAIRS[index]])
     return Interactions(
         posterior=found,
         pairs=pairwise.subsets(p),
@@ -187,30 +276,6 @@ def _known_kernel(explanation: Explanation) -> Kernel | None:
     return kernel_of_repr(explanation.provenance.get("kernel"))
 
 
-def _generator(explanation: Explanation, rng: RNGLike) -> np.random.Generator:
-    """The generator; for None the one that the explanation was fitted with by `Quadrature`."""
-    if rng is not None:
-        return as_generator(rng)
-    own = isinstance(explanation.method, Quadrature)
-    return generator_in(explanation.generator if own else None)
-
-
-def generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
-    """A generator in the given state; that of seed 0 if None.
-
-    Examples
-    --------
-    >>> rng = np.random.Generator(np.random.Philox(3))
-    >>> generator_in(rng.bit_generator.state).random() == rng.random()
-    True
-    """
-    if state is None:
-        return np.random.default_rng(0)
-    kind = state.get("bit_generator") if isinstance(state, Mapping) else None
-    if kind not in _GENERATORS:
-        raise ValueError(
-            f"`generator` must be the state of one of {', '.join(_GENERATORS)}; got {kind!r:.40}."
-        )
-    bits = getattr(np.random, kind)(0)
-    bits.state = state
-    return np.random.Generator(bits)
+def _fit(answers: Answers, indices: Sequence[Index], words: Sequence[str]) -> tuple[Posterior, ...]:
+    """Posteriors of indices; nothing in them is drawn, so that any generator will do."""
+    return fit_indices(np.random.default_rng(0), answers, indices, words)

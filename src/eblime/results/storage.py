@@ -7,7 +7,6 @@ the posterior, with all that a printed table shows; arrays are `.npy` members be
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import json
 import os
@@ -18,43 +17,19 @@ from typing import Any
 
 import numpy as np
 
+from eblime import _field_checks as checks
 from eblime import registry
 from eblime._checks import check_masks, check_scores, check_weights
-from eblime._field_checks import (
-    MOST_FEATURES,
-    NAMES,
-    Check,
-    check_object,
-    flag,
-    floats,
-    instance,
-    number,
-    optional,
-    plain,
-    text,
-    whole,
-)
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime.answers import Answers
 from eblime.posterior import Posterior
-from eblime.results.archive import (
-    Arrays,
-    array_bytes,
-    check_members,
-    decode,
-    decode_method,
-    encode,
-    encode_fields,
-    encode_method,
-    parse_array,
-    read_member,
-    read_regular,
-)
+from eblime.results import archive
+from eblime.results.archive import Arrays, fields_of
 from eblime.results.explanation import Explanation
 from eblime.results.stored_posterior import StoredMethod, draws_to_store, read_posterior, summarise
 
-__all__ = ["FORMAT", "NewerFormatError", "UnknownDomainError", "load", "pack", "save", "unpack"]
+__all__ = ["FORMAT", "UnreadableError", "load", "pack", "save", "unpack"]
 
 FORMAT = 1
 _MAX_BYTES = 1 << 30  # of a file, and of what it unpacks to
@@ -64,15 +39,12 @@ _NAME = "explanation.json"
 _MOST_JSON = 1 << 26  # bytes of the part that is JSON
 _SPARE_JSON, _JSON_EXPANSION = 1 << 22, 4  # as above; a byte of JSON takes up to 40 in memory
 _MOST_MASKS = (1 << 53) - 1
+_PLAIN = ("target", "label", "prediction", "exhaustive", "provenance")
 _LONGEST_REASON = 300  # characters: an error may quote the file
 
 
-class NewerFormatError(ValueError):
-    """A file was written by a later eblime."""
-
-
-class UnknownDomainError(ValueError):
-    """A file needs a domain of a package that is not installed."""
+class UnreadableError(ValueError):
+    """A file needs a later eblime, or a package that is not installed."""
 
 
 def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
@@ -85,12 +57,12 @@ def save(explanation: Explanation, path: str | os.PathLike[str]) -> Path:
 def pack(explanation: Explanation) -> bytes:
     """An explanation as the content of a file."""
     arrays: Arrays = {}
-    tree = _tree(explanation, arrays)
+    text = archive.dump(_tree(explanation), arrays)
     buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(_NAME, json.dumps(tree, allow_nan=True))
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr(_NAME, text)
         for name, array in arrays.items():
-            archive.writestr(f"{name}.npy", array_bytes(array))
+            file.writestr(f"{name}.npy", archive.array_bytes(array))
     return buffer.getvalue()
 
 
@@ -124,7 +96,7 @@ def load(
     ...     eblime.load(path).features[1]
     "word 'good'"
     """
-    content = read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
+    content = archive.read_regular(path, _MAX_BYTES if max_bytes is None else max_bytes)
     return unpack(content, Path(path), max_bytes=max_bytes, refit=refit)
 
 
@@ -137,23 +109,23 @@ def unpack(
         limit = min(_MAX_BYTES, _SPARE_BYTES + _EXPANSION * len(content))
         most_json = min(_MOST_JSON, _SPARE_JSON + _JSON_EXPANSION * len(content))
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            total = check_members(archive, len(content))
+        with zipfile.ZipFile(io.BytesIO(content)) as file:
+            total = archive.check_members(file, len(content))
             _check_size(total, limit)
-            tree = json.loads(read_member(archive, _NAME, most_json))
-            _check_format(tree, source)
-            _check_domain(tree, source)
+            text = archive.read_member(file, _NAME, most_json)
+            _check_readable(archive.parse(text), source)
             arrays = {
-                name.removesuffix(".npy"): parse_array(read_member(archive, name))
-                for name in archive.namelist()
+                name.removesuffix(".npy"): archive.parse_array(archive.read_member(file, name))
+                for name in file.namelist()
                 if name.endswith(".npy")
             }
-        grown = [decode(tree["answers"]["masks"], arrays), decode(tree["draws"], arrays)]
-        _check_size(total + sum(8 * a.size for a in grown if isinstance(a, np.ndarray)), limit)
-        found = _explanation(tree, arrays, refit=refit)
-        check_object(found, _EXPLANATION, _RULES)
+        tree = archive.parse(text, arrays)
+        grown = [a for a in (tree["answers"]["masks"], tree["draws"]) if isinstance(a, np.ndarray)]
+        _check_size(total + sum(8 * array.size for array in grown), limit)
+        found = _explanation(tree, refit=refit)
+        checks.check_object(found, _EXPLANATION, _RULES)
         return found
-    except (NewerFormatError, UnknownDomainError):
+    except UnreadableError:
         raise
     except Exception as error:  # zip, JSON and arrays fail in many ways on damaged content
         reason = printable(str(error)[:_LONGEST_REASON]) or type(error).__name__
@@ -163,52 +135,41 @@ def unpack(
         ) from error
 
 
-def _tree(explanation: Explanation, arrays: Arrays) -> dict[str, Any]:
-    """An explanation as JSON and arrays."""
+def _tree(explanation: Explanation) -> dict[str, Any]:
+    """An explanation as plain values and arrays."""
     scene = explanation.scene
     if getattr(scene, "domain", None) not in registry.names("domains"):
         raise TypeError(f"A {type(scene).__name__} cannot be saved: its domain is not registered.")
-    method = encode_method(explanation.method, arrays)
-    answers, small = explanation.answers, explanation.masks.astype(np.uint8)
-    if (small == answers.masks).all():  # zeros and ones take one byte each
-        answers = dataclasses.replace(answers, masks=small)  # type: ignore[arg-type]
+    method = archive.describe_method(explanation.method)
+    answers, small = fields_of(explanation.answers), explanation.masks.astype(np.uint8)
+    if (small == explanation.masks).all():  # zeros and ones take one byte each
+        answers["masks"] = small
+    state = json.dumps(explanation.generator, default=lambda part: part.tolist())
     return {
         "format": FORMAT,
-        "target": explanation.target,
-        "label": explanation.label,
-        "prediction": explanation.prediction,
-        "exhaustive": explanation.exhaustive,
-        "provenance": encode(explanation.provenance, arrays),
-        "generator": encode(_plain_state(explanation.generator), arrays),
-        "answers": encode_fields(answers, arrays),
-        "scene": {"domain": scene.domain, "fields": encode_fields(scene, arrays)},
+        **{name: getattr(explanation, name) for name in _PLAIN},
+        "generator": json.loads(state),
+        "answers": answers,
+        "scene": {"domain": scene.domain, "fields": fields_of(scene)},
         "method": method,
-        "summary": encode(summarise(explanation.posterior), arrays),
-        "draws": encode(draws_to_store(explanation, encoded=method is not None), arrays),
+        "summary": summarise(explanation.posterior),
+        "draws": draws_to_store(explanation, encoded=method is not None),
     }
 
 
-def _plain_state(state: Any) -> Any:
-    """The state of a generator with lists in place of arrays."""
-    if isinstance(state, Mapping):
-        return {name: _plain_state(part) for name, part in state.items()}
-    return state.tolist() if isinstance(state, np.ndarray) else state
-
-
-def _explanation(tree: Any, arrays: Arrays, *, refit: bool) -> Explanation:
+def _explanation(tree: Any, *, refit: bool) -> Explanation:
     """The explanation of a file."""
-    answers = _answers({name: decode(v, arrays) for name, v in tree["answers"].items()})
+    answers = _answers(tree["answers"])
     domain = registry.find("domains", tree["scene"]["domain"])
-    fields = tree["scene"]["fields"]
-    scene = domain.scene(**{name: decode(value, arrays) for name, value in fields.items()})
+    scene = domain.scene(**tree["scene"]["fields"])
     domain.check_scene(scene)
-    method, generator = decode_method(tree["method"], arrays), decode(tree["generator"], arrays)
+    method = archive.build_method(tree["method"])
     posterior = read_posterior(
         method,
         answers,
-        decode(tree["summary"], arrays),
-        draws=decode(tree["draws"], arrays),
-        generator=generator,
+        tree["summary"],
+        draws=tree["draws"],
+        generator=tree["generator"],
         exhaustive=tree["exhaustive"] is True,
         refit=refit,
     )
@@ -217,12 +178,8 @@ def _explanation(tree: Any, arrays: Arrays, *, refit: bool) -> Explanation:
         answers=answers,
         method=StoredMethod(name=posterior.method) if method is None else method,
         scene=scene,
-        target=tree["target"],
-        label=tree["label"],
-        prediction=tree["prediction"],
-        exhaustive=tree["exhaustive"],
-        provenance=decode(tree["provenance"], arrays),
-        generator=generator,
+        generator=tree["generator"],
+        **{name: tree[name] for name in _PLAIN},
     )
 
 
@@ -234,7 +191,7 @@ def _answers(fields: Mapping[str, Any]) -> Answers:
     for array in (masks, scores, weights):
         array.flags.writeable = False
     made = Answers(**{**fields, "masks": masks, "scores": scores, "weights": weights})
-    check_object(made, _ANSWERS)
+    checks.check_object(made, _ANSWERS)
     return made
 
 
@@ -247,24 +204,19 @@ def _check_size(needed: int, limit: int) -> None:
         )
 
 
-def _check_format(tree: Any, source: object) -> None:
-    """Refuse a file that a later eblime wrote, and a format that no eblime wrote."""
-    found = tree["format"]
+def _check_readable(tree: Any, source: object) -> None:
+    """Refuse a format that no eblime, or a later one, wrote, and a domain that is not installed."""
+    found, domain = tree["format"], tree["scene"]["domain"]
     if type(found) is not int or found < 1:
         raise ValueError(f"`format` must be a whole number >= 1; got {found!r:.40}")
     if found > FORMAT:
-        raise NewerFormatError(
+        raise UnreadableError(
             f"{source} has format {found!r:.40}; this eblime reads up to format {FORMAT}. "
             "Update it: pip install -U eblime."
         )
-
-
-def _check_domain(tree: Any, source: object) -> None:
-    """Refuse a file of a domain that is not installed."""
-    name = tree["scene"]["domain"]
-    if isinstance(name, str) and name not in registry.names("domains"):
-        raise UnknownDomainError(
-            f"{source} needs the domain {printable(name)!r:.60}, which is not installed here. "
+    if isinstance(domain, str) and domain not in registry.names("domains"):
+        raise UnreadableError(
+            f"{source} needs the domain {printable(domain)!r:.60}, which is not installed here. "
             "Install the package that provides it."
         )
 
@@ -277,33 +229,33 @@ def _one_size(explanation: Explanation) -> bool:
         len(explanation.scene.features),
         explanation.masks.shape[1],
     }
-    return len(features) == 1 and features.pop() <= MOST_FEATURES
+    return len(features) == 1 and features.pop() <= checks.MOST_FEATURES
 
 
 def _known_provenance(explanation: Explanation) -> bool:
     """Whether the entries that tables and pages format are numbers."""
     seconds = explanation.provenance.get("seconds")
-    return seconds is None or number(low=0.0).holds(seconds)
+    return seconds is None or checks.number(low=0.0).holds(seconds)
 
 
-_ANSWERS: dict[str, Check] = {
-    "original": optional(number()),
-    "hidden": optional(number()),
-    "features": optional(NAMES),
-    "masks": floats("n", "p"),
-    "scores": floats("n"),
-    "weights": floats("n", low=0.0),
-    "sampling": optional(floats("n", low=0.0)),
-    "noisy": flag(),
+_ANSWERS: dict[str, checks.Check] = {
+    "original": checks.optional(checks.number()),
+    "hidden": checks.optional(checks.number()),
+    "features": checks.optional(checks.NAMES),
+    "masks": checks.floats("n", "p"),
+    "scores": checks.floats("n"),
+    "weights": checks.floats("n", low=0.0),
+    "sampling": checks.optional(checks.floats("n", low=0.0)),
+    "noisy": checks.flag(),
 }
 _EXPLANATION = {
-    "posterior": instance(Posterior),
-    "target": whole(0, _MOST_MASKS),
-    "label": text(),
-    "prediction": number(),
-    "exhaustive": flag(),
-    "provenance": plain(),
-    "generator": optional(plain()),
+    "posterior": checks.instance(Posterior),
+    "target": checks.whole(0, _MOST_MASKS),
+    "label": checks.text(),
+    "prediction": checks.number(),
+    "exhaustive": checks.flag(),
+    "provenance": checks.plain(),
+    "generator": checks.optional(checks.plain()),
 }
 _RULES = {
     "one number of features throughout": _one_size,

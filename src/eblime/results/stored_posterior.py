@@ -22,14 +22,14 @@ from eblime.core.fit_quality import score_range
 from eblime.core.point import PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
-from eblime.protocols import Law, Method
+from eblime.protocols import Method
 from eblime.results.explanation import Explanation
-from eblime.results.indices import generator_in
 
 __all__ = ["StoredLaw", "StoredMethod", "draws_to_store", "read_posterior", "summarise"]
 
 _LEVEL = 0.95  # of the stored intervals
 _MOST_DRAWS, _MOST_NUMBERS = 4_000, 4_000_000  # draws that are stored, and numbers in them
+_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")  # those of NumPy
 _NEAR = 1e-6  # of a standard deviation, by which a refit may differ
 
 
@@ -63,11 +63,6 @@ class StoredLaw:
     drawn: DrawsLaw
 
     @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
-
-    @property
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.mean)
@@ -77,14 +72,10 @@ class StoredLaw:
         """Standard deviations, (p,)."""
         return self.columns["sd"]
 
-    @property
-    def cov(self) -> NDArray[np.float64]:
-        """Covariance of the draws, (p, p)."""
-        return self.drawn.cov
-
     def summary(self, prob: float) -> dict[str, NDArray[np.float64]]:
         """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        return dict(self.columns) if prob == _LEVEL else summarize(self, prob)
+        law: Any = self
+        return dict(self.columns) if prob == _LEVEL else summarize(law, prob)
 
     def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
@@ -93,29 +84,15 @@ class StoredLaw:
         found[q == tail], found[q == 1 - tail] = self.columns["low"], self.columns["high"]
         return found
 
-    def hdi(self, prob: float) -> NDArray[np.float64]:
-        """Highest-density intervals of the draws, (p, 2)."""
-        return self.drawn.hdi(prob)
-
-    def pdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Kernel estimates of the densities at x."""
-        return self.drawn.pdf(x)
-
-    def cdf(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Share of the draws at or below x."""
-        return self.drawn.cdf(x)
-
     def prob_positive(self) -> NDArray[np.float64]:
         """P(beta_j > 0), (p,)."""
         return self.columns["prob_positive"]
 
-    def prob_greater(self) -> NDArray[np.float64]:
-        """Share of draws with beta_i > beta_j, (p, p)."""
-        return self.drawn.prob_greater()
-
-    def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Draw n times from the stored draws."""
-        return self.drawn.draw(rng, n)
+    def __getattr__(self, name: str) -> Any:
+        """Everything else: the covariance, densities, joint probabilities and draws."""
+        if name.startswith("__"):  # of copy and pickle, before there are fields
+            raise AttributeError(name)
+        return getattr(self.drawn, name)
 
 
 def summarise(post: Posterior) -> dict[str, Any]:
@@ -163,33 +140,35 @@ def read_posterior(
     exhaustive: bool,
     refit: bool,
 ) -> Posterior:
-    """The posterior of a file.
+    """The posterior of a file: `summary` and `draws` are of `summarise` and `draws_to_store`.
 
-    Parameters
-    ----------
-    method
-        The method of the file; None if it is not installed.
-    answers
-        The answers of the file.
-    summary, draws
-        What `summarise` and `draws_to_store` returned.
-    generator
-        State of the generator before the fit; None if it was not stored.
-    exhaustive
-        Whether all masks were asked.
-    refit
-        Whether to fit the method even if that takes long.
+    `method` is None if it is not installed. With `refit` it is fitted even if that takes long, by
+    a generator in the stored state.
     """
     check_fields(summary, _SUMMARY, "`summary.")
     if method is None or not (refit or is_quick(method, answers, exhaustive=exhaustive)):
         return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
     if draws is not None and generator is None and not refit:  # draws that cannot be made again
         return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
-    found = fit_each(method, generator_in(generator), [answers], exhaustive=exhaustive)[0]
+    found = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)[0]
     _compare(found, summary)
     if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
         return found
     return dataclasses.replace(found, held_out=StoredHeldOut(r2=float(summary["r2_held_out"])))
+
+
+def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
+    """A generator in the given state; that of seed 0 if None."""
+    if state is None:
+        return np.random.default_rng(0)
+    kind = state.get("bit_generator") if isinstance(state, Mapping) else None
+    if kind not in _GENERATORS:
+        raise ValueError(
+            f"`generator` must be the state of one of {', '.join(_GENERATORS)}; got {kind!r:.40}."
+        )
+    bits = getattr(np.random, kind)(0)
+    bits.state = state
+    return np.random.Generator(bits)
 
 
 def _compare(posterior: Posterior, summary: Mapping[str, Any]) -> None:
@@ -208,7 +187,7 @@ def _stored_posterior(
     answers: Answers, summary: Mapping[str, Any], draws: NDArray[Any] | None, *, exhaustive: bool
 ) -> Posterior:
     """The posterior without a fit."""
-    law: Law = PointMass(mean=summary["mean"], method=summary["name"])
+    law: Any = PointMass(mean=summary["mean"], method=summary["name"])
     if "sd" in summary:
         if draws is None:
             raise ValueError(
