@@ -42,8 +42,8 @@ ALLOWED = {
     "answers": {"_types", "numpy"},
     "posterior": {"_checks", "_table", "_types", "answers", "core", "protocols", "numpy"},
     "methods": {
-        *("_checks", "_lazy", "_threads", "_types", "answers", "core", "kernels", "posterior"),
-        *("protocols", "registry", "numpy"),
+        *("_checks", "_lazy", "_repr", "_threads", "_types", "answers", "core", "kernels"),
+        *("posterior", "protocols", "registry", "numpy"),
     },
     "stopping": {"_checks", "_lazy", "_types", "answers", "core", "posterior", "numpy", "scipy"},
     "designs": {
@@ -89,6 +89,11 @@ ALLOWED = {
         *("answers", "core", "domains", "kernels", "methods", "plot", "posterior", "protocols"),
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),
+    },
+    # checks for the tests of other packages
+    "testing": {
+        *("_types", "answers", "core", "designs", "explainers", "kernels", "laws", "methods"),
+        *("protocols", "registry", "results", "matplotlib", "numpy"),
     },
     # relatives of LIME
     "family": {

@@ -12,14 +12,13 @@ import re
 from pathlib import Path
 from typing import get_origin
 
-import conformance
 import numpy as np
 import pytest
 import typer.main
 from test_architecture import ALLOWED, HOUSE
 
 import eblime
-from eblime import registry
+from eblime import registry, testing
 from eblime.cli.app import app
 from eblime.results.export import JSON_SCHEMA
 from studies.__main__ import module_name
@@ -109,7 +108,7 @@ def test_extras_are_named_before_the_example_that_needs_them(page):
     assert late == set()
 
 
-def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path):
+def test_the_parts_of_the_extension_page_pass_the_checks():
     """A method, a design, a kernel, a domain and a plot, copied from the page."""
     scope = {}
     text = (DOCS / "how-to" / "extend.md").read_text(encoding="utf8")
@@ -121,11 +120,11 @@ def test_the_parts_of_the_extension_page_pass_the_conformance_checks(tmp_path):
     registry.register("kernels", "fading", scope["fading"])
     explainer = eblime.Explainer(lambda batch: batch[:, 22:27].mean(axis=1), "signal")
 
-    conformance.check_method("bootstrap", "wide")
-    conformance.check_design("rounds")
-    conformance.check_kernel("fading")
-    conformance.check_domain("signal", lambda: (explainer, scope["pulse"]), tmp_path / "e.eblime")
-    conformance.check_plot("sign probabilities", [explainer.explain(scope["pulse"])])
+    testing.check_method("bootstrap")
+    testing.check_design("rounds")
+    testing.check_kernel("fading")
+    testing.check_domain(explainer, scope["pulse"])
+    testing.check_plot("sign probabilities", [explainer.explain(scope["pulse"])])
 
 
 def test_definitions_of_the_extension_page_can_be_copied_into_modules():
@@ -248,7 +247,8 @@ def documented(path):
 PUBLIC = {
     *("eblime", "eblime.answers", "eblime.batch", "eblime.datasets", "eblime.designs"),
     *("eblime.domains", "eblime.engine", "eblime.family", "eblime.kernels", "eblime.laws"),
-    *("eblime.models", "eblime.plot", "eblime.protocols", "eblime.registry", "eblime.results"),
+    *("eblime.core", "eblime.methods", "eblime.models", "eblime.plot", "eblime.protocols"),
+    *("eblime.registry", "eblime.results", "eblime.stopping", "eblime.testing"),
     # one module per study, named like its main function
     *("eblime.measures", "studies.coverage", "studies.intervals"),
     *("studies.faithfulness", "studies.localisation"),

@@ -88,10 +88,8 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_module = lazy_modules(
-    "eblime",
-    ("compat", "core", "datasets", "designs", "family", "measures", "methods", "plot", "stopping"),
-)
+_PACKAGES = ("compat", "core", "datasets", "designs", "family", "measures", "methods", "plot")
+_module = lazy_modules("eblime", (*_PACKAGES, "stopping", "testing"))
 
 
 def __getattr__(name: str) -> object:

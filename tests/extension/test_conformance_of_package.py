@@ -1,45 +1,34 @@
-"""The example package passes the conformance tests of the library."""
+"""The example package passes the checks of `eblime.testing`."""
 
-import conformance
 import pytest
 from extension import cases
 
-
-def series_sample():
-    """An explainer of series, and a series."""
-    return cases.series_explainer(), cases.PULSE
+from eblime import testing
 
 
-@pytest.mark.parametrize("kind", ["small", "wide", "constant", "weighted"])
 @pytest.mark.parametrize("name", ["normal", "bootstrap"])
-def test_methods(name, kind):
+def test_methods(name):
     """A normal law, and draws."""
-    conformance.check_method(name, kind)
-
-
-@pytest.mark.parametrize("name", ["normal", "bootstrap"])
-def test_methods_in_files(name, tmp_path):
-    """Saved and loaded."""
-    conformance.check_saved_method(name, tmp_path / "e.eblime")
+    testing.check_method(name)
 
 
 def test_design():
     """Rounds."""
-    conformance.check_design("rounds")
+    testing.check_design("rounds")
 
 
 def test_kernel():
     """The share of shown features."""
-    conformance.check_kernel("share")
+    testing.check_kernel("share")
 
 
-def test_domain(tmp_path):
+def test_domain():
     """Series."""
-    conformance.check_domain("series", series_sample, tmp_path / "e.eblime")
+    testing.check_domain(cases.series_explainer(), cases.PULSE)
 
 
 @pytest.mark.parametrize("kind", ["signs", "series"])
 def test_plots(kind):
     """A kind for everything, and one for series."""
     pytest.importorskip("matplotlib")
-    conformance.check_plot(kind, [cases.series_explainer().explain(cases.PULSE)])
+    testing.check_plot(kind, [cases.series_explainer().explain(cases.PULSE)])

@@ -337,3 +337,13 @@ def test_one_mask_has_no_interval():
     assert not post.has_spread
     with pytest.raises(NoSpreadError, match="at least 2 distinct masks"):
         post.interval()
+
+
+def test_a_kernel_function_has_no_address():
+    """The representation is the same in every process."""
+
+    def fading(closeness: np.ndarray) -> np.ndarray:
+        return np.asarray(0.9 ** (1 - closeness).sum(axis=1))
+
+    assert "0x" not in repr(Quadrature(kernel=fading))
+    assert repr(Quadrature()) == "Quadrature(kernel=None, index='lime')"

@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from eblime._checks import check_choice
+from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
@@ -34,7 +35,7 @@ INDICES = tuple(_WORDS)
 _ONE = "One mask says nothing about the importances: Quadrature needs at least 2 distinct masks."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Quadrature:
     """Importances from a posterior over functions of the mask.
 
@@ -82,6 +83,10 @@ class Quadrature:
         """Refuse an unknown index and an object that is not a kernel."""
         check_choice("index", self.index, INDICES)
         as_kernel(self.kernel)
+
+    def __repr__(self) -> str:
+        """The settings; a kernel function by its name, without its address in memory."""
+        return f"Quadrature(kernel={stable_repr(self.kernel)}, index={self.index!r})"
 
     @property
     def name(self) -> str:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from eblime.answers import Answers
+from eblime.answers import Answers, Proposal
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Random masks in rounds; after the first round, the leading feature is hidden half the time.
+    """Masks in rounds that show most features; later rounds hide the leading one half the time.
+
+    Features are not shown with probability one half, so that each mask has a weight that corrects
+    for it.
 
     Parameters
     ----------
@@ -24,17 +27,19 @@ class Rounds:
     n_masks: int
     size: int = 40
 
-    def next(self, rng: np.random.Generator, answers: Answers) -> np.ndarray | None:
+    def next(self, rng: np.random.Generator, answers: Answers) -> Proposal | None:
         """Masks of the next round, or None when `n_masks` were asked."""
         n = min(self.size, self.n_masks - answers.n_masks)
         if n <= 0:
             return None
-        masks = (rng.random((n, answers.n_features)) < 0.7).astype(float)
+        shown = np.full(answers.n_features, 0.7)
+        if answers.n_masks:
+            shown[_leading(answers)] = 0.5
+        masks = (rng.random((n, len(shown))) < shown).astype(float)
+        weights = np.where(masks == 1, 0.5 / shown, 0.5 / (1 - shown)).prod(axis=1)
         if answers.n_masks == 0:
-            masks[0] = 1
-        else:
-            masks[:, _leading(answers)] = rng.integers(0, 2, size=n)
-        return masks
+            masks[0], weights[0] = 1, 1
+        return Proposal(masks=masks, sampling_weights=weights)
 
 
 def _leading(answers: Answers) -> int:
