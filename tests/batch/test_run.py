@@ -28,6 +28,25 @@ def test_execution_settings_change_no_number(tmp_path, wanted, settings):
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
+def test_summaries_of_an_input_use_one_thread(tmp_path, monkeypatch):
+    """As its fit does: sums over several threads depend on how many there are."""
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    from eblime.batch import rows
+
+    seen, real = set(), rows.least_squares
+
+    def spied(*args, **settings):
+        seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
+        return real(*args, **settings)
+
+    monkeypatch.setattr(rows, "least_squares", spied)
+    with threadpool_limits(2, user_api="blas"):
+        eblime.explain_many(make, ROWS[:2], tmp_path / "r")
+
+    assert seen == {1}
+
+
 def test_an_input_gets_the_numbers_of_explain(wanted):
     """Its generator is `SeedSequence(seed, spawn_key=(i,))`."""
     rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(7,)))

@@ -16,7 +16,7 @@ from typing import Any
 
 from eblime import registry
 from eblime._text import printable
-from eblime._threads import available_cores
+from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import part_numbers, write_part
 from eblime.batch.inputs import Inputs, generator_of
 from eblime.batch.job import Job, make_explainer, on_gpu
@@ -106,7 +106,8 @@ class Worker:
             for explanation in result:
                 kept = f"explanations/{number}-{explanation.target}.eblime"
                 (self.folder / kept).write(pack(explanation))
-        return explained_rows(result, number, self.name(number), self.settings["prob"])
+        with few_threads(0):  # more threads may add numbers in another order
+            return explained_rows(result, number, self.name(number), self.settings["prob"])
 
     @property
     def loop(self) -> LoopSettings:
