@@ -116,7 +116,7 @@ ALLOWED = {
         ),
         *("_types", "_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("models", "protocols", "registry", "reporting", "results", "stopping", "fsspec"),
-        *("narwhals", "numpy", "pandas", "pyarrow", "ray", "scipy"),
+        *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
     "measures": {
         *("_checks", "_types", "answers", "core", "methods", "numpy", "scipy"),

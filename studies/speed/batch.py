@@ -39,6 +39,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import eblime
+from eblime.batch import Workers
 from studies.speed.tabular import load
 from studies.tables import head, row
 
@@ -171,7 +172,10 @@ def run_ours(job: str, count: int, settings: dict[str, Any]) -> dict[str, float]
     size = 5 if job == "photo" else 50
     start = time.perf_counter()
     try:
-        eblime.explain_many(getattr(batch, job), inputs, folder / "run", part_size=size, **settings)
+        if "ray" in settings:
+            settings = {"workers": Workers(settings["ray"], engine="ray")}
+        settings = {"part_size": size, **settings}
+        eblime.explain_many(getattr(batch, job), inputs, folder / "run", **settings)
         end = time.perf_counter()
         parts = (folder / "run").glob("part-*.parquet")
         done = sorted(part.stat().st_mtime for part in parts)
@@ -209,11 +213,11 @@ def measured(what: str, *arguments: Any, threads: int | None = None) -> dict[str
 
 
 WAYS: list[tuple[str, dict[str, Any], int | None]] = [
-    ("eblime, separate model calls, 1 worker, 1 thread", {"together": False}, 1),
+    ("eblime, separate model calls, 1 worker, 1 thread", {"part_size": 1}, 1),
     ("eblime, 1 worker, 1 thread", {}, 1),
     ("eblime, 1 worker, all threads", {}, None),
     ("eblime, 2 workers", {"workers": 2}, None),
-    ("eblime, Ray, 2 actors", {"workers": 2, "engine": "ray"}, None),
+    ("eblime, Ray, 2 actors", {"ray": 2}, None),
 ]
 
 

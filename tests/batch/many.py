@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import eblime
+from eblime.batch import Workers
 
 MASKS = 60
 ROWS = np.random.default_rng(0).random((24, 5))
@@ -76,6 +77,7 @@ ACTS = {
     "segfault": lambda: os.kill(os.getpid(), signal.SIGSEGV),
     "sys.exit": lambda: sys.exit(3),
     "os._exit": lambda: os._exit(3),
+    "os._exit 0": lambda: os._exit(0),
     "hang": lambda: time.sleep(1000),
     "raise": lambda: (_ for _ in ()).throw(ZeroDivisionError("none")),
 }
@@ -92,6 +94,18 @@ def poisoned(rows):
 def make_poisoned():
     """An explainer of `poisoned`."""
     return eblime.TabularExplainer(poisoned, ROWS, n_masks=60)
+
+
+def sleepy(rows):
+    """A model that takes as many seconds per call as the environment says."""
+    time.sleep(float(os.environ["EBLIME_TEST_SLEEP"]))
+    return rows[:, 0] * rows[:, 1]
+
+
+def make_sleepy():
+    """An explainer of `sleepy`, which asks it once for each input."""
+    calls = eblime.Calls(batch_size=61)
+    return eblime.TabularExplainer(sleepy, ROWS, n_masks=60, calls=calls)
 
 
 def make_unpicklable():
@@ -128,12 +142,11 @@ def make_killed_while_writing():
 
 if __name__ == "__main__":
     maker = globals()[sys.argv[4]] if len(sys.argv) > 4 else make
+    limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     eblime.explain_many(
         maker() if maker is make_unpicklable else maker,
         ROWS,
         sys.argv[1],
         part_size=4,
-        workers=int(sys.argv[2]),
-        engine=sys.argv[3],
-        together=False,
+        workers=Workers(int(sys.argv[2]), engine=sys.argv[3], timeout=limit),
     )

@@ -17,6 +17,7 @@ from many import ROWS, make, make_deadly, make_nothing, make_shifted, part_file
 from processes import LONG, below, in_group, started, wait_until
 
 import eblime
+from eblime.batch import Workers
 from eblime.batch.inputs import _ray_rows
 
 HERE = Path(__file__).parent
@@ -80,7 +81,7 @@ def test_a_killed_driver_is_resumed(tmp_path, wanted, hold, workers):
         code = killed_driver(out, workers, "local", parts)
         hold.release()
         assert code == -signal.SIGKILL or attempt > 0
-        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False)
+        run = eblime.explain_many(make, ROWS, out, part_size=4)
 
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
         assert not list(out.glob(".*.tmp"))
@@ -120,7 +121,7 @@ def test_an_interrupt_ends_the_run_at_once(tmp_path, wanted, hold):
         assert in_group(driver.pid, "spawn_main") == []
     hold.release()
 
-    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
@@ -134,15 +135,15 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
         if attempt == 0:
             hold.after(out, parts)
         hit = killed_worker(
-            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::MapWorker"), hold
+            out, "ray", parts, lambda driver: below(cluster.head.pid, "ray::_Actor"), hold
         )
         assert hit or attempt > 0
         pd.testing.assert_frame_equal(eblime.open_run(out).frame(), wanted, check_exact=True)
 
         out = tmp_path / f"d{attempt}"
         killed_driver(out, 2, "ray", chance.randint(0, PARTS - 1))
-        again = {"engine": "ray", "workers": "auto"} if attempt == 0 else {}
-        run = eblime.explain_many(make, ROWS, out, part_size=4, together=False, **again)
+        again = {"workers": Workers("auto", engine="ray")} if attempt == 0 else {}
+        run = eblime.explain_many(make, ROWS, out, part_size=4, **again)
         pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
     def late(row):
@@ -151,18 +152,19 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
 
     columns = [lambda rows: rows[:, 0], lambda rows: rows[:, 1]]
     first, second = (eblime.TabularExplainer(model, ROWS, n_masks=20) for model in columns)
+    ray = Workers(engine="ray")
     finished = ROWS[:4], tmp_path / "finished"
     eblime.explain_many(first, *finished)
-    eblime.explain_many(first, *finished, engine="ray")
+    eblime.explain_many(first, *finished, workers=ray)
     with pytest.raises(ValueError, match="was created with another model"):
-        eblime.explain_many(second, *finished, engine="ray")
+        eblime.explain_many(second, *finished, workers=ray)
 
     dataset = cluster.data.range(12, override_num_blocks=6).map(late)
     assert [value for _, value in _ray_rows(dataset)] == list(range(12))
-    with pytest.raises(ValueError, match="too few for 2 workers"):
-        eblime.explain_many(make, ROWS, tmp_path / "r", engine="ray", workers=2, cpus_per_worker=1)
+    with pytest.raises(ValueError, match="too few for 3 workers"):
+        eblime.explain_many(make, ROWS, tmp_path / "r", workers=Workers(3, engine="ray", cpus=1))
     with pytest.raises(RuntimeError, match="cannot be created in a worker: no such"):
-        eblime.explain_many(make_nothing, ROWS, tmp_path / "n", engine="ray", workers=2)
+        eblime.explain_many(make_nothing, ROWS, tmp_path / "n", workers=Workers(2, engine="ray"))
 
 
 @pytest.mark.slow
@@ -237,7 +239,7 @@ def small_disk(tmp_path):
 def test_a_full_file_system(small_disk, wanted, workers):
     """The error is reported with one worker and with two; later the run is resumed."""
     out = small_disk / "r"
-    settings = {"part_size": 4, "together": False}
+    settings = {"part_size": 4, "progress": False}
     with pytest.raises(OSError, match="No space left"):
         eblime.explain_many(make, ROWS, out, workers=workers, **settings)
     assert not list(out.glob(".*.tmp"))
@@ -331,9 +333,7 @@ def test_an_error_in_the_driver_ends_the_workers(tmp_path):
             raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        eblime.explain_many(
-            make, ROWS, tmp_path / "r", part_size=4, workers=2, together=False, progress=fail
-        )
+        eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, workers=2, progress=fail)
     assert set(below(os.getpid(), "spawn_main")) <= set(before)
 
 

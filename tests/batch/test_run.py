@@ -11,6 +11,7 @@ import pytest
 from many import ROWS, make, part_file
 
 import eblime
+from eblime.batch import Workers
 from eblime.batch.location import Location
 from eblime.batch.overview import overview
 
@@ -19,7 +20,7 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "settings", [{"workers": 2}, {"together": False}, {"part_size": 7}, {"progress": lambda *_: 0}]
+    "settings", [{"workers": 2}, {"part_size": 1}, {"part_size": 7}, {"progress": lambda *_: 0}]
 )
 def test_execution_settings_change_no_number(tmp_path, wanted, settings):
     """Workers, shared model calls, the part size and progress do not affect the results."""
@@ -257,21 +258,18 @@ def test_workers_auto_changes_no_number(tmp_path, wanted):
 def test_invalid_settings_are_refused(tmp_path):
     """Each has its own message."""
     for settings, message in (
-        ({"engine": "slurm"}, "`engine` must be"),
+        ({"workers": Workers(engine="slurm")}, "`engine` must be"),
         ({"seed": -1}, "`seed` must be"),
         ({"workers": 0}, "`workers` must be"),
         ({"part_size": 0}, "`part_size` must be"),
         ({"prob": 1.5}, "`prob` must be"),
-        ({"gpus_per_worker": 1}, "are for engine='ray'"),
-        ({"timeout": 0}, "`timeout` must be"),
+        ({"workers": Workers(gpus=1)}, "are for engine='ray'"),
+        ({"workers": Workers(timeout=0)}, "`timeout` must be"),
         ({"max_failures": -1}, "`max_failures` must be"),
     ):
         with pytest.raises(ValueError, match=message):
             eblime.explain_many(make, ROWS, tmp_path / "r", **settings)
     for settings in (
-        {"about": 5},
-        {"about": {"when": object()}},
-        {"about": {"share": float("nan")}},
         {"targets": [1.5]},
         {"targets": [None]},
         {"progress": 5},
@@ -283,6 +281,23 @@ def test_invalid_settings_are_refused(tmp_path):
         eblime.explain_many(make, 3, tmp_path / "r")
     with pytest.raises(TypeError, match="`explainer` must be"):
         eblime.explain_many(3, ROWS, tmp_path / "r")
+
+
+def test_what_a_function_says_about_itself_is_stored(tmp_path):
+    """In the manifest; what JSON cannot hold is refused."""
+
+    class Maker:
+        def __init__(self, about):
+            self.about = about
+
+        def __call__(self):
+            return make()
+
+    run = eblime.explain_many(Maker({"model": "first"}), ROWS[:2], tmp_path / "r")
+    assert run.settings["about"] == {"model": "first"}
+    for about in (5, {"when": object()}, {"share": float("nan")}):
+        with pytest.raises(TypeError, match="`about` must"):
+            eblime.explain_many(Maker(about), ROWS[:2], tmp_path / "s")
 
 
 def test_a_summary_is_read_part_by_part(tmp_path, undisturbed):
@@ -348,9 +363,9 @@ def test_shared_calls_have_a_maximum_size(tmp_path, size, memory, most, monkeypa
         return rows[:, 0]
 
     monkeypatch.setattr("eblime.domains.tabular.neighbourhood._BATCH_BYTES", memory)
-    explainer = eblime.TabularExplainer(score, ROWS, n_masks=300)
     calls = eblime.Calls(batch_size=size)
-    run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r", calls=calls)
+    explainer = eblime.TabularExplainer(score, ROWS, n_masks=300, calls=calls)
+    run = eblime.explain_many(explainer, ROWS[:10], tmp_path / "r")
 
     assert run.failures().empty
     assert max(sizes) <= most
@@ -444,7 +459,7 @@ def test_a_model_call_that_hangs_is_recorded_as_failed(tmp_path):
         model, n_masks=20, calls=eblime.Calls(timeout=1, retry=patient)
     )
     texts = ["one two", "stuck stuck three", "four five six"]
-    run = eblime.explain_many(explainer, texts, tmp_path / "run", together=False)
+    run = eblime.explain_many(explainer, texts, tmp_path / "run", part_size=1)
     stuck.set()
 
     assert run.failures()["input"].tolist() == [1]

@@ -174,7 +174,7 @@ def test_inputs_whose_batches_cannot_be_joined_are_asked_alone():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"together": False}, pytest.param({"workers": 2}, marks=pytest.mark.slow), {"part_size": 2}],
+    [{"part_size": 1}, pytest.param({"workers": 2}, marks=pytest.mark.slow), {"part_size": 2}],
 )
 def test_a_run_of_rounds_does_not_depend_on_how_it_is_done(tmp_path, settings):
     """Shared calls, workers and parts change no number."""
@@ -197,9 +197,9 @@ def test_a_pipeline_asks_all_rounds_from_one_thread(tmp_path, monkeypatch):
 
     explainer = series_explainer(model, design=Rounds())
     inputs = [*INPUTS[:4], np.ones(7), *INPUTS[4:]]
-    plain = eblime.explain_many(explainer, inputs, tmp_path / "a", together=False)
+    plain = eblime.explain_many(explainer, inputs, tmp_path / "a", part_size=1)
     monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
-    piped = eblime.explain_many(explainer, inputs, tmp_path / "b", together=False)
+    piped = eblime.explain_many(explainer, inputs, tmp_path / "b", part_size=1)
 
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
     assert piped.failures()["input"].tolist() == plain.failures()["input"].tolist() == [4]
@@ -335,13 +335,15 @@ def test_inputs_that_share_a_call_share_an_open_cache(tmp_path, monkeypatch):
         opened.append(args)
         return original(*args)
 
-    explainer = eblime.TabularExplainer(model, rows, n_masks=50, method="bayeslime")
+    settings = {"n_masks": 50, "method": "bayeslime"}
+    explainer = eblime.TabularExplainer(model, rows, **settings)
     stored = eblime.AnswerCache(tmp_path / "answers.db", model_id="first column")
     plain = eblime.explain_many(explainer, rows, tmp_path / "plain").frame()
     asked = len(calls)
     with monkeypatch.context() as patch:
         patch.setattr(engine_cache, "open_file", open_file)
-        run = eblime.explain_many(explainer, rows, tmp_path / "cached", cache=stored).frame()
+        cached = eblime.TabularExplainer(model, rows, cache=stored, **settings)
+        run = eblime.explain_many(cached, rows, tmp_path / "cached").frame()
 
     assert len(calls) == 2 * asked
     assert len(opened) == asked

@@ -184,9 +184,9 @@ def test_a_run_whose_model_needs_a_name_does_not_begin(tmp_path):
     """Neither in the calling process nor in workers."""
     pytest.importorskip("pyarrow")
     model = Counting()
-    explainer = eblime.TextExplainer(model, n_masks=80)
+    explainer = eblime.TextExplainer(model, n_masks=80, cache=tmp_path / "answers.db")
     with pytest.raises(TypeError, match=r"needs `model_id`"):
-        eblime.explain_many(explainer, [TEXT], tmp_path / "run", cache=tmp_path / "answers.db")
+        eblime.explain_many(explainer, [TEXT], tmp_path / "run")
 
     assert model.asked == []
 
@@ -479,14 +479,14 @@ def test_runs_share_a_cache(tmp_path, cache):
     pytest.importorskip("pyarrow")
     texts = [TEXT, TEXT[4:], "red green blue two", "two"]
     model = Counting()
-    explainer = eblime.TextExplainer(model, n_masks=80)
-    first = eblime.explain_many(explainer, texts, tmp_path / "a", cache=cache)
+    explainer = eblime.TextExplainer(model, n_masks=80, cache=cache)
+    first = eblime.explain_many(explainer, texts, tmp_path / "a")
     asked = len(model.asked)
-    second = eblime.explain_many(explainer, texts, tmp_path / "b", cache=cache)
+    second = eblime.explain_many(explainer, texts, tmp_path / "b")
 
     assert len(model.asked) == asked == len(cache)
     assert first.frame()["mean"].tolist() == second.frame()["mean"].tolist()
-    eblime.explain_many(explainer, texts, tmp_path / "b", cache=cache)
+    eblime.explain_many(explainer, texts, tmp_path / "b")
     assert len(model.asked) > asked
 
 

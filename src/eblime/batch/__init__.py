@@ -8,8 +8,9 @@ from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
     from eblime.batch.results import Run as Run
+    from eblime.batch.workers import Workers as Workers
 
-_HOMES = {"Run": "results"}
+_HOMES = {"Run": "results", "Workers": "workers"}
 
 __all__ = [*_HOMES]
 

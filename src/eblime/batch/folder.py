@@ -106,7 +106,6 @@ _SETTINGS = {
     "seed": whole(0),
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
     "keep": flag(),
-    "together": flag(),
     "about": optional(instance(dict, str)),
     "count": whole(1),
     "inputs": text(),

@@ -7,16 +7,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eblime.batch.folder import part_numbers, write_part
+from eblime._text import printable
 from eblime.batch.inputs import Inputs
 from eblime.batch.location import Location
-from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
-from eblime.engine.calls import Calls
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, Stop
 
 __all__ = [
-    *("Job", "Rules", "check_explainer", "make_explainer", "on_gpu"),
+    "Job",
+    "check_explainer",
+    "make_explainer",
+    "on_gpu",
 ]
 
 
@@ -63,30 +64,6 @@ def on_gpu(explainer: Any) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What the process that supervises workers needs: everything except the model and inputs."""
-
-    settings: Mapping[str, Any]
-    folder: Location
-    run: str  # the id of the run
-    timeout: float | None  # seconds per input
-
-    def numbers(self, part: int) -> range:
-        """The inputs of a part."""
-        return part_numbers(self.settings, part)
-
-    def failure(self, number: int, name: str, error: Exception) -> Rows:
-        """What is stored for an input that crashed its worker or ran out of time."""
-        return failure_rows(number, name, error)
-
-    def finish(self, part: int, rows: Mapping[int, Rows], about: Mapping[str, str]) -> int:
-        """Write a part that was done in pieces; returns how many of its inputs failed."""
-        joined = joined_rows(rows[number] for number in sorted(rows))
-        write_part(self.folder, self.run, part, joined, about)
-        return failures_in(joined)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A run as it is sent to its workers."""
 
@@ -98,15 +75,10 @@ class Job:
     resumed: bool  # some parts are finished, perhaps by another model
     timeout: float | None = None  # seconds per input
     until: Stop | None = None  # the rule that ends the questions about an input
-    calls: Calls | None = None  # overrides the explainer's
 
-    @property
-    def rules(self) -> Rules:
-        """What the process that supervises workers needs."""
-        return Rules(settings=self.settings, folder=self.folder, run=self.run, timeout=self.timeout)
-
-    def start(self) -> Any:
-        """The worker of this run, created in the process that does the work."""
-        from eblime.batch.worker import Worker  # which imports this module
-
-        return Worker.start(self)
+    def name(self, number: int) -> str:
+        """The name of an input; its number if the name cannot be read."""
+        try:
+            return printable(self.inputs.name(number))
+        except Exception:
+            return str(number)

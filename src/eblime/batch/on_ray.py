@@ -1,115 +1,134 @@
-"""The Ray engine: parts stream through a pool of actors, each with its own worker process.
+"""The Ray engine: each worker is an actor; a dead one is replaced like a process of this machine.
 
-Ray Data schedules and replaces actors. Each actor supervises its worker like the local engine, and
-the same functions write the parts, so each engine can resume the other's run. Every node must see
+The same functions write the parts, so each engine can resume the other's run. Every node must see
 the run folder: on a shared file system, or in an object store.
 """
 
 from __future__ import annotations
 
-import atexit
-import inspect
 import logging
 import os
 import pickle
 import sys
-import warnings
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
-from eblime.batch.job import Job, Rules
-from eblime.batch.local import Workers, check_sendable
-from eblime.batch.pool import TRIES, Pool
-from eblime.batch.worker import check_finished
+from eblime._threads import limit_threads
+from eblime.batch.job import Job
+from eblime.batch.local import check_sendable, do_task
+from eblime.batch.worker import Worker, check_finished
+from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 
-__all__ = ["check_on_ray", "run_on_ray"]
-
-_ROOM = 0.8  # of the cores: a pool that claims all of them leaves none for reading, and hangs
+__all__ = ["run_on_ray"]
 
 
 class _Actor:
-    """Does parts in its own worker process, so that a crash or a hang does not end the actor."""
+    """A worker in a process of Ray."""
 
-    def __init__(self, sent: Any, rules: Rules, path: list[str], threads: int) -> None:
-        import ray
-
+    def __init__(self, path: list[str], threads: int) -> None:
         sys.path += [entry for entry in path if entry not in sys.path]
-        self._pool = Pool(ray.get(sent), rules, 1, threads)
-        atexit.register(self._pool.close)
+        limit_threads(threads)
+        self._threads = threads
+        self._worker: Any = None
 
-    def __call__(self, batch: Mapping[str, Any]) -> dict[str, list[Any]]:
-        """Do a part; returns how many of its inputs failed, or an error message."""
-        part = int(batch["part"][0])
+    def begin(self, packed: bytes) -> Finished:
+        """Create the explainer; returns its settings."""
         try:
-            [(_, failed)] = self._pool.run([part])
+            self._worker = Worker.start(pickle.loads(packed))
+        except BaseException as error:
+            text = str(error) or type(error).__name__
+            raise WorkerStartError(f"The explainer cannot be created in a worker: {text}") from None
+        limit_threads(self._threads)  # for libraries that the model has loaded, too
+        return Finished(dict(self._worker.about), 0)
+
+    def do(self, task: Task) -> Finished:
+        """Do a task."""
+        return do_task(self._worker, task)
+
+    def check(self, packed: bytes) -> str:
+        """Why an explainer is not the one of a finished run; empty if it is."""
+        try:
+            check_finished(pickle.loads(packed))
         except Exception as error:
-            return {"part": [part], "failed": [0], "error": [f"{type(error).__name__}: {error}"]}
-        return {"part": [part], "failed": [failed], "error": [""]}
+            return str(error) or type(error).__name__
+        return ""
 
 
-def run_on_ray(
-    job: Job,
-    parts: Sequence[int],
-    workers: Workers,
-    cpus: float | None = None,
-    gpus: float | None = None,
-) -> Generator[tuple[int, int]]:
+class _RayWorker:
+    """An actor, seen from the driver."""
+
+    def __init__(self, ray: Any, sent: Any, options: dict[str, float]) -> None:
+        self._ray, self._sent, self._options = ray, sent, options
+        self._actor: Any = None
+
+    def start(self) -> Future[Finished]:
+        """Start the actor; Ray waits until the cluster has room for it."""
+        threads = max(1, round(self._options["num_cpus"]))
+        # as bytes: an actor must know the path before it can import modules next to the script
+        made = self._ray.remote(_Actor).options(**self._options)
+        self._actor = made.remote(list(sys.path), threads)
+        future: Future[Finished] = self._actor.begin.remote(self._sent).future()
+        return future
+
+    def submit(self, task: Task) -> Future[Finished]:
+        """Give it a task."""
+        future: Future[Finished] = self._actor.do.remote(task).future()
+        return future
+
+    def ending(self, error: BaseException | None) -> str | None:
+        """Empty if the actor died, for a reason that Ray does not tell; None if it lives."""
+        return "" if isinstance(error, self._ray.exceptions.RayActorError) else None
+
+    def kill(self) -> None:
+        """End the actor at once."""
+        if self._actor is not None:
+            self._ray.kill(self._actor)
+
+
+def run_on_ray(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tuple[int, int]]:
     """Do parts on the running Ray cluster, or on one started on this machine."""
-    if not parts:
-        return
     check_sendable(job.explainer)
     ray = _ray()
-    count, share = _room(ray, len(parts), workers, cpus, gpus)
-    # as bytes: an actor must know the path before it can import modules next to the script
+    if not parts:
+        _check_finished(ray, job, workers)
+        return
+    count, share = _room(ray, len(parts), workers)
+    options = {"num_cpus": share, "num_gpus": workers.gpus or 0}
     sent = ray.put(ray.cloudpickle.dumps(job))
-    given = ray.data.from_items([{"part": part} for part in parts], override_num_blocks=len(parts))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # options that later versions rename
-        done = given.map_batches(
-            _Actor,
-            fn_constructor_args=(sent, job.rules, list(sys.path), max(1, round(share))),
-            batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=count),
-            num_cpus=share,
-            num_gpus=gpus,
-            **_retries(given, len(parts)),
-        )
     try:
-        for row in done.iter_rows():
-            if row["error"]:
-                raise RuntimeError(f"{row['error']} (Part {row['part']}; the run can be resumed.)")
-            yield int(row["part"]), int(row["failed"])
+        yield from supervise(job, parts, lambda: _RayWorker(ray, sent, options), count)
+    except ray.exceptions.RayTaskError as error:
+        raise error.as_instanceof_cause() from None
     except ray.exceptions.RayError as error:
         raise RuntimeError(f"Ray failed; the run can be resumed. {error}") from error
 
 
-def _retries(dataset: Any, parts: int) -> dict[str, int]:
-    """Options that replace a killed actor, and try its part a few times.
+def _check_finished(ray: Any, job: Job, workers: Workers) -> None:
+    """Call `check_finished` on the cluster, whose nodes can load the model."""
+    made = ray.remote(_Actor).options(num_cpus=workers.cpus or 0, num_gpus=workers.gpus or 0)
+    actor = made.remote(list(sys.path), 1)
+    problem = ray.get(actor.check.remote(ray.put(ray.cloudpickle.dumps(job))))
+    ray.kill(actor)
+    if problem:
+        raise ValueError(problem)
 
-    Versions of Ray without these options retry without a limit.
-    """
-    takes = inspect.signature(dataset.map_batches).parameters
-    wanted = {"max_restarts": TRIES * parts, "max_task_retries": TRIES}
-    free = any(entry.kind is entry.VAR_KEYWORD for entry in takes.values())
-    return {name: value for name, value in wanted.items() if free or name in takes}
 
-
-def _room(
-    ray: Any, parts: int, workers: Workers, cpus: float | None, gpus: float | None
-) -> tuple[int, float]:
+def _room(ray: Any, parts: int, workers: Workers) -> tuple[int, float]:
     """How many actors, and the cores that each claims; more than the cluster has is refused."""
     has = ray.cluster_resources()
     cores, devices = float(has.get("CPU", 1.0)), float(has.get("GPU", 0.0))
-    if workers == "auto":
-        room = cores if cpus is None else max(cores - 0.2, _ROOM * cores) / (cpus or 1.0)
+    gpus = workers.gpus or 0.0
+    if workers.count == "auto":
+        room = cores / (workers.cpus or 1.0)
         count = max(1, min(int(min(room, devices / gpus) if gpus else room), parts))
     else:
-        count = workers
-    share = min(1.0, _ROOM * cores / count) if cpus is None else cpus
-    if count * share > cores - 0.1 or count * (gpus or 0.0) > devices:
+        count = workers.count
+    share = min(1.0, cores / count) if workers.cpus is None else workers.cpus
+    if count * share > cores or count * gpus > devices:
         raise ValueError(
             f"The cluster has {cores:g} cores and {devices:g} GPUs: too few for {count} workers "
-            f"of {share:g} cores and {gpus or 0:g} GPUs each, besides a little for Ray itself."
+            f"of {share:g} cores and {gpus:g} GPUs each."
         )
     return count, share
 
@@ -118,11 +137,8 @@ def _ray() -> Any:
     """Ray, connected to the running cluster, or else started on this machine."""
     try:
         import ray
-        import ray.data
     except ImportError as error:
         raise ImportError("The Ray engine needs Ray: pip install 'eblime[ray]'.") from error
-    ray.data.DataContext.get_current().enable_progress_bars = False  # the run has its own bar
-    logging.getLogger("ray.data").setLevel(logging.CRITICAL)  # failures are raised
     if not ray.is_initialized():
         os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # messages about its own processes
         quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
@@ -133,26 +149,3 @@ def _ray() -> Any:
                 raise
             ray.init(include_dashboard=False, **quiet)
     return ray
-
-
-def check_on_ray(job: Job, cpus: float | None = None, gpus: float | None = None) -> None:
-    """Call `check_finished` on the cluster, whose nodes can load the model."""
-    check_sendable(job.explainer)
-    ray = _ray()
-    sent = ray.put(ray.cloudpickle.dumps(job))
-    task = ray.remote(num_cpus=0 if cpus is None else cpus, num_gpus=gpus or 0)(_checked)
-    problem = ray.get(task.remote([sent], list(sys.path)))
-    if problem:
-        raise ValueError(problem)
-
-
-def _checked(sent: Sequence[Any], path: list[str]) -> str:
-    """Why an explainer is not the one of a finished run; empty if it is."""
-    import ray
-
-    sys.path += [entry for entry in path if entry not in sys.path]
-    try:
-        check_finished(pickle.loads(ray.get(sent[0])))
-    except Exception as error:
-        return str(error) or type(error).__name__
-    return ""

@@ -14,7 +14,6 @@ from eblime.batch.entries import content, is_frame, is_sparse
 from eblime.batch.folder import part_files, read_part
 from eblime.batch.inputs import generator_of
 from eblime.domains.record import Domain
-from eblime.engine.calls import Calls
 from eblime.engine.loop import explain, score_of_input
 
 __all__ = ["check_same_model", "explainer_settings"]
@@ -36,11 +35,11 @@ def check_same_model(worker: Any, *, explain: bool = True) -> None:
         Also explain one input of each part again. False only compares a few predictions, which is
         cheap; the model must then answer at least one of them.
     """
-    files = [*part_files(worker.folder).items()]
+    files = [*part_files(worker.job.folder).items()]
     compared = answered = 0
     for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
         try:
-            table, about = read_part(worker.folder, worker.run, part, name)
+            table, about = read_part(worker.job.folder, worker.job.run, part, name)
         except (OSError, ValueError):  # a damaged part is done again
             continue
         _check_settings(worker, about)
@@ -50,7 +49,7 @@ def check_same_model(worker: Any, *, explain: bool = True) -> None:
             compared, answered = compared + len(answers), answered + sum(answers)
     if compared and not answered and not explain:
         raise RuntimeError(
-            f"The model failed on all {compared} inputs of {worker.folder} that it was asked "
+            f"The model failed on all {compared} inputs of {worker.job.folder} that it was asked "
             "about, so it cannot be compared with the model of the run. `eblime.open_run` reads "
             "the run without a model."
         )
@@ -62,7 +61,7 @@ def _check_settings(worker: Any, about: Mapping[str, str]) -> None:
         before, now = about.get(setting), worker.about.get(setting)
         if about and before != now:
             raise ValueError(
-                f"{worker.folder} was created with {setting}={before}; this call has "
+                f"{worker.job.folder} was created with {setting}={before}; this call has "
                 f"{setting}={now}. Use another folder, or the explainer of the run."
             )
 
@@ -80,14 +79,14 @@ def _compare(worker: Any, good: Any, *, explain: bool) -> list[bool]:
         allowed = _NEAR * (np.where(np.isfinite(sd), sd, 0.0) + largest) + 1e-9
         again = partial(_explained_again, worker, number, target)
         known = np.append(means, prediction)
-        answers = [_refuse_another(worker.folder, rows, known, allowed, again)]
+        answers = [_refuse_another(worker.job.folder, rows, known, allowed, again)]
     others = good.drop_duplicates("input")[int(explain) : 1 + _ASKED]
     for k in range(len(others)):
         row = others[k : k + 1]
         known = row["prediction"].to_numpy(dtype=float)
         asked = partial(_prediction, worker, int(row["input"].iloc[0]), int(row["target"].iloc[0]))
         allowed = _NEAR * (0.1 * np.abs(known) + largest) + 1e-9
-        answers.append(_refuse_another(worker.folder, row, known, allowed, asked))
+        answers.append(_refuse_another(worker.job.folder, row, known, allowed, asked))
     return answers
 
 
@@ -120,7 +119,7 @@ def _prediction(worker: Any, number: int, target: int) -> Any:
 def _explained_again(worker: Any, number: int, target: int) -> Any:
     """The importances and the prediction of an input; None if that fails."""
     try:
-        rng = generator_of(worker.settings["seed"], number)
+        rng = generator_of(worker.job.settings["seed"], number)
         by_column = replace(_asking(worker), labels=None)  # a label may also be a number
         made = explain(by_column, worker.subject(number), [target], rng, progress=False)
     except Exception:
@@ -138,8 +137,9 @@ def _close(found: Any, known: Any, allowed: Any) -> bool:
     return found.shape == known.shape and bool((np.abs(found - known) <= allowed).all())
 
 
-def explainer_settings(explainer: Any, calls: Calls) -> dict[str, str]:
+def explainer_settings(explainer: Any) -> dict[str, str]:
     """The settings of an explainer that decide its results, except its model, as strings."""
+    calls = explainer.loop.calls
     found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)

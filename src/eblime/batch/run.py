@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -14,23 +14,25 @@ import numpy as np
 from eblime._checks import check_count, check_level, check_number
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
-from eblime.batch.engines import Engine, do_missing_parts, find_engine
 from eblime.batch.entries import is_large
 from eblime.batch.folder import (
     check_manifest,
     delete_parts,
     done_parts,
+    missing_parts,
     part_count,
     part_files,
+    part_numbers,
     read_manifest,
+    remove_leftovers,
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs
 from eblime.batch.job import Job, check_explainer
-from eblime.batch.local import Workers
+from eblime.batch.local import remove_marker, run_local
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.resume_check import explainer_settings
-from eblime.engine.calls import CacheLike, Calls
+from eblime.batch.workers import Count, Workers
 from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
@@ -48,22 +50,14 @@ def explain_many(
     *,
     targets: int | Sequence[int | str] = 1,
     seed: int = 0,
-    engine: str = "local",
-    workers: Workers = 1,
-    cpus_per_worker: float | None = None,
-    gpus_per_worker: float | None = None,
+    workers: Count | Workers = 1,
     part_size: int | None = None,
     prob: float = 0.95,
     keep: bool = False,
     until: Stop | str | None = None,
     max_masks: int | None = None,
-    together: bool = True,
     max_failures: int | None = None,
-    timeout: float | None = None,
     retry: bool = False,
-    calls: Calls | None = None,
-    cache: CacheLike = None,
-    about: str | Mapping[str, Any] | None = None,
     progress: Progress = None,
 ) -> Run:
     """Explain many inputs into a folder; a second call resumes the run.
@@ -75,7 +69,8 @@ def explain_many(
     ----------
     explainer
         An explainer, or a function without arguments that creates one. With several workers each
-        process calls the function, so that a model on a GPU need not be sent to it.
+        process calls the function, so that a model on a GPU need not be sent to it. If the function
+        has an attribute `about`, a string or a dictionary, it is stored with the settings.
     inputs
         A folder of photos or .txt files, a .csv, .tsv, .parquet or .jsonl file, a folder of
         .parquet files, the address of one of these in an object store, a frame, an array, any
@@ -88,16 +83,14 @@ def explain_many(
     seed
         Input i draws from `SeedSequence(seed, spawn_key=(i,))`, so neither the order nor the
         number of workers nor restarts change a number.
-    engine
-        "local" for processes on this machine, or "ray".
     workers
-        Number of workers. "auto" is as many as cores and memory allow, and one if the model runs
-        on a GPU. One worker of the local engine is the calling process.
-    cpus_per_worker, gpus_per_worker
-        What each Ray actor claims. By default actors leave some cores to Ray Data, and use no GPU.
+        Number of worker processes, "auto" for as many as cores and memory allow, or an
+        `eblime.batch.Workers`, which also has a timeout per input and the settings of Ray. With 1
+        the calling process does the work.
     part_size
-        Number of inputs in a part, the unit that is stored and resumed. The default is 8 for
-        images and files and 64 for rows and texts, and larger for very many inputs.
+        Number of inputs in a part, the unit that is stored and resumed. The rows or texts of a part
+        share model calls. The default is 8 for images and files and 64 for rows and texts, and
+        larger for very many inputs.
     prob
         Probability of the intervals.
     keep
@@ -107,27 +100,11 @@ def explain_many(
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
     max_masks
         The most masks for each input with `until`, as for `explain`; None is 5,000.
-    together
-        Let the perturbed rows or texts of several inputs share model calls.
     max_failures
         Stop when more inputs have failed, counting earlier calls; None never stops.
-    timeout
-        Seconds per input; an input that takes longer is recorded as failed. Inputs that share
-        model calls also share this time; if it is too short, they are explained one at a time. A
-        timeout needs worker processes: `workers=1` then is one process besides the calling one.
-        None waits without a limit. `Calls(timeout=...)` is for one model call.
     retry
         Explain the inputs of parts with failures again. Files that failed may have been replaced.
-        Model calls that fail are repeated by `Calls(retry=...)`.
-    calls
-        How the model is called; replaces the explainer's settings, except where it has a default
-        value. See `Calls`.
-    cache
-        A local file that stores the model's answers, or an `AnswerCache`, shared by all workers:
-        short for `calls=Calls(cache=...)`.
-    about
-        A description of the run, as a string or a dictionary. Resuming with another description
-        raises an error.
+        Model calls that fail are repeated by the explainer's `Calls(retry=...)`.
     progress
         None shows a bar on a terminal if the work takes longer than a second; True always does,
         False never; or a function of (done, total).
@@ -145,18 +122,18 @@ def explain_many(
     4
     """
     check_explainer(explainer)
-    chosen = find_engine(engine, cpus_per_worker, gpus_per_worker)
-    _check_numbers(seed, workers, part_size, timeout, max_failures)
+    crew = workers if isinstance(workers, Workers) else Workers(workers)
+    crew.check()
+    _check_numbers(seed, part_size, max_failures)
     check_progress(progress)
-    rule, given_calls = None if until is None else as_rule(until), Calls().merge(calls, cache)
+    rule = None if until is None else as_rule(until)
     settings = {
-        "explainer": _known_settings(explainer, given_calls),
+        "explainer": _known_settings(explainer),
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
         "keep": bool(keep),
-        "together": bool(together),
-        "about": _plain_about(about),
+        "about": _description(explainer),
         **_rule_settings(rule, max_masks),
     }
     folder = Location.of(out)
@@ -164,22 +141,16 @@ def explain_many(
     folder.make()
     with folder.locked():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
-        job = replace(job, timeout=timeout, until=rule, calls=given_calls)
-        return _done(chosen, job, workers, max_failures, progress)
+        job = replace(job, timeout=crew.timeout, until=rule)
+        return _finish(job, crew, max_failures, progress)
 
 
-def _check_numbers(
-    seed: Any, workers: Any, part_size: Any, timeout: Any, max_failures: Any
-) -> None:
+def _check_numbers(seed: Any, part_size: Any, max_failures: Any) -> None:
     """Refuse numbers that cannot work, before anything is written."""
     if not (isinstance(seed, (int, np.integer)) and seed >= 0):
         raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
-    if workers != "auto":
-        check_count("workers", workers)
     if part_size is not None:
         check_count("part_size", part_size)
-    if timeout is not None:
-        check_number("timeout", timeout)
     if max_failures is not None:
         check_number("max_failures", max_failures, zero=True)
 
@@ -212,13 +183,11 @@ def _open_job(
     )
 
 
-def _done(
-    engine: Engine, job: Job, workers: Workers, max_failures: int | None, progress: Progress
-) -> Run:
+def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Progress) -> Run:
     """Do the unfinished parts of a run, with a progress bar."""
     failed = 0
     with (
-        closing(do_missing_parts(engine, job, workers)) as work,
+        closing(_do_missing_parts(job, workers)) as work,
         progress_reporter(progress, job.settings["count"], unit="input") as show,
     ):
         for finished, failed in work:
@@ -232,6 +201,36 @@ def _done(
     run = Run(location=job.folder)
     _write_failures(run, failed)
     return run
+
+
+def _do_missing_parts(job: Job, workers: Workers) -> Generator[tuple[int, int]]:
+    """Do unfinished parts; yields how many inputs are done and how many of them failed.
+
+    If all parts are finished, only the model is checked.
+    """
+    parts = range(part_count(job.settings))
+    done = done_parts(job.folder, job.run, len(parts))
+    failed = sum(done.values())
+    finished = sum(len(part_numbers(job.settings, part)) for part in done)
+    yield finished, failed
+    todo = [part for part in parts if part not in done]
+    run = run_local
+    if workers.engine == "ray":
+        from eblime.batch.on_ray import run_on_ray
+
+        run = run_on_ray
+    try:
+        with closing(run(job, todo, workers)) as results:
+            for part, failures in results:
+                failed += failures
+                finished += len(part_numbers(job.settings, part))
+                yield finished, failed
+    finally:  # a worker that was killed may have left a temporary file
+        remove_leftovers(job.folder)
+    missing = missing_parts(job.folder, parts)
+    if missing:
+        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
+    remove_marker(job.folder)
 
 
 def _write_failures(run: Run, failed: int) -> None:
@@ -255,21 +254,21 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
 
 
 def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
-    """What the manifest says about the stop rule; nothing without one, as in earlier runs."""
+    """What the manifest says about the stop rule; nothing without one."""
     check_max_masks(max_masks, rule)
     if rule is None:
         return {}
     return {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
 
 
-def _known_settings(explainer: Any, calls: Calls) -> dict[str, str]:
+def _known_settings(explainer: Any) -> dict[str, str]:
     """The settings of an explainer, or the name of the function that creates it.
 
     The settings that the function chooses are stored with every part, and compared by the workers
     of a resumed run.
     """
     if isinstance(explainer, BaseExplainer):
-        return explainer_settings(explainer, explainer.loop.calls.merge(calls))
+        return explainer_settings(explainer)
     return {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)}
 
 
@@ -287,8 +286,9 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     return [target if isinstance(target, str) else int(target) for target in listed]
 
 
-def _plain_about(about: Any) -> dict[str, Any] | str | None:
-    """A description in a form that JSON can hold."""
+def _description(explainer: Any) -> dict[str, Any] | str | None:
+    """What a function that creates an explainer says about itself."""
+    about = None if isinstance(explainer, BaseExplainer) else getattr(explainer, "about", None)
     found = dict(about) if isinstance(about, Mapping) else about
     if not isinstance(found, (dict, str, type(None))):
         raise TypeError(f"`about` must be a string or a dictionary; got {about!r:.80}.")

@@ -10,17 +10,16 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from eblime import registry
-from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import part_numbers, write_part
-from eblime.batch.inputs import Inputs, generator_of
+from eblime.batch.inputs import generator_of
 from eblime.batch.job import Job, make_explainer, on_gpu
-from eblime.batch.location import Location, arrow
+from eblime.batch.location import arrow
 from eblime.batch.resume_check import check_same_model, explainer_settings
 from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import explain_together, group_size
@@ -31,53 +30,40 @@ from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import RenderedScene, Stop, Subject
+from eblime.protocols import RenderedScene, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
 __all__ = ["Worker", "check_finished"]
 
 Result = list[Explanation] | BaseException
-Report = Callable[[Sequence[int]], None]  # called with the inputs that are worked on from now on
-
-
-def _ignore(numbers: Sequence[int]) -> None:
-    """Report to nobody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
     """Does parts: in its own process, in a Ray actor, or in the driver."""
 
+    job: Job
     explainer: BaseExplainer
-    inputs: Inputs
-    settings: Mapping[str, Any]
-    folder: Location
-    run: str  # the id of the run
-    about: Mapping[str, str] = field(default_factory=dict)  # the settings of the explainer
-    until: Stop | None = None  # the rule that ends the questions about an input
-    calls: Calls = field(default_factory=Calls)
+    about: Mapping[str, str]  # the settings of the explainer
+    calls: Calls  # those of the explainer, with the stored answers of its model
 
     @classmethod
     def start(cls, job: Job) -> Worker:
         """Create the explainer, and check that its model is the one that the run began with."""
-        arrow()  # imported here, where it takes no time of an input
+        arrow()  # imported here, where the delay does not count as time spent on an input
         explainer = make_explainer(job.explainer)
         if job.settings["keep"] and explainer.domain not in registry.names("domains"):
             raise TypeError(
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        calls = explainer.loop.calls.merge(job.calls)
+        calls = explainer.loop.calls
         cache = as_cache(calls.cache)
         worker = cls(
+            job=job,
             explainer=explainer,
-            inputs=job.inputs,
-            settings=job.settings,
-            folder=job.folder,
-            run=job.run,
-            about=explainer_settings(explainer, calls),
-            until=job.until,
+            about=explainer_settings(explainer),
             calls=replace(
                 calls,
                 cache=None if cache is None else cache.for_model(explainer.model),
@@ -90,53 +76,43 @@ class Worker:
             check_same_model(worker)
         return worker
 
-    def do(self, part: int, report: Report = _ignore) -> int:
+    def do(self, part: int) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
-        numbers = part_numbers(self.settings, part)
-        rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers, report))
-        report(())
-        write_part(self.folder, self.run, part, rows, self.about)
+        numbers = part_numbers(self.job.settings, part)
+        rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers))
+        write_part(self.job.folder, self.job.run, part, rows, self.about)
         return failures_in(rows)
 
     def rows(self, number: int, result: Result) -> Rows:
         """The rows of an input; also saves whole explanations if the run keeps them."""
         if isinstance(result, BaseException):
-            return failure_rows(number, self.name(number), result)
-        if self.settings["keep"]:
+            return failure_rows(number, self.job.name(number), result)
+        if self.job.settings["keep"]:
             for explanation in result:
                 kept = f"explanations/{number}-{explanation.target}.eblime"
-                (self.folder / kept).write(pack(explanation))
+                (self.job.folder / kept).write(pack(explanation))
         with few_threads(0):  # more threads may add numbers in another order
-            return explained_rows(result, number, self.name(number), self.settings["prob"])
+            return explained_rows(result, number, self.job.name(number), self.job.settings["prob"])
 
     @property
     def loop(self) -> LoopSettings:
         """The settings of the loop, with batch sizes that do not depend on the machine."""
-        limited = stop_settings(self.explainer.loop, self.until, self.settings.get("max_masks"))
+        settings = self.job.settings
+        limited = stop_settings(self.explainer.loop, self.job.until, settings.get("max_masks"))
         return replace(limited, steady=True, calls=self.calls)
-
-    def name(self, number: int) -> str:
-        """The name of an input; its number if the name cannot be read."""
-        try:
-            return printable(self.inputs.name(number))
-        except Exception:
-            return str(number)
 
     def subject(self, number: int) -> Subject:
         """Read an input, so that it can be perturbed."""
-        return self.explainer.subject(self.explainer.input_of(self.inputs.get(number)))
+        return self.explainer.subject(self.explainer.input_of(self.job.inputs.get(number)))
 
-    def explained(
-        self, numbers: Sequence[int], report: Report = _ignore
-    ) -> Iterator[tuple[int, Result]]:
+    def explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Explanations by number, or errors; inputs share model calls where possible."""
         if on_gpu(self.explainer):
-            yield from self._pipelined(numbers, report)
+            yield from self._pipelined(numbers)
             return
-        most = group_size(self.loop) if self.settings["together"] else 1
+        most = group_size(self.loop)
         subjects: dict[int, Subject] = {}
         for number in numbers:
-            report((number,))
             result = _attempt(self.subject, number)
             if isinstance(result, BaseException):
                 yield number, result
@@ -144,34 +120,29 @@ class Worker:
             subjects[number] = result
             alone = isinstance(result.scene, RenderedScene)  # arrays are too large to share a call
             if alone or len(subjects) == most:
-                yield from self._explained_group(subjects, report).items()
+                yield from self._explained_group(subjects).items()
                 subjects = {}
-        yield from self._explained_group(subjects, report).items()
+        yield from self._explained_group(subjects).items()
 
-    def _explained_group(
-        self, subjects: Mapping[int, Subject], report: Report
-    ) -> dict[int, Result]:
+    def _explained_group(self, subjects: Mapping[int, Subject]) -> dict[int, Result]:
         """Explain inputs with shared model calls; one at a time if that fails."""
-        targets, seed, loop = self.settings["targets"], self.settings["seed"], self.loop
+        targets, seed, loop = self.job.settings["targets"], self.job.settings["seed"], self.loop
         if len(subjects) > 1:
-            report(tuple(subjects))
             rngs = [generator_of(seed, number) for number in subjects]
             made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
             if not isinstance(made, BaseException):
                 return {n: list(entry.values()) for n, entry in zip(subjects, made, strict=True)}
         found: dict[int, Result] = {}  # one at a time, which shows which input fails
         for number, subject in subjects.items():
-            if len(subjects) > 1:
-                report((number,))
             found[number] = _listed(_attempt(self._explained_alone, number, subject))
         return found
 
     def _explained_alone(self, number: int, subject: Subject) -> dict[int, Explanation]:
         """Explain one input, without a progress bar."""
-        rng = generator_of(self.settings["seed"], number)
-        return explain(self.loop, subject, self.settings["targets"], rng, progress=False)
+        rng = generator_of(self.job.settings["seed"], number)
+        return explain(self.loop, subject, self.job.settings["targets"], rng, progress=False)
 
-    def _pipelined(self, numbers: Sequence[int], report: Report) -> Iterator[tuple[int, Result]]:
+    def _pipelined(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Keep a GPU busy: threads read inputs ahead of it and fit posteriors behind it.
 
         Only this thread asks the model.
@@ -183,18 +154,17 @@ class Worker:
             fitting: deque[tuple[int, Future[Any]]] = deque()
             while reading:
                 number, opened = reading.popleft()
-                report((number,))
                 reading.extend((n, pool.submit(self._opened, n)) for n in islice(todo, 1))
                 fitting.append((number, self._asked(opened, pool)))
                 if len(fitting) > ahead:
-                    yield self._finished(*fitting.popleft(), report)
+                    yield self._finished(*fitting.popleft())
             for entry in fitting:
-                yield self._finished(*entry, report)
+                yield self._finished(*entry)
 
     def _opened(self, number: int) -> _Conversation:
         """An input, and the loop's first question about it."""
-        subject, rng = self.subject(number), generator_of(self.settings["seed"], number)
-        talk = converse(self.loop, subject, self.settings["targets"], rng)
+        subject, rng = self.subject(number), generator_of(self.job.settings["seed"], number)
+        talk = converse(self.loop, subject, self.job.settings["targets"], rng)
         return _Conversation(subject=subject, talk=talk, step=next(talk))
 
     def _asked(self, opened: Future[_Conversation], pool: ThreadPoolExecutor) -> Future[Any]:
@@ -206,11 +176,8 @@ class Worker:
         failed.set_exception(reply)
         return failed
 
-    def _finished(
-        self, number: int, fitting: Future[_Conversation], report: Report
-    ) -> tuple[int, Result]:
+    def _finished(self, number: int, fitting: Future[_Conversation]) -> tuple[int, Result]:
         """The result of an input; a design that asks in rounds asks its further questions here."""
-        report((number,))
         return number, _listed(_attempt(lambda: fitting.result().finished(self.loop)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,9 +36,6 @@ __all__ = ["batch_app", "report"]
 _RESULTS = (  # shared options that decide the results; the manifest stores them
     *("model", "labels", "target", "method", "index", "masks", "design", "kernel", "seed", "prob"),
     *("part_size", "keep", "until", "max_masks", "retry", "concurrency"),
-)
-_EXECUTION = (  # shared options that do not
-    *("engine", "workers", "cpus_per_worker", "gpus_per_worker", "max_failures", "timeout"),
 )
 
 
@@ -74,6 +72,7 @@ def _start(domain: Domain, command: Command, values: dict[str, Any]) -> None:
         settings=settings,
         trust_pickle=values["trust_pickle"],
         import_from=settings["imported_from"],
+        cache=cache_of(values),
     )
     run_recipe(recipe, values["out"], _execution(values))
 
@@ -137,6 +136,7 @@ def batch(
     from eblime.cli.recipe import resumed_recipe, run_recipe
 
     recipe = resumed_recipe(resume, model=model, trust_run=trust_run, trust_pickle=trust_pickle)
+    recipe = replace(recipe, cache=cache_of(context.params))
     run_recipe(recipe, resume, {**_execution(context.params), "retry": retry})
 
 
@@ -171,12 +171,24 @@ def report(
 
 def _execution(values: dict[str, Any]) -> dict[str, Any]:
     """The settings of `explain_many` that change no result."""
+    from eblime.batch.workers import Workers as Crew
+
     workers = values["workers"]
     if workers != "auto" and not (workers.isascii() and workers.isdigit() and int(workers) > 0):
         raise ValueError(f"--workers must be a number from 1, or auto; got {workers!r}.")
-    found = {name: values[name] for name in _EXECUTION}
-    number = workers if workers == "auto" else int(workers)
-    return {**found, "workers": number, "cache": cache_of(values)}
+    if values["engine"] == "local" and (values["cpus_per_worker"], values["gpus_per_worker"]) != (
+        None,
+        None,
+    ):
+        raise ValueError("--cpus-per-worker and --gpus-per-worker are for --engine ray.")
+    crew = Crew(
+        workers if workers == "auto" else int(workers),
+        timeout=values["timeout"],
+        engine=values["engine"],
+        cpus=values["cpus_per_worker"],
+        gpus=values["gpus_per_worker"],
+    )
+    return {"workers": crew, "max_failures": values["max_failures"]}
 
 
 def _refuse_early_options(context: typer.Context) -> None:

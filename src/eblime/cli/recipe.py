@@ -11,7 +11,7 @@ import hashlib
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,7 @@ from eblime.cli.assembly import load_model, make_explainer, model_settings
 from eblime.cli.options import command_of, parse_targets
 from eblime.cli.output import say
 from eblime.domains.record import Command, Domain, Item, Option
+from eblime.engine.cache import AnswerCache
 
 __all__ = [
     "Recipe",
@@ -62,11 +63,19 @@ class Recipe:
     import_from
         Folder in which the module of a `module:name` model is looked for, besides the installed
         ones.
+    cache
+        Stored answers of the model, which change no result.
     """
 
     settings: dict[str, Any]
     trust_pickle: bool
     import_from: str | None
+    cache: AnswerCache | None = None
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What the manifest of the run says about it."""
+        return self.settings
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
@@ -77,7 +86,8 @@ class Recipe:
             if path is not None and self.settings[f"{name}_sha256"] != _digest(path):
                 raise ValueError(f"{path} has changed since the run was started.")
         options = self._options(command)
-        return make_explainer(domain, model, self.settings, options, self.settings["inputs"])
+        made = make_explainer(domain, model, self.settings, options, self.settings["inputs"])
+        return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
         """The model, which must be the one that the run was started with."""
@@ -355,7 +365,6 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
             keep=settings["keep"],
             until=settings.get("until"),
             max_masks=settings.get("max_masks"),
-            about=settings,
             progress=None,
             **execution,
         )

@@ -1,23 +1,27 @@
 """Inputs on which a model crashes, exits or hangs are recorded as failed; others are explained."""
 
-import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import pandas as pd
 import pytest
-from many import ROWS, make, make_growing, make_killed_while_writing, make_poisoned
+from many import (
+    ROWS,
+    make,
+    make_growing,
+    make_killed_while_writing,
+    make_poisoned,
+    make_sleepy,
+)
 from processes import LONG, below, in_group, started, wait_until
 
 import eblime
-from eblime.batch import child, pool
+from eblime.batch import Workers, workers
 from eblime.cli.app import main
 
 HERE = Path(__file__).parent
@@ -55,24 +59,28 @@ def drive(out, maker):
 def test_a_crash_is_recorded(tmp_path, wanted, poison):
     """A new worker explains the other inputs."""
     poison(input_2="segfault")
-    run = eblime.explain_many(make_poisoned, ROWS[:4], tmp_path / "r", timeout=60)
+    run = eblime.explain_many(make_poisoned, ROWS[:4], tmp_path / "r", workers=Workers(timeout=60))
     errors = check_others(run, wanted[wanted["input"] < 4], [2])
 
     assert "crashed (signal SIGSEGV) on this input" in errors[2]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("together", [True, False])
-def test_crashes_are_recorded(tmp_path, wanted, poison, together):
-    """Two inputs of one part, the last input, and an exit without a signal."""
-    poison(input_5="segfault", input_6="segfault", input_13="os._exit", input_23="segfault")
-    run = eblime.explain_many(
-        make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2, together=together
+def test_crashes_are_recorded(tmp_path, wanted, poison):
+    """Two inputs of one part, the last input, and exits without a signal."""
+    poison(
+        input_5="segfault",
+        input_6="segfault",
+        input_13="os._exit",
+        input_14="os._exit 0",
+        input_23="segfault",
     )
-    errors = check_others(run, wanted, [5, 6, 13, 23])
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=2)
+    errors = check_others(run, wanted, [5, 6, 13, 14, 23])
 
     assert "crashed (signal SIGSEGV) on this input" in errors[5]
     assert "crashed (exit code 3) on this input" in errors[13]
+    assert "crashed (exit code 0) on this input" in errors[14]
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
@@ -130,19 +138,12 @@ def test_the_next_call_isolates_a_crash_of_the_driver(tmp_path, wanted, poison, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("workers", "together", "failed"), [(1, True, [5]), (2, False, [5, 22])])
-def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed):
-    """With and without shared calls; other inputs of the part keep their numbers."""
+@pytest.mark.parametrize(("count", "failed"), [(1, [5]), (2, [5, 22])])
+def test_hangs_are_recorded(tmp_path, wanted, poison, count, failed):
+    """Other inputs of the part keep their numbers."""
     poison(**{f"input_{number}": "hang" for number in failed})
-    run = eblime.explain_many(
-        make_poisoned,
-        ROWS,
-        tmp_path / "r",
-        part_size=4,
-        workers=workers,
-        together=together,
-        timeout=15,
-    )
+    workers = Workers(count, timeout=15)
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", part_size=4, workers=workers)
     errors = check_others(run, wanted, failed)
 
     assert "TimeoutError: This input was not explained within the timeout of 15 s." in errors[5]
@@ -151,7 +152,8 @@ def test_hangs_are_recorded(tmp_path, wanted, poison, workers, together, failed)
 @pytest.mark.slow
 def test_a_timeout_without_hangs_changes_nothing(tmp_path, wanted):
     """The timeout is not a setting of the run, and a part may take longer."""
-    run = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8, timeout=30)
+    workers = Workers(timeout=30)
+    run = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8, workers=workers)
     again = eblime.explain_many(make, ROWS[:8], tmp_path / "r", part_size=8)
 
     assert "timeout" not in again.settings
@@ -165,10 +167,11 @@ def test_packages_are_imported_before_the_first_input():
         "from eblime.batch.inputs import as_inputs\n"
         "from eblime.batch.job import Job\n"
         "from eblime.batch.location import Location\n"
+        "from eblime.batch.worker import Worker\n"
         "given = {'inputs': as_inputs(many.ROWS), 'settings': {'keep': False, 'targets': 1}}\n"
         "job = Job(explainer=many.make, folder=Location.of('.'), run='', resumed=False, **given)\n"
         "assert 'pyarrow' not in sys.modules\n"
-        "job.start()\n"
+        "Worker.start(job)\n"
         "assert 'pyarrow.parquet' in sys.modules\n"
     )
     path = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
@@ -184,23 +187,32 @@ def test_packages_are_imported_before_the_first_input():
 
 
 @pytest.mark.slow
-def test_time_in_which_the_driver_stood_still_does_not_count(tmp_path, wanted, monkeypatch):
-    """Such as after Ctrl-Z: the workers stood still, too, and had no time to answer."""
-    waited, stood_still = pool.wait, itertools.count(1000, 1000)
-    now = [0]
-
-    def wait(events, timeout):
-        found = waited(events, timeout)
-        now[0] = next(stood_still)
-        return found
-
-    monkeypatch.setattr(pool, "wait", wait)
-    for module in (pool, child):
-        monkeypatch.setattr(module, "monotonic", lambda: now[0] + time.monotonic())
-    run = eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=500)
+def test_a_part_may_take_longer_than_an_input(tmp_path, wanted, monkeypatch):
+    """Its inputs are then explained one at a time, and none is recorded as failed."""
+    monkeypatch.setenv("EBLIME_TEST_SLEEP", "3")
+    workers = Workers(timeout=8)
+    run = eblime.explain_many(make_sleepy, ROWS[:8], tmp_path / "r", part_size=4, workers=workers)
 
     assert run.failures().empty
-    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 4], check_exact=True)
+    pd.testing.assert_frame_equal(run.frame(), wanted[wanted["input"] < 8], check_exact=True)
+
+
+@pytest.mark.slow
+def test_time_in_which_the_run_stood_still_does_not_count(tmp_path, wanted, hold):
+    """As after Ctrl-Z, which stops the driver and its workers."""
+    hold.after(tmp_path / "r", 1)
+    command = [sys.executable, str(HERE / "many.py"), str(tmp_path / "r"), "2", "local", "make"]
+    with started([*command, "8"]) as driver:
+        wait_until(lambda: driver.poll() is not None or list(tmp_path.glob("r/part-*")))
+        os.killpg(driver.pid, signal.SIGSTOP)
+        time.sleep(10)
+        hold.release()
+        os.killpg(driver.pid, signal.SIGCONT)
+        assert driver.wait(LONG) == 0
+
+    run = eblime.open_run(tmp_path / "r")
+    assert run.failures().empty
+    pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
@@ -208,14 +220,13 @@ def test_an_interrupt_while_a_worker_starts_leaves_no_process(tmp_path, monkeypa
     """Ctrl-C right after its process was started."""
     before = below(os.getpid(), "spawn_main")
 
-    class Interrupted(threading.Thread):
-        def start(self):
-            """The user presses Ctrl-C."""
-            raise KeyboardInterrupt
+    def interrupted(*args):
+        """The user presses Ctrl-C."""
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(child, "threading", SimpleNamespace(Thread=Interrupted))
+    monkeypatch.setattr("pebble.pool.process.launch_thread", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        eblime.explain_many(make, ROWS[:4], tmp_path / "r", timeout=60)
+        eblime.explain_many(make, ROWS[:4], tmp_path / "r", workers=Workers(timeout=60))
 
     assert set(below(os.getpid(), "spawn_main")) <= set(before)
 
@@ -224,7 +235,7 @@ def test_an_interrupt_while_a_worker_starts_leaves_no_process(tmp_path, monkeypa
 def test_timeouts_are_checked(tmp_path, timeout):
     """Before anything is written."""
     with pytest.raises((TypeError, ValueError), match="`timeout` must be"):
-        eblime.explain_many(make, ROWS, tmp_path / "r", timeout=timeout)
+        eblime.explain_many(make, ROWS, tmp_path / "r", workers=Workers(timeout=timeout))
     assert not (tmp_path / "r").exists()
 
 
@@ -232,7 +243,7 @@ def test_a_timeout_needs_a_picklable_explainer(tmp_path):
     """The message says what to pass instead."""
     explainer = eblime.TabularExplainer(lambda rows: rows[:, 0], ROWS, n_masks=60)
     with pytest.raises(TypeError, match="picklable with several workers or a timeout"):
-        eblime.explain_many(explainer, ROWS, tmp_path / "r", timeout=5)
+        eblime.explain_many(explainer, ROWS, tmp_path / "r", workers=Workers(timeout=5))
 
 
 @pytest.fixture
@@ -276,10 +287,10 @@ def test_the_command_line_has_a_timeout(tmp_path, mood):
 @pytest.mark.parametrize(("limit", "processes"), [(1 << 40, 1), (1 << 23, 3)])
 def test_workers_that_grow_are_replaced(tmp_path, wanted, monkeypatch, limit, processes):
     """Every part leaks 32 MB: with a limit of 8 MB a worker does two parts."""
-    monkeypatch.setattr(pool, "GROWTH", limit)
+    monkeypatch.setattr(workers, "GROWTH", limit)
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path))
     run = eblime.explain_many(
-        make_growing, ROWS, tmp_path / "r", part_size=4, timeout=60, together=False
+        make_growing, ROWS, tmp_path / "r", part_size=4, workers=Workers(timeout=60)
     )
 
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
@@ -302,7 +313,7 @@ def test_signals_leave_no_temporary_files(tmp_path, wanted, hold, number):
     hold.release()
 
     assert list(scratch.iterdir()) == []
-    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, together=False)
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4)
     pd.testing.assert_frame_equal(run.frame(), wanted, check_exact=True)
 
 
@@ -347,10 +358,10 @@ def test_ray_records_crashes_and_hangs(tmp_path, wanted, poison, monkeypatch, re
     poison(input_5="segfault", input_6="sys.exit", input_18="hang")
     monkeypatch.setenv("EBLIME_TEST_FLAG", str(tmp_path / "flag"))
     request.getfixturevalue("cluster")  # its workers see the environment of its start
-    ray = {"part_size": 4, "engine": "ray", "workers": 2}
-    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", timeout=15, **ray)
+    ray = {"part_size": 4, "workers": Workers(2, engine="ray", timeout=15)}
+    run = eblime.explain_many(make_poisoned, ROWS, tmp_path / "r", **ray)
     errors = check_others(run, wanted, [5, 6, 18])
-    assert "crashed (signal SIGSEGV) on this input" in errors[5]
+    assert "crashed on this input" in errors[5]
     assert "sys.exit(3)" in errors[6]
     assert "timeout of 15 s" in errors[18]
 
