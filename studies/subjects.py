@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.image.scene import ImageScene, read_image
-from eblime.domains.text.scene import read_text
+from eblime.domains.text import read_text
 from studies.data.faulty_parts import faulty_parts
 from studies.data.photos import photo_classifier
 from studies.data.tabular import table_and_forest

@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 
 import eblime
 from eblime.compat import lime as compat
-from eblime.domains.text.scene import TextScene, read_text
+from eblime.domains.text import TextScene, read_text
 from studies.speed.clock import Clocked, add_clock_options, chosen, measure
 
 N, TEXTS, ROUNDS = 5_000, 3, 5

@@ -10,7 +10,7 @@ import eblime
 import eblime.designs.masks
 from eblime.domains.tabular.binning import cut_number
 from eblime.domains.tabular.cells import Cells
-from eblime.domains.text.scene import read_text
+from eblime.domains.text import read_text
 
 lime_tabular = pytest.importorskip("lime.lime_tabular", reason="lime is not installed")
 discretize = pytest.importorskip("lime.discretize")

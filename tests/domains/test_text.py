@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import eblime
-from eblime.domains.text.scene import read_text
+from eblime.domains.text import read_text
 
 REVIEWS = [
     ("good fun and a good cast", "pos"),

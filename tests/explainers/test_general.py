@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 
 import eblime
 from eblime.domains import Domain
-from eblime.domains.tabular.scene import TableScene
+from eblime.domains.tabular import TableScene
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import eblime
 from eblime._text import printable
 from eblime.answers import Answers
 from eblime.domains.image.scene import ImageScene
-from eblime.domains.tabular.scene import TableScene
+from eblime.domains.tabular import TableScene
 from eblime.kernels import ExponentialKernel, uniform
 from eblime.reporting.provenance import describe_input, describe_kernel, describe_object
 from eblime.reporting.views import outlines

@@ -101,14 +101,11 @@ class TabularExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings; read the background and cut it into bins."""
         self._check_perturbation()
-        bins, labels = _split_bins(self.bins)
-        settings = TableSettings(
-            categorical=self.categorical, bins=bins, groups=self.groups, labels=labels
-        )
-        self._normalise(_settings=settings)
         self._check_and_wrap_model()
         frame = as_frame(self.background, self.names)  # a copy
-        self._normalise(background=frame.native)
+        bins, labels = _split_bins(self.bins)
+        settings = TableSettings.read(frame.names, self.categorical, bins, self.groups, labels)
+        self._normalise(background=frame.native, _settings=settings)
         if not isinstance(frame, SparseFrame):
             self._normalise(_table=prepare(frame, settings))
             return
@@ -142,9 +139,8 @@ class TabularExplainer(BaseExplainer):
     def description(self) -> dict[str, str]:
         """How a row is read; bins by their name, without labels."""
         found = {name: getattr(self, name) for name in self.about}
-        return {
-            name: brief(value) for name, value in (found | {"bins": self._settings.bins}).items()
-        }
+        found["bins"] = _split_bins(self.bins)[0]
+        return {name: brief(value) for name, value in found.items()}
 
     def subject(self, x: Any) -> TableSubject:
         """Read and check a row, so that it can be perturbed.

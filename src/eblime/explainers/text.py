@@ -9,8 +9,7 @@ from typing import Any
 
 from eblime._progress import Progress
 from eblime.domains.tabular.row import as_mapping
-from eblime.domains.text.scene import read_text
-from eblime.domains.text.tokens import TOKENS, Tokens
+from eblime.domains.text import TOKENS, Tokens, read_text
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels

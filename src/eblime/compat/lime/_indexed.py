@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime.domains.text.scene import TextScene, read_text
+from eblime.domains.text import TextScene, read_text
 
 __all__ = ["IndexedCharacters", "IndexedString"]
 

@@ -12,8 +12,8 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.compat.lime._table import TableDomainMapper
 from eblime.compat.lime.discretize import BaseDiscretizer
+from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.numerals import short_text
-from eblime.domains.tabular.scene import TableScene
 
 __all__ = [
     "as_row",

@@ -16,19 +16,47 @@ from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.frames import Frame
 from eblime.domains.tabular.numerals import exact_text, value_text
 
-__all__ = ["Background", "Feature", "TableSettings", "prepare", "select_settings"]
+__all__ = ["Background", "Feature", "TableSettings", "prepare"]
 
 Groups = Mapping[str, Sequence[str | int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableSettings:
-    """How a table is cut into bins and features."""
+    """How a table is cut into bins and features; columns are given by their names."""
 
-    categorical: Sequence[str | int] | None
+    categorical: frozenset[str]
     bins: BinSpec
-    groups: Groups | None
+    group_of: Mapping[str, str]  # column -> name of its group
     labels: NDArray[Any] | None  # one per row of the background, for entropy bins
+
+    @classmethod
+    def read(
+        cls,
+        names: Sequence[str],
+        categorical: Sequence[str | int] | None,
+        bins: BinSpec,
+        groups: Groups | None,
+        labels: NDArray[Any] | None = None,
+    ) -> TableSettings:
+        """Check settings of `TabularExplainer`; columns are given by their names or numbers."""
+        if isinstance(bins, Mapping):
+            bins = {_column_name(names, entry, "bins"): spec for entry, spec in bins.items()}
+        group_of: dict[str, str] = {}
+        for title, entries in (groups or {}).items():
+            for entry in entries:
+                name = _column_name(names, entry, "groups")
+                if name in group_of:
+                    raise ValueError(f"`groups` must not share columns; {name!r} is in two.")
+                group_of[name] = str(title)
+        return cls(
+            categorical=frozenset(
+                _column_name(names, entry, "categorical") for entry in categorical or ()
+            ),
+            bins=bins,
+            group_of=group_of,
+            labels=labels,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,77 +157,40 @@ class Background:
         return ", ".join(f"{n} {_equals(v)}" for n, v in zip(names, values, strict=True))
 
 
-def select_settings(
-    settings: TableSettings, names: Sequence[str], columns: IntArray
-) -> TableSettings:
-    """The settings that concern some columns of a table; `names` are those of all columns."""
-    kept = {int(c) for c in columns}
-
-    def select(entries: Sequence[str | int], setting: str) -> list[str | int]:
-        positions = [_position(names, entry, setting) for entry in entries]
-        return [names[c] for c in positions if c in kept]
-
-    groups = {
-        title: select(entries, "groups") for title, entries in (settings.groups or {}).items()
-    }
-    bins = settings.bins
-    if isinstance(bins, Mapping):
-        by_position = {_position(names, name, "bins"): spec for name, spec in bins.items()}
-        bins = {names[c]: spec for c, spec in by_position.items() if c in kept}
-    return TableSettings(
-        categorical=select(settings.categorical or (), "categorical"),
-        bins=bins,
-        groups={title: members for title, members in groups.items() if members},
-        labels=settings.labels,
-    )
-
-
 def prepare(frame: Frame, settings: TableSettings) -> Background:
     """Cut every column into bins and build the features; warn about constant columns.
 
     A background of one row is a reference: a feature has the row's value or the reference's.
     """
-    names = list(frame.names)
-    columns = _cut_columns(frame, settings)
+    columns = [_cut_column(c, frame, settings) for c in range(len(frame.names))]
     varies = [bool((column.codes != column.codes[0]).any()) for column in columns]
-    features = _features(columns, settings.groups, names)
+    features = _features(columns, settings.group_of)
     if frame.n_rows > 1:
-        constant = [name for name, several in zip(names, varies, strict=True) if not several]
-        _check_constant_columns(constant, names)
+        both = zip(frame.names, varies, strict=True)
+        _check_constant_columns([name for name, several in both if not several], frame.names)
     return Background(
         frame=frame,
         columns=columns,
         features=features,
         varies=varies,
-        column_feature=_feature_of_columns(features, len(names)),
+        column_feature=_feature_of_columns(features, len(columns)),
     )
 
 
-def _cut_columns(frame: Frame, settings: TableSettings) -> list[Column]:
-    """Cut every column of a table into bins."""
-    names = list(frame.names)
-    forced = {_position(names, entry, "categorical") for entry in settings.categorical or ()}
-    bins = settings.bins
-    if isinstance(bins, Mapping):
-        bins = {names[_position(names, name, "bins")]: spec for name, spec in bins.items()}
-    columns = []
-    for c, name in enumerate(names):
-        cells = frame.column(c)
-        if cells.kind == "category" or c in forced:
-            if isinstance(bins, Mapping) and name in bins:
-                raise ValueError(
-                    f"`bins` must be for columns of numbers or times; {name!r} holds categories."
-                )
-            columns.append(cut_category(name, cells))
-            continue
-        infinite = np.flatnonzero(np.isinf(cells.values))
-        if infinite.size:
-            row = int(infinite[0])
+def _cut_column(position: int, frame: Frame, settings: TableSettings) -> Column:
+    """Cut a column of a table into bins."""
+    name, cells, bins = frame.names[position], frame.column(position), settings.bins
+    if cells.kind == "category" or name in settings.categorical:
+        if isinstance(bins, Mapping) and name in bins:
             raise ValueError(
-                f"Column {name!r} must be finite; got {cells.values[row]} in row {row}."
+                f"`bins` must be for columns of numbers or times; {name!r} holds categories."
             )
-        columns.append(cut_number(name, cells, bins, settings.labels))
-    return columns
+        return cut_category(name, cells)
+    infinite = np.flatnonzero(np.isinf(cells.values))
+    if infinite.size:
+        row = int(infinite[0])
+        raise ValueError(f"Column {name!r} must be finite; got {cells.values[row]} in row {row}.")
+    return cut_number(name, cells, bins, settings.labels)
 
 
 def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> None:
@@ -225,26 +216,17 @@ def _feature_of_columns(features: Sequence[Feature], n_columns: int) -> IntArray
     return owner
 
 
-def _features(columns: Sequence[Column], groups: Groups | None, names: list[str]) -> list[Feature]:
+def _features(columns: Sequence[Column], group_of: Mapping[str, str]) -> list[Feature]:
     """Groups and single columns, in their order of appearance."""
-    group_of: dict[int, str] = {}
-    for title, entries in (groups or {}).items():
-        for entry in entries:
-            c = _position(names, entry, "groups")
-            if c in group_of:
-                raise ValueError(f"`groups` must not share columns; {names[c]!r} is in two.")
-            group_of[c] = str(title)
-    found: list[Feature] = []
-    done: set[str] = set()
+    members: dict[Any, list[int]] = {}
     for c, column in enumerate(columns):
-        group = group_of.get(c)
-        if group is None:
-            found.append(Feature(name=column.name, columns=(c,), scale=_scale(column)))
-        elif group not in done:
-            done.add(group)
-            members = tuple(sorted(k for k, title in group_of.items() if title == group))
-            found.append(Feature(name=group, columns=members, scale=None))
-    return found
+        members.setdefault(group_of.get(column.name, c), []).append(c)
+    return [
+        Feature(name=key, columns=tuple(found), scale=None)
+        if isinstance(key, str)
+        else Feature(name=columns[key].name, columns=(key,), scale=_scale(columns[key]))
+        for key, found in members.items()
+    ]
 
 
 def _scale(column: Column) -> tuple[float, float] | None:
@@ -256,13 +238,13 @@ def _scale(column: Column) -> tuple[float, float] | None:
     return (mean, sd) if sd > 0 else None
 
 
-def _position(names: Sequence[str], entry: str | int, setting: str) -> int:
-    """Position of a column that is given by its name or number."""
+def _column_name(names: Sequence[str], entry: str | int, setting: str) -> str:
+    """The name of a column that is given by its name or number."""
     if str(entry) in names:
-        return list(names).index(str(entry))
+        return str(entry)
     number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
     if number and 0 <= int(entry) < len(names):
-        return int(entry)
+        return names[int(entry)]
     raise ValueError(f"`{setting}` must name columns of the background; got {entry!r}.")
 
 

@@ -10,11 +10,12 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NoReturn, Protocol, runtime_checkable
+from functools import lru_cache, partial
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.tabular.cells import Cells, is_missing, microseconds, plain, read_objects
@@ -24,24 +25,12 @@ __all__ = [
     "ColumnFrame",
     "Frame",
     "SparseFrame",
-    "SparseMatrix",
     "as_frame",
     "row_keys",
     "table_kind",
 ]
 
 _SHORT = 32  # bytes; longer keys are digests
-
-
-@runtime_checkable
-class SparseMatrix(Protocol):
-    """A sparse matrix or array of SciPy, in any format."""
-
-    shape: tuple[int, ...]
-
-    def tocsr(self) -> Any:
-        """The same numbers in compressed sparse rows."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -248,7 +237,7 @@ def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFr
     """
     if isinstance(table, (np.ndarray, list, tuple)):
         return _read_array(table, names)
-    if isinstance(table, SparseMatrix):
+    if sparse.issparse(table):
         return SparseFrame(native=table.tocsr().copy(), names=_array_names(table.shape[1], names))
     import narwhals as nw
 
@@ -275,7 +264,7 @@ def row_keys(table: Any) -> list[bytes]:
     >>> first == third, first == second
     (True, False)
     """
-    if isinstance(table, SparseMatrix):
+    if sparse.issparse(table):
         rows = table.tocsr()
         return [
             _short(rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].tobytes())
@@ -316,8 +305,6 @@ def _limits(dtype: Any) -> tuple[float, float] | None:
 
 def _as_sparse(columns: IntArray, n_columns: int, dense: NDArray[Any]) -> Any:
     """Some columns as a sparse matrix with all columns, zero in the others."""
-    from scipy import sparse
-
     n, k = dense.shape
     starts = np.arange(0, n * k + 1, k)
     entries = (dense.ravel(), np.tile(columns, n), starts)
@@ -515,14 +502,10 @@ def _words(column: NDArray[Any]) -> NDArray[np.uint64]:
         return column.astype(np.uint64)
     if kind in "mM":
         return column.view(np.uint64)
-    values = column.tolist()
-    try:
-        words = {(type(value), value): _word(value) for value in {*values}}
-        return np.array([words[type(value), value] for value in values], dtype=np.uint64)
-    except (KeyError, TypeError):  # equal values of different types, NaN, or not hashable
-        return np.array([_word(value) for value in values], dtype=np.uint64)
+    return np.array([_word(value) for value in column.tolist()], dtype=np.uint64)
 
 
+@lru_cache(maxsize=1 << 14, typed=True)
 def _word(value: Any) -> int:
     """A digest of a value, by its type and its text."""
     text = f"{type(value).__name__} {value!r}"

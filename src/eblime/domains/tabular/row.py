@@ -9,18 +9,19 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
-from eblime.domains.tabular.background import Background, TableSettings, prepare, select_settings
+from eblime.domains.tabular import TableScene
+from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, plain
-from eblime.domains.tabular.frames import ArrayFrame, Frame, SparseFrame, SparseMatrix
+from eblime.domains.tabular.frames import ArrayFrame, Frame, SparseFrame
 from eblime.domains.tabular.neighbourhood import (
     RowContext,
     TableNeighbourhood,
     UserNeighbourhood,
     UserPerturb,
 )
-from eblime.domains.tabular.scene import TableScene
 from eblime.protocols import Neighbourhood
 
 __all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row", "row_values"]
@@ -106,15 +107,14 @@ def _open_sparse_row(
     row: Any, table: SparseFrame, settings: TableSettings
 ) -> tuple[Background, list[Any]]:
     """The background and the values for a row of a sparse matrix, where it is not zero."""
-    dense_row = row.tocsr().toarray() if isinstance(row, SparseMatrix) else row
+    dense_row = row.tocsr().toarray() if sparse.issparse(row) else row
     dense = np.asarray(dense_row, dtype=float).ravel()
     if len(dense) != len(table.names):
         raise ValueError(f"`row` must have {len(table.names)} columns; got {len(dense)}.")
     columns = np.flatnonzero(dense)
     if not columns.size:
         raise ValueError("`row` must have a column that is not zero; all are zero.")
-    background = prepare(table.select(columns), select_settings(settings, table.names, columns))
-    return background, [float(value) for value in dense[columns]]
+    return prepare(table.select(columns), settings), [float(value) for value in dense[columns]]
 
 
 def read_row(row: Any, background: Background) -> list[Any]:
