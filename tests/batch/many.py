@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -150,3 +151,5 @@ if __name__ == "__main__":
         part_size=4,
         workers=Workers(int(sys.argv[2]), engine=sys.argv[3], timeout=limit),
     )
+    left = [thread.name for thread in threading.enumerate()[1:]]
+    assert sys.argv[3] == "ray" or not left, left  # a thread in C++ code aborts a process that ends

@@ -63,6 +63,7 @@ def killed_worker(out, engine, count, workers_of, hold):
         hold.release()
         _, errors = driver.communicate(timeout=LONG)
         assert driver.returncode == 0, errors.decode()
+        assert "terminate called" not in errors.decode()
         return bool(there)
 
 

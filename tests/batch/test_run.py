@@ -330,23 +330,39 @@ def test_constant_scores_are_named_on_the_page_of_a_run(tmp_path):
 
 
 def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):
-    """Kept photos have thumbnails and pages; images are summarised by class."""
+    """Photos have thumbnails and pages without any option, and a small run lists them once."""
     explainer = eblime.ImageExplainer(
         lambda batch: np.stack([batch[:, :6].mean((1, 2, 3)), batch[:, 6:].mean((1, 2, 3))], 1),
         segmentation=("grid", {"rows": 2, "columns": 2}),
         labels=["<b>top</b>", "bottom"],
     )
     images = rng.random((5, 12, 12, 3))
-    run = eblime.explain_many(explainer, images, tmp_path / "r", keep=True)
+    run = eblime.explain_many(explainer, images, tmp_path / "r")
     page = overview(run, tmp_path / "r" / "report.html")
 
     assert page == (tmp_path / "r" / "report.html").read_text()
     for target in run.frame().drop_duplicates("input")["target"]:
         assert any(f"-{target}.html" in path.name for path in (tmp_path / "r/pages").iterdir())
-    assert page.count("<img") == 10  # in both lists
+    assert page.count("<img") == 5
+    assert "All inputs, the worst fits first" in page
+    assert "First inputs" not in page
     assert "By class" in page
     assert "<b>top" not in page
     assert "<img" not in overview(run)
+
+
+def test_explanations_of_the_first_inputs_are_saved(tmp_path, monkeypatch):
+    """All with keep=True, none with keep=False; a large run has two lists on its page."""
+    monkeypatch.setattr("eblime.batch.worker._KEPT", 2)
+    monkeypatch.setattr("eblime.batch.overview._MOST", 3)
+    explainer = eblime.TabularExplainer(lambda r: r[:, 0], ROWS, n_masks=30, method="lime")
+    for keep, count in ((None, 2), (True, 4), (False, 0)):
+        out = tmp_path / str(keep)
+        run = eblime.explain_many(explainer, ROWS[:4], out, keep=keep)
+        assert len(list(out.glob("explanations/*"))) == count
+        page = overview(run, out / "report.html")
+        assert "Worst fits" in page
+        assert ("<a href" in page) == (count > 0)
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ __all__ = [
     "done_parts",
     "map_parts",
     "missing_parts",
+    "parquet_table",
     "part_count",
     "part_files",
     "part_numbers",
@@ -105,7 +106,7 @@ _SETTINGS = {
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
-    "keep": flag(),
+    "keep": optional(flag()),
     "about": optional(instance(dict, str)),
     "count": whole(1),
     "inputs": text(),
@@ -326,17 +327,25 @@ def _storable(values: Sequence[Any]) -> list[Any]:
     ]
 
 
+def parquet_table(content: bytes) -> Any:
+    """An Arrow table from a Parquet file in memory.
+
+    Without threads: one that still holds `content` when Python ends would abort the process.
+    """
+    pa, pq = arrow()
+    return pq.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
+
+
 def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, dict[str, str]]:
     """The rows of a part as a frame, and the settings of its explainer."""
     table = read_table(folder, run, part, name)
     metadata = json.loads(table.schema.metadata[_METADATA])
-    return table.to_pandas(), dict(metadata["explainer"])
+    return table.to_pandas(use_threads=False), dict(metadata["explainer"])
 
 
 def read_table(folder: Location, run: str, part: int, name: str) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
-    pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader(checked_bytes(folder / name)))
+    table = parquet_table(checked_bytes(folder / name))
     metadata = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
     if (metadata.get("run"), metadata.get("part")) != (run, part):
         raise ValueError(

@@ -43,8 +43,8 @@ def overview(
     prob
         Probability of the intervals.
     pages
-        How many explanations get their own page in `pages/` next to `path`, the worst fits first;
-        needs a run with keep=True.
+        How many explanations get their own page in `pages/` next to `path`, the worst fits first.
+        They must be saved in the run: the first 100 inputs are, and all with keep=True.
     progress
         None shows a bar on a terminal when the work takes longer than a second; True always, False
         never; or a function of (done, total).
@@ -67,8 +67,8 @@ def overview(
         number=partial(written, digits=digits),
         prob=prob,
         r2_name=found.r2_name,
-        worst=found.worst,
-        first=found.first,
+        worst=found.worst if found.entries > _MOST else sorted(found.first, key=_worst_first),
+        first=found.first if found.entries > _MOST else [],
         links=links,
         failures=failures,
         most=_MOST,
@@ -87,6 +87,7 @@ class _Totals:
     first: list[Any] = field(default_factory=list)
     classes: dict[str, Any] = field(default_factory=dict)  # label -> sums
     inputs: int = 0
+    entries: int = 0  # inputs times their targets
     in_sample: bool = False  # some explanation has no held-out R^2
     regions: bool = True  # features are regions of their own input, such as superpixels
 
@@ -101,6 +102,7 @@ class _Totals:
         each = each.assign(certain=certain.to_numpy(dtype=float), r2=_quality(each))
         self.in_sample |= bool((each["r2_held_out"].isna() & each["r2"].notna()).any())
         self.inputs += each["input"].nunique()
+        self.entries += len(each)
         self.r2.append(each["r2"].dropna().to_numpy(dtype=float))
         for label, group in each.groupby("label"):
             sums = group[["prediction", "r2", "certain"]].sum().to_numpy(dtype=float)

@@ -161,7 +161,7 @@ class Run:
         return table.sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
-        """One whole explanation of a run with keep=True; None is the first output."""
+        """One whole explanation, if the run has saved it; None is the first output."""
         folder = self.location / "explanations"
         if target is None:
             kept = [name for name in folder.files() if name.startswith(f"{number}-")]

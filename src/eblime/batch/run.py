@@ -53,7 +53,7 @@ def explain_many(
     workers: Count | Workers = 1,
     part_size: int | None = None,
     prob: float = 0.95,
-    keep: bool = False,
+    keep: bool | None = None,
     until: Stop | str | None = None,
     max_masks: int | None = None,
     max_failures: int | None = None,
@@ -94,7 +94,8 @@ def explain_many(
     prob
         Probability of the intervals.
     keep
-        Also save whole explanations.
+        Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
+        the first 100 inputs, if their domain is registered.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
@@ -132,7 +133,7 @@ def explain_many(
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
-        "keep": bool(keep),
+        "keep": None if keep is None else bool(keep),
         "about": _description(explainer),
         **_rule_settings(rule, max_masks),
     }

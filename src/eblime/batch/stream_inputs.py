@@ -24,6 +24,7 @@ from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_r
 from eblime.batch.folder import (
     DamagedFileError,
     checked_bytes,
+    parquet_table,
     part_files,
     read_manifest,
     write_checked,
@@ -215,8 +216,7 @@ def _table(pa: Any, values: Any) -> Any:
 @lru_cache(maxsize=2)
 def _chunk(address: str) -> tuple[Names, Any]:
     """The names and inputs of a chunk."""
-    pa, pq = arrow()
-    table = pq.read_table(pa.BufferReader(checked_bytes(Location(address))))
+    table = parquet_table(checked_bytes(Location(address)))
     names = None
     if _NAME in table.column_names:
         names = table.column(_NAME).to_pylist()

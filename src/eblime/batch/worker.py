@@ -37,6 +37,7 @@ from eblime.results.storage import pack
 __all__ = ["Worker", "check_finished"]
 
 Result = list[Explanation] | BaseException
+_KEPT = 100  # inputs whose whole explanations are saved without being asked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,12 +88,19 @@ class Worker:
         """The rows of an input; also saves whole explanations if the run keeps them."""
         if isinstance(result, BaseException):
             return failure_rows(number, self.job.name(number), result)
-        if self.job.settings["keep"]:
+        if self._keeps(number):
             for explanation in result:
                 kept = f"explanations/{number}-{explanation.target}.eblime"
                 (self.job.folder / kept).write(pack(explanation))
         with few_threads(0):  # more threads may add numbers in another order
             return explained_rows(result, number, self.job.name(number), self.job.settings["prob"])
+
+    def _keeps(self, number: int) -> bool:
+        """Whether the whole explanations of an input are saved."""
+        keep = self.job.settings["keep"]
+        if keep is None:
+            return number < _KEPT and self.explainer.domain in registry.names("domains")
+        return bool(keep)
 
     @property
     def loop(self) -> LoopSettings:

@@ -147,7 +147,7 @@ def report(
     ] = None,
     pages: Annotated[
         int,
-        typer.Option(help="For a run with --keep: how many inputs get their own page.", min=0),
+        typer.Option(help="How many of the saved explanations get a page.", min=0),
     ] = 60,
     open_it: Open = False,
 ) -> None:

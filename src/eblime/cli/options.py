@@ -140,7 +140,10 @@ PartSize = Annotated[
     int | None,
     typer.Option(help="Inputs per part. Default: 8 images, 64 of other inputs.", min=1),
 ]
-Keep = Annotated[bool, typer.Option("--keep", help="Save whole explanations too, for pages.")]
+Keep = Annotated[
+    bool,
+    typer.Option("--keep", help="Save all explanations, not the first 100."),
+]
 Engine = Annotated[
     str, typer.Option(help="Where to run: local (processes of this machine) or ray (a cluster).")
 ]

@@ -362,7 +362,7 @@ def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
             seed=settings["seed"],
             part_size=settings["part_size"],
             prob=settings["prob"],
-            keep=settings["keep"],
+            keep=settings["keep"] or None,
             until=settings.get("until"),
             max_masks=settings.get("max_masks"),
             progress=None,
