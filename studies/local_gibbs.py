@@ -16,7 +16,7 @@ from itertools import islice
 import numpy as np
 
 import eblime
-from eblime.core.priors import log_half_cauchy, log_local_precision
+from eblime.core.lam import log_half_cauchy, log_local_precision
 from eblime.core.spectrum import decompose, respond
 from studies import tables as md_table
 from studies.coverage_by_rank import CASES

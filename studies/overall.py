@@ -29,7 +29,7 @@ import pandas as pd
 
 import eblime
 from eblime.batch.results import Run
-from eblime.core.overall import folded, overall, overall_interval
+from eblime.core.overall import absolute_moments, overall, overall_interval
 from studies import tables as md_table
 
 MASKS, ROWS, TRUTH = 150, 60, 30_000
@@ -59,7 +59,7 @@ def one_run(table: pd.DataFrame, masks: int, seed: int) -> Run:
 def before(run: Run) -> pd.DataFrame:
     """Means of folded normals, and their intervals."""
     rows = run.frame()
-    size, variance = folded(rows["mean"].to_numpy(), rows["sd"].to_numpy())
+    size, variance = absolute_moments(rows["mean"].to_numpy(), rows["sd"].to_numpy())
     each = rows.assign(size=size, variance=variance).groupby("feature")
     mean, reach = each["size"].mean(), 1.96 * np.sqrt(each["variance"].sum()) / each.size()
     return pd.DataFrame({"mean": mean, "low": mean - reach, "high": mean + reach})

@@ -7,8 +7,8 @@ import pytest
 
 import eblime
 from eblime.core.lam import FixedLambda, GridLambda
-from eblime.core.least_squares import least_squares
-from eblime.core.point import PointValue
+from eblime.core.laws import PointValue
+from eblime.core.overall import least_squares
 from eblime.laws import Draws, DrawsLaw, normal_law
 
 GRID = GridLambda(nodes=np.arange(1, 1001) / 1000, weights=np.full(1000, 1 / 1000))

@@ -2,17 +2,23 @@
 
 `normal_law(mean, cov)` and `NormalMixture` have exact marginals, `DrawsLaw` summarises draws, and
 `PointMass` is a point estimate. Any object with the attributes of `eblime.protocols.Law` works too.
-`NoiseVariance`, `Intercept`, `PanelLambda` and `Ranking` are what a posterior returns.
+`NoiseVariance`, `Intercept`, `PanelLambda` and `RankBounds` are what a posterior returns.
 """
 
 from __future__ import annotations
 
-from eblime.core.draws import Draws, DrawsLaw
-from eblime.core.lambda_quadrature import PanelLambda
-from eblime.core.normal import NormalMixture, normal_law
-from eblime.core.point import NoSpreadError, PointMass, PointValue
-from eblime.core.ranking import Ranking
-from eblime.core.scalar import Intercept, NoiseVariance
+from eblime.core.lam import PanelLambda
+from eblime.core.laws import (
+    Draws,
+    DrawsLaw,
+    NormalMixture,
+    NoSpreadError,
+    PointMass,
+    PointValue,
+    normal_law,
+)
+from eblime.core.mixture import Intercept, NoiseVariance
+from eblime.core.ranking import RankBounds
 
 __all__ = [
     "Draws",
@@ -24,6 +30,6 @@ __all__ = [
     "PanelLambda",
     "PointMass",
     "PointValue",
-    "Ranking",
+    "RankBounds",
     "normal_law",
 ]

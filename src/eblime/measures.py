@@ -20,7 +20,7 @@ from scipy import ndimage, special
 from eblime._checks import check_count, check_level
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.agreement import same_signs, top_features, top_jaccard
+from eblime.core.overall import same_signs, top_features, top_jaccard
 from eblime.methods.lime import LIME
 
 __all__ = [

@@ -19,7 +19,6 @@ from eblime._checks import (
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.core.draws import Draws
 from eblime.core.fit_quality import (
     ROUNDING,
     HeldOut,
@@ -27,8 +26,8 @@ from eblime.core.fit_quality import (
     score_range,
     weighted_r2,
 )
-from eblime.core.point import NoSpreadError, PointValue
-from eblime.core.ranking import Ranking, rank_draws, rank_features, rank_frequencies
+from eblime.core.laws import Draws, NoSpreadError, PointValue
+from eblime.core.ranking import RankBounds, rank_draws, rank_features, rank_frequencies
 from eblime.core.spectrum import effective_size
 from eblime.protocols import Law, ScalarLaw
 
@@ -322,7 +321,7 @@ class Posterior:
 
     def ranking(
         self, by: str = "abs", *, prob: float = 0.95, n_draws: int = 10_000, rng: RNGLike = 0
-    ) -> Ranking:
+    ) -> RankBounds:
         """Features from most to least important, with bounds on all ranks that hold together.
 
         Examples

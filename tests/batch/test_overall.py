@@ -9,7 +9,7 @@ import pytest
 import eblime
 from eblime.batch import overall as overall_module
 from eblime.batch.overview import overview
-from eblime.core.overall import folded
+from eblime.core.overall import absolute_moments
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -91,7 +91,7 @@ def test_an_unused_column_is_not_important(run, truth):
     """Its interval begins near zero; the mean of folded normals is many times the truth."""
     found = run.summary().set_index("feature")
     rows = run.frame()
-    rows["size"] = folded(rows["mean"].to_numpy(), rows["sd"].to_numpy())[0]
+    rows["size"] = absolute_moments(rows["mean"].to_numpy(), rows["sd"].to_numpy())[0]
     before = rows.groupby("feature")["size"].mean()
 
     for name in UNUSED:

@@ -7,11 +7,15 @@ from numpy.testing import assert_allclose
 from problems import problem
 from scipy import integrate, stats
 
-from eblime.core.evidence import Evidence
-from eblime.core.lam import FixedLambda, GridLambda, grid_lambda
-from eblime.core.lambda_quadrature import half_line_lambda
-from eblime.core.priors import log_half_cauchy
-from eblime.core.sampling import gumbel_sample
+from eblime.core.lam import (
+    Evidence,
+    FixedLambda,
+    GridLambda,
+    grid_lambda,
+    gumbel_sample,
+    half_line_lambda,
+    log_half_cauchy,
+)
 from eblime.core.spectrum import decompose, respond
 
 

@@ -6,9 +6,8 @@ from problems import problem
 from scipy import integrate, stats
 
 import eblime
-from eblime.core.gauss import gauss_rule
-from eblime.core.priors import log_local_precision
-from eblime.core.scales import release
+from eblime.core.lam import gauss_rule, log_local_precision
+from eblime.core.local import release
 
 A, B = 1.5, 0.4
 METHOD = eblime.EBLIME(a=A, b=B, standardize=False, local=True)

@@ -7,10 +7,8 @@ from problems import problem
 from scipy import integrate, stats
 
 import eblime
-from eblime.core.lam import FixedLambda
-from eblime.core.lambda_quadrature import PanelLambda
+from eblime.core.lam import FixedLambda, PanelLambda, log_half_cauchy
 from eblime.core.mixture import Mixture
-from eblime.core.priors import log_half_cauchy
 
 SHAPES = [(14, 3), (5, 8)]  # tall and wide
 

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from eblime.core.least_squares import least_squares
-from eblime.core.overall import folded, overall, pooled
+from eblime.core.overall import absolute_moments, least_squares, overall, pool_fits
 from eblime.designs.masks import bernoulli, paired
 
 TRUTHS = {  # the true importances of n inputs; standard errors are about 1
@@ -80,7 +79,7 @@ def test_two_importances_of_the_same_inputs_are_no_more_certain(rng):
     """Those of two mirrored outputs give the interval of one of them, not a narrower one."""
     b, ones = 3 + rng.standard_normal(50), np.ones(50)
     one, other = overall(rng, b, ones, ones), overall(rng, -b, ones, ones)
-    both = pooled([one, other], np.array([0.5, 0.5]))
+    both = pool_fits([one, other], np.array([0.5, 0.5]))
     widths = [np.ptp(found.size_interval(0.95)) for found in (one, other, both)]
 
     assert min(widths[:2]) <= widths[2] <= max(widths[:2])
@@ -93,7 +92,7 @@ def test_the_folded_normal_matches_draws(rng):
     """Mean and variance of |x|."""
     mean, sd = np.array([0.0, 0.5, -2.0, 1.0]), np.array([1.0, 1.0, 0.3, 0.0])
     draws = np.abs(mean + sd * rng.standard_normal((200_000, 4)))
-    size, variance = folded(mean, sd)
+    size, variance = absolute_moments(mean, sd)
 
     np.testing.assert_allclose(size, draws.mean(axis=0), atol=0.01)
     np.testing.assert_allclose(variance, draws.var(axis=0), atol=0.01)

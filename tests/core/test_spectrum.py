@@ -5,8 +5,7 @@ from numpy.testing import assert_allclose
 from problems import problem
 
 from eblime.answers import Answers
-from eblime.core.evidence import Evidence
-from eblime.core.lambda_quadrature import half_line_lambda
+from eblime.core.lam import Evidence, half_line_lambda
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import decompose, respond
 from eblime.methods.eblime import EBLIME

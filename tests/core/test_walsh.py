@@ -7,8 +7,7 @@ import pytest
 
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.quadrature import exact_values, read_table
-from eblime.core.walsh import CONSTANT, Part, Walsh
-from eblime.core.walsh_fit import Parameters, Prior, evidence, information
+from eblime.core.walsh import CONSTANT, Parameters, Part, Prior, Walsh, evidence, information
 from eblime.kernels import COSINE, EUCLIDEAN, size_weights
 
 P = 5

@@ -10,7 +10,7 @@ from eblime import registry
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf
 from eblime.core.quadrature import exact_values, read_table, solve_part
-from eblime.core.walsh_fit import Prior, fit_parameters
+from eblime.core.walsh import Prior, fit_parameters
 from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.masks import exhaustive
 from eblime.designs.rounds import in_rounds

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 import eblime
 from eblime import registry
 from eblime.cli.app import main
-from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
+from eblime.core.overall import kendall, ranks, same_signs, top_jaccard
 from eblime.family import DLIME, DMMMEN, SLIME, AveragedLIME, UnRAVEL
 
 TEXT = "a good film, not a long one but with many words in it all the same"

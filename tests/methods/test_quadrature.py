@@ -11,9 +11,9 @@ from numpy.testing import assert_allclose
 import eblime
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
-from eblime.core.point import NoSpreadError
+from eblime.core.laws import NoSpreadError
 from eblime.core.quadrature import exact_values, read_table, solve_part
-from eblime.core.walsh_fit import Parameters, Prior
+from eblime.core.walsh import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import Quadrature, fit_indices

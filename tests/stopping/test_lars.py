@@ -9,7 +9,7 @@ from scipy import stats
 import eblime
 from eblime.answers import Answers
 from eblime.core.lars import lars_entries
-from eblime.stopping.lars import LarsStable, _lead, _weighted
+from eblime.stopping.lars import LarsStable, _lead, _weight_rows
 from eblime.stopping.rules import parse_rule
 
 
@@ -39,7 +39,7 @@ def published(x, residual, first, second, z):
 def test_steps_equal_the_published_test(rng, n, p):
     """Features in scikit-learn's order, and T at every step of its path."""
     linear_model = pytest.importorskip("sklearn.linear_model")
-    x, y = _weighted(answers_of(rng, n, p))
+    x, y = _weight_rows(answers_of(rng, n, p))
     _, _, coefs = linear_model.lars_path(x, y, method="lasso", max_iter=6)
     entries = lars_entries(x, y, 5)
     sizes = (coefs != 0).sum(axis=0)
@@ -70,7 +70,7 @@ def test_numbers_of_the_original_code():
     both = 0.3 * masks[:, 0] * masks[:, 3] - 0.2 * masks[:, 4] * masks[:, 1]
     weights = np.round(np.exp(-(6 - masks.sum(axis=1)) / 5), 6)
     answers = Answers(masks=masks, scores=np.round(effects + both, 6), weights=weights)
-    x, y = _weighted(answers)
+    x, y = _weight_rows(answers)
     z = stats.norm.ppf(0.95)
     entries = lars_entries(x, y, 6)
     found = [_lead(x, entry) for entry in entries[:5]]
@@ -128,7 +128,7 @@ def test_repeated_runs_choose_the_same_features():
     order = []
     for seed in range(12):
         e = explainer.explain(" ".join(words), until=LarsStable(2), max_masks=1000, rng=seed)
-        order.append([entry.entering for entry in lars_entries(*_weighted(e.answers), 2)])
+        order.append([entry.entering for entry in lars_entries(*_weight_rows(e.answers), 2)])
         assert e.provenance["reached"]
 
     assert sum(found == order[0] for found in order) >= 10

@@ -11,7 +11,7 @@ from scipy import stats
 
 from eblime._types import FloatArray
 from eblime.core.fit_quality import ROUNDING
-from eblime.core.overall import Overall, overall, overall_interval, pooled
+from eblime.core.overall import Overall, overall, overall_interval, pool_fits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,7 @@ def _fitted(rows: Any, sums: Any, share: float) -> Overall:
         for _, turn in rows.groupby("turn")
     ]
     shares = rows.groupby("turn")["weight"].sum().to_numpy() / rows["weight"].sum()
-    fit = pooled(fits, shares)
+    fit = pool_fits(fits, shares)
     return fit if share == 1.0 else _corrected(rng, fit, rows, sums)
 
 

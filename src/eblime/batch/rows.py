@@ -7,7 +7,7 @@ from typing import Any
 
 from eblime._text import printable
 from eblime.batch.folder import COLUMNS, DETAILS
-from eblime.core.least_squares import least_squares
+from eblime.core.overall import least_squares
 from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 

@@ -1,10 +1,9 @@
 """The mathematics, pure: arrays in, frozen results out; NumPy and SciPy only.
 
-Reading order: `spectrum` (one decomposition), `evidence` (what it says at every lambda), `lam` and
-`lambda_quadrature` (the posterior of lambda), `student` and `mixture` (the posterior of beta),
-`normal`, `draws` and `point` (other laws), `ranking`.
+Reading order: `spectrum` (one decomposition), `lam` (what it says about lambda), `student` and
+`mixture` (the posterior of beta), `local` (a scale for each feature), `laws` (other laws).
 """
 
-from eblime.core.point import NoSpreadError
+from eblime.core.laws import NoSpreadError
 
 __all__ = ["NoSpreadError"]

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import special
 
 from eblime._types import BoolArray, FloatArray
-from eblime.core.gauss import gauss_rule
+from eblime.core.lam import gauss_rule
 from eblime.core.mixture import Mixture
 
 __all__ = ["held_out_r2", "leave_one_out"]
@@ -31,7 +31,7 @@ def held_out_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> 
     `missed` is `y_i - yhat_(-i)`, and `ybar_(-i)` the weighted mean of the other scores, so that a
     prediction by that mean has an R^2 of zero.
     """
-    total = _centred(scores, weights) / _share_of_others(weights)
+    total = _centre(scores, weights) / _share_of_others(weights)
     top = float(np.abs(total).max())
     shares = weights / weights.max()
     return 1 - float(shares @ (missed / top) ** 2) / float(shares @ (total / top) ** 2)
@@ -65,8 +65,8 @@ def leave_one_out(
     The posterior of lambda is the one without row i, too: see `_chances`.
     """
     root, d = np.sqrt(weights), law.evidence.d
-    y = root * (_centred(scores, weights) if flat else scores)
-    rows = _centred(masks, weights) if flat else masks
+    y = root * (_centre(scores, weights) if flat else scores)
+    rows = _centre(masks, weights) if flat else masks
     left = (root[:, None] * rows) @ (law.basis / np.sqrt(d))  # (n, r)
     k, full = left.T @ y, len(d) == len(root) - flat
     spare = _share_of_others(weights) if flat else np.ones(len(root))
@@ -99,7 +99,7 @@ def _chances(
     return np.asarray(special.softmax(logs - 0.5 * (df - 1) * np.log1p(-fall), axis=1))
 
 
-def _centred(values: FloatArray, weights: FloatArray) -> FloatArray:
+def _centre(values: FloatArray, weights: FloatArray) -> FloatArray:
     """Rows minus their weighted mean; differences from the heaviest row come first."""
     shifted = values - values[np.argmax(weights)]
     return np.asarray(shifted - (weights / weights.sum()) @ shifted)

@@ -9,14 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
 
-from eblime._types import BoolArray, FloatArray
-from eblime.core.draws import Draws
-from eblime.core.evidence import Evidence
-from eblime.core.lam import LambdaLaw
+from eblime._checks import as_floats, as_generator, check_count, check_level, check_prob
+from eblime._types import BoolArray, FloatArray, RNGLike
+from eblime.core.lam import Evidence, LambdaLaw
+from eblime.core.laws import Draws
 from eblime.core.student import StudentMixture
 
-__all__ = ["Mixture"]
+__all__ = [
+    "Intercept",
+    "Mixture",
+    "NoiseVariance",
+]
 
 _BLOCK = 1 << 22  # numbers held at once
 
@@ -148,7 +154,7 @@ class Mixture:
         norm = float(direction @ direction)
         return self._combination(loc[:, None], row[None], norm, noise=noise, offset=offset)
 
-    def combined(self, directions: FloatArray) -> StudentMixture:
+    def combinations(self, directions: FloatArray) -> StudentMixture:
         """The laws of m linear combinations of the coefficients, directions (m, coefficients)."""
         rows = directions @ self.basis
         loc = (self._shrinkage(self.lam.nodes) * self._pull) @ rows.T
@@ -165,7 +171,7 @@ class Mixture:
         beta = np.empty((n, p))
         for start in range(0, n, max(1, _BLOCK // p)):
             block = slice(start, start + max(1, _BLOCK // p))
-            beta[block] = self._beta_given(rng, lambdas[block], np.sqrt(sigma2[block]))
+            beta[block] = self._draw_beta(rng, lambdas[block], np.sqrt(sigma2[block]))
         beta *= self.unit
         return Draws(beta=beta, extras={"sigma2": sigma2 * self.unit**2, "lam": lambdas})
 
@@ -174,7 +180,7 @@ class Mixture:
         chi2 = rng.chisquare(self.evidence.df, len(lambdas))
         return self.evidence.q(lambdas) / np.maximum(chi2, np.finfo(float).tiny)
 
-    def _beta_given(
+    def _draw_beta(
         self, rng: np.random.Generator, lambdas: FloatArray, sigma: FloatArray
     ) -> FloatArray:
         """Normal draws of beta given lambda and sigma, equation (3), in standard units."""
@@ -261,3 +267,134 @@ class Mixture:
             offset=offset,
             heavy=self._diverges(left),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseVariance:
+    """P(sigma^2 | Y): inverse gamma given lambda, equation (4), mixed over lambda.
+
+    The scores are a deterministic function of the mask, so that sigma^2 is the lack of linear fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(400, 2))
+    >>> post = eblime.fit(masks, masks @ [1.0, 0.0] + 0.1 * rng.normal(size=400))
+    >>> round(post.sigma2.mean, 2)
+    0.01
+    >>> post.sigma2.sample(3, rng=0).shape
+    (3,)
+    """
+
+    mixture: Mixture
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean; infinite with two degrees of freedom or less."""
+        evidence, law = self.mixture.evidence, self.mixture.lam
+        if not self.mixture.unit:
+            return 0.0
+        if evidence.df <= 2:
+            return np.inf
+        q = law.weights @ evidence.q(law.nodes)
+        return float(self.mixture.unit**2 * q / (evidence.df - 2))
+
+    @property
+    def median(self) -> float:
+        """Posterior median."""
+        return float(self.quantile(0.5))
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """P(sigma^2 <= x | Y), in the shape of `x`."""
+        values = as_floats("x", x)
+        unit = self.mixture.unit**2
+        if not unit:
+            return np.where(values >= 0, 1.0, 0.0)
+        return self._cdf(np.ravel(values) / unit).reshape(values.shape)
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """Quantiles in the shape of `q`, by bisection on the log scale between the components'."""
+        target = check_prob("q", q)
+        if not self.mixture.unit:
+            return np.zeros_like(target)
+        flat, evidence = np.ravel(target), self.mixture.evidence
+        chi2 = 2 * special.gammainccinv(evidence.df / 2, flat)
+        with np.errstate(divide="ignore"):
+            ends = np.log(evidence.q(self.mixture.lam.nodes)) - np.log(chi2)[:, None]
+        low, high = ends.min(axis=1), ends.max(axis=1)
+        for _ in range(60):
+            middle = (low + high) / 2
+            below = self._cdf(np.exp(middle)) < flat
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return np.asarray(self.mixture.unit**2 * np.exp((low + high) / 2)).reshape(target.shape)
+
+    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
+        """Draw i.i.d. values, shape (n,): lambda first, then sigma^2 given it."""
+        check_count("n", n)
+        generator = as_generator(rng)
+        lambdas = self.mixture.lam.sample(n, generator)
+        return self.mixture.unit**2 * self.mixture.draw_sigma2(generator, lambdas)
+
+    def _cdf(self, x: FloatArray) -> FloatArray:
+        """Distribution function in standard units, (n,) -> (n,)."""
+        evidence, law = self.mixture.evidence, self.mixture.lam
+        q = evidence.q(law.nodes)
+        with np.errstate(divide="ignore", over="ignore"):
+            ratio = np.where(x > 0, q[:, None] / (2 * np.where(x > 0, x, 1.0)), np.inf)
+        chance = np.asarray(law.weights @ special.gammaincc(evidence.df / 2, ratio))
+        return np.where(np.isnan(x), np.nan, chance)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intercept:
+    """The posterior of the intercept alone: a mixture of t laws over lambda.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> rng = np.random.default_rng(0)
+    >>> masks = rng.integers(0, 2, size=(400, 2))
+    >>> post = eblime.fit(masks, 0.5 + masks @ [1.0, 0.0] + 0.1 * rng.normal(size=400))
+    >>> post.intercept_law.interval(0.95).round(1)
+    array([0.5, 0.5])
+    """
+
+    law: StudentMixture
+
+    @property
+    def mean(self) -> float:
+        """Posterior mean."""
+        return float(self.law.mean[0])
+
+    @property
+    def sd(self) -> float:
+        """Posterior standard deviation."""
+        return float(self.law.sd[0])
+
+    @property
+    def median(self) -> float:
+        """Posterior median."""
+        return float(self.quantile(0.5))
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """Quantiles in the shape of `q`."""
+        target = check_prob("q", q)
+        return self.law.quantile(target[..., None])[..., 0]
+
+    def interval(self, prob: float = 0.95) -> FloatArray:
+        """Equal-tailed credible interval, shape (2,)."""
+        tail = (1 - check_level("prob", prob)) / 2
+        return self.quantile([tail, 1 - tail])
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """Distribution function, in the shape of `x`."""
+        return self.law.cdf(as_floats("x", x)[..., None])[..., 0]
+
+    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
+        """Independent draws, shape (n,), by the inverse cdf."""
+        check_count("n", n)
+        uniform = as_generator(rng).random(n)
+        return self.quantile(np.clip(uniform, 1e-12, 1 - 1e-12))

@@ -15,11 +15,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
-from eblime._types import FloatArray
+from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.core.pairs import find_pairs
 
-__all__ = ["Overall", "folded", "overall", "overall_interval", "pooled"]
+__all__ = [
+    "Overall",
+    "absolute_moments",
+    "kendall",
+    "least_squares",
+    "overall",
+    "overall_interval",
+    "pool_fits",
+    "ranks",
+    "same_signs",
+    "top_features",
+    "top_jaccard",
+]
 
 _BURN, _DRAWS = 100, 400
 _NARROW = 0.5  # distance of the components near zero, in standard errors
@@ -60,7 +73,7 @@ def overall_interval(draws: FloatArray, prob: float) -> tuple[float, float]:
     return float(ends[0].min()), float(ends[1].max())
 
 
-def pooled(parts: Sequence[Overall], shares: FloatArray) -> Overall:
+def pool_fits(parts: Sequence[Overall], shares: FloatArray) -> Overall:
     """The weighted mean of several importances of the same inputs, such as those for two classes.
 
     Their errors may be the same, so the intervals are added as if they were, and the averages are
@@ -162,7 +175,7 @@ def _components(estimate: FloatArray, se: FloatArray) -> _Parts:
     log_likelihood = -((b - centre) ** 2) / (2 * total) - np.log(total) / 2
     shrunk = width**2 / total
     mean, sd = centre + shrunk * (b - centre), np.sqrt(shrunk) * s
-    size, variance = folded(mean, sd)
+    size, variance = absolute_moments(mean, sd)
     positive = special.ndtr(np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0))
     negative = 1 - positive
     positive[:, 0] = negative[:, 0] = 0.0
@@ -210,9 +223,101 @@ def _gibbs(
     return draws.T
 
 
-def folded(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
+def absolute_moments(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Mean and variance of |x| for a normal x."""
     ratio = np.divide(mean, sd, out=np.full_like(mean, np.inf), where=sd > 0)
     bulk = np.where(sd > 0, np.sqrt(2 / np.pi) * sd * np.exp(-np.minimum(ratio**2, 1e3) / 2), 0.0)
     size = bulk + np.abs(mean) * special.erf(np.abs(ratio) / np.sqrt(2))
     return size, np.maximum(mean**2 + sd**2 - size**2, 0.0)
+
+
+def ranks(importances: FloatArray) -> IntArray:
+    """The place of each feature by absolute size, 1 for the largest; ties in order, (p,).
+
+    Examples
+    --------
+    >>> ranks(np.array([0.1, -0.7, 0.3]))
+    array([3, 1, 2])
+    """
+    order = np.argsort(-np.abs(importances), kind="stable")
+    found = np.empty(len(order), dtype=np.intp)
+    found[order] = np.arange(1, len(order) + 1)
+    return found
+
+
+def top_features(importances: FloatArray, k: int) -> BoolArray:
+    """Whether each feature is among the k largest by absolute size, (p,)."""
+    return np.asarray(ranks(importances) <= k)
+
+
+def top_jaccard(first: FloatArray, second: FloatArray, k: int) -> float:
+    """The Jaccard index of the k largest features: shared ones over all that either has.
+
+    Examples
+    --------
+    >>> top_jaccard(np.array([3.0, 2.0, 1.0]), np.array([3.0, 1.0, 2.0]), 2)
+    0.3333333333333333
+    """
+    ours, theirs = top_features(first, k), top_features(second, k)
+    return float((ours & theirs).sum() / (ours | theirs).sum())
+
+
+def same_signs(first: FloatArray, second: FloatArray, k: int) -> float:
+    """The share of features with the same sign, among those in the top k of either."""
+    either = top_features(first, k) | top_features(second, k)
+    return float((np.sign(first[either]) == np.sign(second[either])).mean())
+
+
+def kendall(first: FloatArray, second: FloatArray) -> float:
+    """Kendall's tau-b between two rankings by absolute size; NaN where one has no order.
+
+    1 is the same order and -1 the reverse.
+    """
+    if np.ptp(np.abs(first)) == 0 or np.ptp(np.abs(second)) == 0:
+        return float("nan")
+    return float(stats.kendalltau(np.abs(first), np.abs(second)).statistic)
+
+
+_RANK = 1e-9  # smallest singular value that counts, relative to the largest
+
+
+def least_squares(
+    masks: FloatArray, scores: FloatArray, weights: FloatArray, *, intercept: bool
+) -> tuple[FloatArray, FloatArray] | None:
+    """Estimate and standard error of each importance, each (p,).
+
+    None if the masks do not determine every importance, with at least two answers to spare.
+
+    Notes
+    -----
+    The standard errors are those of HC3: residuals divided by one minus their leverage. If masks
+    come in complementary pairs (`find_pairs`), a pair counts as one observation.
+
+    Examples
+    --------
+    >>> masks = np.array([[1, 1], [1, 0], [0, 1], [0, 0], [1, 0], [0, 1]], dtype=float)
+    >>> estimate, se = least_squares(masks, masks @ [2.0, -1.0], np.ones(6), intercept=True)
+    >>> estimate.round(3), se.round(3)
+    (array([ 2., -1.]), array([0., 0.]))
+    """
+    rows = weights > 0
+    root, drawn = np.sqrt(weights[rows]), masks[rows]
+    columns = np.column_stack([np.ones(len(drawn)), drawn]) if intercept else drawn
+    n, p = columns.shape
+    if n < p + 2:
+        return None
+    basis, size, directions = np.linalg.svd(root[:, None] * columns, full_matrices=False)
+    if size[-1] <= _RANK * size[0]:
+        return None
+    solve = (directions.T / size) @ basis.T  # (p, n)
+    target = root * scores[rows]
+    estimate = solve @ target
+    residual = target - basis @ (basis.T @ target)
+    spare = np.maximum(1 - (basis**2).sum(axis=1), 1e-6)
+    influence = solve * (residual / spare)
+    pairs = find_pairs(drawn)
+    if pairs is not None:
+        influence[:, pairs.first] += influence[:, pairs.second]
+        influence[:, pairs.second] = 0.0
+    se = np.sqrt((influence**2).sum(axis=1))
+    return estimate[int(intercept) :], se[int(intercept) :]

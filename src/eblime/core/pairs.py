@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.core.evidence import Evidence
+from eblime.core.lam import Evidence
 from eblime.core.spectrum import Response, Spectrum, centred_rows
 
 __all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]

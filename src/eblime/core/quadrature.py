@@ -17,12 +17,12 @@ from scipy.linalg import solve_triangular
 from eblime._types import FloatArray, IntArray
 from eblime.core.fit_quality import power_of_two
 from eblime.core.indices import Index, Node
-from eblime.core.normal import NormalMixture
-from eblime.core.walsh import Part
-from eblime.core.walsh_fit import (
+from eblime.core.laws import NormalMixture
+from eblime.core.walsh import (
     Parameters,
+    Part,
     Prior,
-    Solved,
+    Solution,
     add_noise,
     fit_parameters,
     information,
@@ -115,7 +115,7 @@ class Function:
     def laws(self, indices: Sequence[Index]) -> list[NormalMixture]:
         """The posteriors of several indices: mixtures of normal laws over the same draws."""
         found = [
-            self._given(indices, parameters, levels)
+            self._conditional_moments(indices, parameters, levels)
             for parameters, levels in zip(self.draws, self.quantiles, strict=True)
         ]
         return [
@@ -138,7 +138,7 @@ class Function:
             total += float(((part.scores - centre) ** 2).sum())
         return 1 - missed / total
 
-    def _given(
+    def _conditional_moments(
         self, indices: Sequence[Index], parameters: Parameters, levels: FloatArray
     ) -> list[tuple[FloatArray, FloatArray]]:
         """Means and covariances given the parameters, at quantiles of the parts' amplitudes."""
@@ -170,7 +170,7 @@ def root_of_part(part: Part, parameters: Parameters, number: int) -> FloatArray:
     return np.asarray(np.linalg.cholesky(covariance), dtype=np.float64)
 
 
-def solve_part(part: Part, parameters: Parameters, number: int) -> Solved:
+def solve_part(part: Part, parameters: Parameters, number: int) -> Solution:
     """The inverted covariance of a part's answers."""
     covariance = parameters.walsh.covariance(part, part.signs, part.signs)
     return solve(part, covariance, parameters.nugget(number))

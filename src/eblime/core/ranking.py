@@ -9,11 +9,11 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["Ranking", "rank_draws", "rank_features", "rank_frequencies"]
+__all__ = ["RankBounds", "rank_draws", "rank_features", "rank_frequencies"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Ranking:
+class RankBounds:
     """Features from most to least important, and the ranks each may have.
 
     The bounds hold together: with posterior probability of at least `prob`, every feature's rank
@@ -69,7 +69,7 @@ def rank_frequencies(ranks: IntArray) -> FloatArray:
     return np.asarray(counts / n)
 
 
-def rank_features(ranks: IntArray, prob: float) -> Ranking:
+def rank_features(ranks: IntArray, prob: float) -> RankBounds:
     """Order the features by expected rank, with simultaneous bounds on the ranks.
 
     Each draw is scored by the share of draws that are at least as extreme in its most extreme
@@ -83,7 +83,7 @@ def rank_features(ranks: IntArray, prob: float) -> Ranking:
     typical = np.minimum(at_most, at_least).min(axis=1)
     inner = ranks[typical >= np.sort(typical)[n - int(np.ceil(prob * n))]]
     expected = ranks.mean(axis=0)
-    return Ranking(
+    return RankBounds(
         order=np.argsort(expected, kind="stable"),
         expected=expected,
         low=inner.min(axis=0),

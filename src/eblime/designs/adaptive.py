@@ -13,8 +13,7 @@ from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.indices import Index
 from eblime.core.quadrature import Table, mask_keys, read_table, root_of_part
-from eblime.core.walsh import Part
-from eblime.core.walsh_fit import Parameters, fit_parameters
+from eblime.core.walsh import Parameters, Part, fit_parameters
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
@@ -131,7 +130,7 @@ def _pairs(half: FloatArray) -> FloatArray:
 def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> FloatArray:
     """The input itself and n - 1 other masks, no two complementary."""
     whole = np.ones((1, p))
-    others = _unasked(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
+    others = _new_pairs(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
     return np.concatenate([whole, others])
 
 
@@ -143,19 +142,19 @@ def _every_pair(p: int) -> FloatArray:
 def _rest(asked: FloatArray) -> FloatArray:
     """One mask of every pair that was not asked yet."""
     every = _every_pair(asked.shape[1])
-    return every[~np.isin(mask_keys(every), mask_keys(_leading(asked)))]
+    return every[~np.isin(mask_keys(every), mask_keys(_first_shown(asked)))]
 
 
 def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:
     """Masks that compete: half of them coin tosses, half with sizes that are uniform."""
     p = asked.shape[1]
-    known = mask_keys(_leading(asked)).tolist()
-    tossed = _unasked(rng, known, _POOL // 2, p, by_size=False)
+    known = mask_keys(_first_shown(asked)).tolist()
+    tossed = _new_pairs(rng, known, _POOL // 2, p, by_size=False)
     known += mask_keys(tossed).tolist() if len(tossed) else []
-    return np.concatenate([tossed, _unasked(rng, known, _POOL // 2, p, by_size=True)])
+    return np.concatenate([tossed, _new_pairs(rng, known, _POOL // 2, p, by_size=True)])
 
 
-def _unasked(
+def _new_pairs(
     rng: np.random.Generator, known: list[Any], n: int, p: int, *, by_size: bool
 ) -> FloatArray:
     """Up to n distinct masks whose pair is not known; fewer where few are left."""
@@ -166,7 +165,7 @@ def _unasked(
         keys = rng.random((2 * n + 8, p))
         shown = rng.integers(0, p + 1, size=(len(keys), 1))
         drawn = keys.argsort(axis=1).argsort(axis=1) < shown if by_size else keys < 0.5
-        masks = _leading(drawn.astype(np.float64))
+        masks = _first_shown(drawn.astype(np.float64))
         fresh = []
         for row, key in enumerate(mask_keys(masks).tolist()):
             if key not in seen:
@@ -176,7 +175,7 @@ def _unasked(
     return found[:n]
 
 
-def _leading(masks: FloatArray) -> FloatArray:
+def _first_shown(masks: FloatArray) -> FloatArray:
     """Of each pair the mask that shows the first feature."""
     return np.where(masks[:, :1] > 0, masks, 1 - masks)
 
@@ -218,14 +217,14 @@ class _Left:
         """Condition the prior on the answers, by a Cholesky root: an inverse is less exact."""
         walsh, nugget = parameters.walsh, parameters.nugget(number)
         root = root_of_part(part, parameters, number)
-        to_pool = _solved(root, walsh.covariance(part, part.signs, pool))
-        to_index = _solved(root, walsh.cross(part, index, part.signs).T)
+        to_pool = _solve(root, walsh.covariance(part, part.signs, pool))
+        to_index = _solve(root, walsh.cross(part, index, part.signs).T)
         before = walsh.covariance(part, pool, pool)
         return cls(
             with_index=walsh.cross(part, index, pool) - to_index.T @ to_pool,
             within=before - to_pool.T @ to_pool,
             nugget=nugget + _ROUNDING * float(np.diag(before).max()),
-            amplitude=float(np.mean(_solved(root, part.scores) ** 2)),
+            amplitude=float(np.mean(_solve(root, part.scores) ** 2)),
             learnt=np.empty((0, len(pool))),
         )
 
@@ -248,6 +247,6 @@ class _Left:
         self.learnt = np.vstack([self.learnt, root])
 
 
-def _solved(root: FloatArray, right: FloatArray) -> FloatArray:
+def _solve(root: FloatArray, right: FloatArray) -> FloatArray:
     """The solution of `root x = right`, root a lower triangle."""
     return np.asarray(solve_triangular(root, right, lower=True))

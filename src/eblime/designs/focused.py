@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 from eblime._checks import as_floats, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
-from eblime.designs.masks import capped, paired, pool_of_pairs, rounded
+from eblime.designs.masks import cap_shares, paired, pool_of_pairs, round_randomly
 
 __all__ = ["Focused", "Information"]
 
@@ -79,9 +79,9 @@ class Focused:
         log_chance = sd / self.temperature
         softmax = np.exp(log_chance - logsumexp(log_chance))
         shares = (1 - self.explore) * softmax + self.explore / len(pool)
-        chance = capped(float(count), shares, np.ones(len(pool)))
+        chance = cap_shares(float(count), shares, np.ones(len(pool)))
         order = rng.permutation(len(pool))
-        taken = order[rounded(rng, chance[order]) == 1]
+        taken = order[round_randomly(rng, chance[order]) == 1]
         return _proposal(pool[taken], count / (len(pool) * chance[taken]))
 
 
@@ -167,7 +167,7 @@ class Information:
             taken = rng.choice(len(block), p=chance / chance.sum())
             chosen.append(pool[block[taken]])
             weights.append(len(blocks) / (len(pool) * chance[taken]))
-            cov = _updated(_updated(cov, rows[taken]), rows[len(block) + taken])
+            cov = _update(_update(cov, rows[taken]), rows[len(block) + taken])
         return _proposal(np.array(chosen), np.array(weights))
 
 
@@ -225,7 +225,7 @@ def _with_ones(masks: FloatArray) -> FloatArray:
     return np.column_stack([np.ones(len(masks)), masks])
 
 
-def _updated(cov: FloatArray, row: FloatArray) -> FloatArray:
+def _update(cov: FloatArray, row: FloatArray) -> FloatArray:
     """The covariance once a row of weight one was answered."""
     turned = cov @ row
     return np.asarray(cov - np.outer(turned, turned) / (1 + row @ turned))

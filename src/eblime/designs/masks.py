@@ -43,7 +43,7 @@ __all__ = [
     "KernelLaw",
     "any_pairs",
     "bernoulli",
-    "capped",
+    "cap_shares",
     "exhaustive",
     "is_exhaustive",
     "leverage",
@@ -51,7 +51,7 @@ __all__ = [
     "pairs_by_size",
     "pool_of_pairs",
     "proposal",
-    "rounded",
+    "round_randomly",
     "sizes",
     "stratified",
     "stratified_lime",
@@ -259,8 +259,8 @@ def pairs_by_size(shares: Callable[[FloatArray], FloatArray]) -> Choose:
         log_pairs = log_subsets(p)[size]
         log_pairs[2 * size == p] -= np.log(2)
         room = np.rint(np.exp(np.minimum(log_pairs, np.log(2.0 * m))))
-        expected = capped(float(m), shares(log_pairs), room)
-        counts = rounded(rng, expected)
+        expected = cap_shares(float(m), shares(log_pairs), room)
+        counts = round_randomly(rng, expected)
         chosen = [
             _of_size(rng, int(count), p, int(t))
             for t, count in zip(size, counts, strict=True)
@@ -317,7 +317,7 @@ def _distinct(draw: Callable[[int], FloatArray], count: int, p: int) -> FloatArr
     return found[:count]
 
 
-def capped(total: float, shares: FloatArray, room: FloatArray) -> FloatArray:
+def cap_shares(total: float, shares: FloatArray, room: FloatArray) -> FloatArray:
     """A total split by shares, none above its room; what is above goes to the others."""
     split, free = np.zeros(len(shares)), np.ones(len(shares), dtype=bool)
     while free.any():
@@ -330,7 +330,7 @@ def capped(total: float, shares: FloatArray, room: FloatArray) -> FloatArray:
     return split
 
 
-def rounded(rng: np.random.Generator, expected: FloatArray) -> IntArray:
+def round_randomly(rng: np.random.Generator, expected: FloatArray) -> IntArray:
     """Whole numbers next to the expected ones, with these means and the same sum."""
     sums = np.concatenate([[0.0], np.cumsum(expected)])
     sums = np.where(np.abs(sums - np.rint(sums)) < 1e-9, np.rint(sums), sums)

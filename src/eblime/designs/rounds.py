@@ -179,7 +179,7 @@ def in_rounds(
     if not isinstance(made, (OneShot, OwnLaw)):
         return made
     least = next_total(0, _PER_FEATURE * p)
-    plan = None if isinstance(made, OwnLaw) else _shuffled(rng, made.masks, max_masks, p)
+    plan = None if isinstance(made, OwnLaw) else _shuffle(rng, made.masks, max_masks, p)
     count = max_masks if plan is None else len(getattr(plan, "masks", plan))
     if max_masks < least and count != 2**p:
         raise ValueError(
@@ -211,7 +211,7 @@ def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
     )
 
 
-def _shuffled(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
+def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
     """The masks of a design in random order, two at a time; the first two stay first.
 
     All 2^p masks are put into complementary pairs first, the input itself and everything hidden

@@ -10,12 +10,11 @@ import numpy as np
 from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.affine import AffineLaw
+from eblime.core.derived import AffineLaw
 from eblime.core.lam import FixedLambda
-from eblime.core.mixture import Mixture
+from eblime.core.laws import PointValue
+from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
-from eblime.core.point import PointValue
-from eblime.core.scalar import NoiseVariance
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.kernels import shapley
 from eblime.methods.common import bayesian_posterior, evidence_of

@@ -16,12 +16,10 @@ from eblime.core.fit_quality import is_constant, power_of_two
 from eblime.core.gaussian_ridge import Precisions, fit_precisions, normal_moments
 from eblime.core.held_out import held_out_r2, leave_one_out
 from eblime.core.lam import FixedLambda
+from eblime.core.laws import PointValue, normal_law
 from eblime.core.mixture import Mixture
-from eblime.core.normal import normal_law
-from eblime.core.point import PointValue
 from eblime.core.spectrum import decompose, respond
-from eblime.methods.common import LINEAR_FIT, evidence_of
-from eblime.methods.held_out import with_weight
+from eblime.methods.common import LINEAR_FIT, evidence_of, with_weight
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 

@@ -13,21 +13,19 @@ import numpy as np
 from eblime._checks import check_choice, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.draws import DrawsLaw
-from eblime.core.lam import LambdaLaw, grid_lambda
-from eblime.core.lambda_quadrature import half_line_lambda
+from eblime.core.lam import LambdaLaw, grid_lambda, gumbel_sample, half_line_lambda
+from eblime.core.laws import DrawsLaw
 from eblime.core.local import fit_local
 from eblime.core.mixture import Mixture
 from eblime.core.pairs import Pairs, find_pairs
-from eblime.core.sampling import gumbel_sample
 from eblime.core.spectrum import Response, Spectrum, decompose, design_effect, respond
 from eblime.methods.common import (
+    CrossFitted,
     allow_unequal_noise,
     bayesian_posterior,
     evidence_of,
     local_posterior,
 )
-from eblime.methods.held_out import CrossFitted
 from eblime.posterior import Posterior
 
 __all__ = ["EBLIME", "PublishedGrid", "common_ridge"]
@@ -221,7 +219,7 @@ class EBLIME:
             )
             return local_posterior(self.name, answers, spectrum, response, law, held_out=held_out)
         mixture = ridge(spectrum, response)
-        drawn = None if self.grid is None else _drawn(rng, self.grid, mixture)
+        drawn = None if self.grid is None else _draws_law(rng, self.grid, mixture)
         return bayesian_posterior(self.name, answers, spectrum, response, mixture, law=drawn)
 
     def _ridge(
@@ -252,7 +250,7 @@ def common_ridge() -> EBLIME:
     return EBLIME(local=False)
 
 
-def _drawn(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> DrawsLaw | None:
+def _draws_law(rng: np.random.Generator, grid: PublishedGrid, mixture: Mixture) -> DrawsLaw | None:
     """Algorithm 1 with the chosen sampler of lambda; None where the grid is integrated exactly."""
     if grid.draws is None:
         return None

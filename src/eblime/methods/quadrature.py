@@ -15,8 +15,7 @@ from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, by_size, shapley
-from eblime.core.normal import NormalMixture, normal_law
-from eblime.core.point import PointMass, PointValue
+from eblime.core.laws import NormalMixture, PointMass, PointValue, normal_law
 from eblime.core.quadrature import Function, Table, exact_values, read_table
 from eblime.kernels import as_kernel, size_weights
 from eblime.posterior import Posterior
@@ -172,7 +171,7 @@ def fit_indices(
     The features are put in an order that the answers decide, so that the order in which they come
     does not matter, nor does `rng`: few draws would move the means by a tenth of an sd.
     """
-    masks, scores = _with_input(_checked(answers.masks), answers)
+    masks, scores = _with_input(_check_binary(answers.masks), answers)
     order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")
     p, table = masks.shape[1], read_table(masks[:, order], scores, noisy=answers.noisy)
     held_out: _LeaveOneOut | float | None = None
@@ -249,7 +248,7 @@ def _intercept(mean: FloatArray, answers: Answers, estimand: str) -> float:
     return float(weights @ (answers.scores - answers.masks @ mean) / weights.sum())
 
 
-def _checked(masks: FloatArray) -> FloatArray:
+def _check_binary(masks: FloatArray) -> FloatArray:
     """Masks of zeros and ones; other numbers are refused."""
     if not np.isin(masks, (0, 1)).all():
         raise ValueError(

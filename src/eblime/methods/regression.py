@@ -66,7 +66,7 @@ def fit_each(
         return _fit_all(method, rng, answers)
     often = answers
     if answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
-        often = [_repeated(target) for target in answers]
+        often = [_repeat(target) for target in answers]
     fitted = _fit_all(method, rng, often)
     return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
 
@@ -91,7 +91,7 @@ def _fit_all(
     return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
 
 
-def _repeated(answers: Answers) -> Answers:
+def _repeat(answers: Answers) -> Answers:
     """Every answer as often as needed for more rows than lime draws.
 
     A line through the two answers of a single feature is exact whatever their weights, which may be
@@ -181,7 +181,7 @@ def fit(
     one = check_scores(scores, len(checked), ndim=1)
     near = check_weights(weights, len(checked))
     answers = Answers(masks=checked, scores=one, weights=near)
-    chosen = _taking(as_method(method), answers, given=weights is not None)
+    chosen = _check_given_weights(as_method(method), answers, given=weights is not None)
     return chosen.fit(as_generator(rng), answers)
 
 
@@ -211,11 +211,11 @@ def fit_targets(
     many = check_scores(scores, len(checked), ndim=2)
     near = check_weights(weights, len(checked))
     answers = [Answers(masks=checked, scores=column, weights=near) for column in many.T]
-    chosen = _taking(as_method(method), answers[0], given=weights is not None)
+    chosen = _check_given_weights(as_method(method), answers[0], given=weights is not None)
     return fit_each(chosen, as_generator(rng), answers)
 
 
-def _taking(method: Method, answers: Answers, *, given: bool) -> Method:
+def _check_given_weights(method: Method, answers: Answers, *, given: bool) -> Method:
     """The method, after it has refused weights that were given and contradict its own."""
     check = getattr(method, "check_weights", None)
     if given and check is not None:

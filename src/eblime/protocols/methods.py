@@ -12,8 +12,8 @@ from eblime._types import FloatArray, RNGLike
 
 if TYPE_CHECKING:
     from eblime.answers import Answers, Proposal
-    from eblime.core.draws import Draws
     from eblime.core.indices import Index
+    from eblime.core.laws import Draws
     from eblime.posterior import Posterior
 
 __all__ = [

@@ -14,7 +14,7 @@ from eblime._checks import check_count, check_level
 from eblime._table import align
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
-from eblime.core.agreement import kendall, ranks, same_signs, top_jaccard
+from eblime.core.overall import kendall, ranks, same_signs, top_jaccard
 from eblime.results.explanation import Explanation
 from eblime.results.indices import quantity
 

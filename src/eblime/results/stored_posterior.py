@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from eblime._field_checks import Check, check_fields, number, optional, text
 from eblime._warn import warn_user
 from eblime.answers import Answers
-from eblime.core.draws import Draws, DrawsLaw, summarize
 from eblime.core.fit_quality import score_range
-from eblime.core.point import PointMass, PointValue
+from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue, summarize
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
 from eblime.protocols import Method

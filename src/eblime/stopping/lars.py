@@ -74,7 +74,7 @@ class LarsStable(Rule):
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Test every step."""
-        x, y = _weighted(answers)
+        x, y = _weight_rows(answers)
         z = float(special.ndtri(1 - (1 - self.prob) * share))
         steps = [
             _lead(x, entry) for entry in lars_entries(x, y, self.k) if entry.runner_up is not None
@@ -92,7 +92,7 @@ class LarsStable(Rule):
         )
 
 
-def _weighted(answers: Answers) -> tuple[FloatArray, FloatArray]:
+def _weight_rows(answers: Answers) -> tuple[FloatArray, FloatArray]:
     """Masks and scores, centred by their weighted means and times the roots of the weights."""
     weights, root = answers.weights, np.sqrt(answers.weights)
     x = answers.masks - weights @ answers.masks / weights.sum()

@@ -219,13 +219,13 @@ class Rule(ABC):
 
     def __and__(self, other: Rule) -> Rule:
         """Both rules must be reached."""
-        return All(rules=_listed(All, self, other)) if isinstance(other, Rule) else NotImplemented
+        return All(rules=_flatten(All, self, other)) if isinstance(other, Rule) else NotImplemented
 
     def __or__(self, other: Rule) -> Rule:
         """One of the rules must be reached."""
         if not isinstance(other, Rule):
             return NotImplemented
-        return AnyOf(rules=_listed(AnyOf, self, other))
+        return AnyOf(rules=_flatten(AnyOf, self, other))
 
     def __repr__(self) -> str:
         """The rule as it is written, with the settings that differ from the defaults."""
@@ -297,7 +297,7 @@ def _verdicts(
     return [rule.judge(posterior, answers, share / len(rules)) for rule in rules]
 
 
-def _listed(kind: type[All] | type[AnyOf], *rules: Rule) -> tuple[Rule, ...]:
+def _flatten(kind: type[All] | type[AnyOf], *rules: Rule) -> tuple[Rule, ...]:
     """The rules, with those of the same kind of combination taken apart."""
     found: list[Rule] = []
     for rule in rules:

@@ -24,7 +24,7 @@ from scipy import special
 from eblime._checks import check_choice, check_count, check_level, check_number
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Answers
-from eblime.core.point import NoSpreadError
+from eblime.core.laws import NoSpreadError
 from eblime.posterior import Posterior
 from eblime.stopping.lars import LarsStable
 from eblime.stopping.rule import (
@@ -255,8 +255,8 @@ class Width(Rule):
         known = max(0.0, 1 - error * WIDTH_PENALTY / share - risk)
         text = (
             f"the widest {100 * self.prob:g} % interval, of {name}, is "
-            f"{self._shown(widest / unit if unit else 0.0)}, and all are known to within "
-            f"{self._shown(self.width)} with probability {probability_text(known)}"
+            f"{self._width_text(widest / unit if unit else 0.0)}, and all are known to within "
+            f"{self._width_text(self.width)} with probability {probability_text(known)}"
         )
         return Verdict(
             reached=reached,
@@ -264,7 +264,7 @@ class Width(Rule):
             factor=masks_factor(float(needed), self.width * unit, reached=reached),
         )
 
-    def _shown(self, width: float) -> str:
+    def _width_text(self, width: float) -> str:
         """A width in the form that the rule has it: a number or a percentage."""
         return f"{100 * width:.3g} % of the largest importance" if self.relative else f"{width:.3g}"
 

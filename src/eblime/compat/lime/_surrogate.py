@@ -13,7 +13,7 @@ from eblime._checks import check_masks, check_scores, check_weights
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.compat.lime._selection import largest_products, select_features
-from eblime.core.point import PointMass, PointValue
+from eblime.core.laws import PointMass, PointValue
 from eblime.methods.lime import LIME
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior

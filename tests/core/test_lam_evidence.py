@@ -5,9 +5,7 @@ from numpy.testing import assert_allclose
 from problems import problem
 from scipy import integrate
 
-from eblime.core.evidence import Evidence
-from eblime.core.lam import grid_lambda
-from eblime.core.priors import log_half_cauchy
+from eblime.core.lam import Evidence, grid_lambda, log_half_cauchy
 from eblime.core.spectrum import decompose, respond
 
 GRID = np.array([1e-6, 1e-3, 0.1, 1.0, 50.0, 1e6])

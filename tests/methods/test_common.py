@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose
 from problems import problem
 
 import eblime
-import eblime.methods.held_out
+import eblime.methods.common
 from eblime import EBLIME, LIME, BayesLIME
 from eblime.answers import Answers
 from eblime.core.held_out import leave_one_out
@@ -224,9 +224,9 @@ def test_all_masks_leave_nothing_to_hold_out(rng):
 def test_is_computed_when_read_and_kept(rng, monkeypatch):
     """`fit` does not compute it; reading it twice computes it once."""
     calls = []
-    fast = eblime.methods.held_out.leave_one_out
+    fast = eblime.methods.common.leave_one_out
     monkeypatch.setattr(
-        eblime.methods.held_out,
+        eblime.methods.common,
         "leave_one_out",
         lambda *args, **named: calls.append(1) or fast(*args, **named),
     )

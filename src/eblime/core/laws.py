@@ -1,0 +1,505 @@
+"""Laws of the importances that methods can use: draws, normal mixtures, point estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from eblime._types import FloatArray
+from eblime.core.student import broadcast_rows, point_density
+
+if TYPE_CHECKING:
+    from eblime.protocols import Law
+from typing import NoReturn
+
+from numpy.typing import ArrayLike
+from scipy import special
+
+from eblime._checks import as_floats, check_count, check_prob
+from eblime._types import BoolArray, RNGLike
+from eblime.core.student import shortest_intervals, solve_quantiles
+
+__all__ = [
+    "Draws",
+    "DrawsLaw",
+    "NoSpreadError",
+    "NormalMixture",
+    "PointMass",
+    "PointValue",
+    "normal_law",
+    "summarize",
+]
+
+_BLOCK = 1 << 21  # numbers held at once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Draws:
+    """Joint draws from a posterior, one row per draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import Draws
+    >>> Draws(beta=np.zeros((100, 3))).beta.shape
+    (100, 3)
+    """
+
+    beta: FloatArray  # (n, p)
+    extras: Mapping[str, FloatArray] = field(default_factory=dict)  # (n,) each, by name
+
+    @property
+    def sigma2(self) -> FloatArray:
+        """Draws of sigma^2, (n,)."""
+        return self._extra("sigma2")
+
+    @property
+    def lam(self) -> FloatArray:
+        """Draws of lambda, (n,)."""
+        return self._extra("lam")
+
+    def _extra(self, name: str) -> FloatArray:
+        if name not in self.extras:
+            raise AttributeError(f"These draws have no {name!r}: their method does not model it.")
+        return self.extras[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DrawsLaw:
+    """A law known by its draws.
+
+    Parameters
+    ----------
+    draws
+        The draws that all summaries are computed from.
+    source
+        The law that they came from, for densities and further draws. Without it, densities are
+        kernel estimates and further draws are drawn again from the given ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import Draws, DrawsLaw
+    >>> law = DrawsLaw(draws=Draws(beta=np.array([[0.0], [1.0], [2.0]])))
+    >>> law.mean, law.quantile(np.array([0.5]))
+    (array([1.]), array([[1.]]))
+    """
+
+    draws: Draws
+    source: Law | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse draws that have no spread to summarise."""
+        shape = np.shape(self.draws.beta)
+        if len(shape) != 2 or shape[0] < 2:
+            raise ValueError(
+                f"`draws.beta` must have shape (n, p) with at least 2 draws; got shape {shape}."
+            )
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.draws.beta.shape[1])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of the draws, (p,)."""
+        return np.asarray(self.draws.beta.mean(axis=0))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of the draws, (p,)."""
+        return np.asarray(self.draws.beta.std(axis=0, ddof=1))
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance of the draws, (p, p)."""
+        return np.atleast_2d(np.cov(self.draws.beta, rowvar=False))
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
+        return summarize(self, prob)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles of the draws, (K,) -> (K, p), interpolated as `np.quantile` does."""
+        place = q * (len(self.draws.beta) - 1)
+        below = np.floor(place).astype(np.intp)
+        above = np.minimum(below + 1, len(self.draws.beta) - 1)
+        ordered = self._order_statistics()
+        low, high = ordered[:, below], ordered[:, above]
+        return np.asarray((low + (place - below) * (high - low)).T)
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Shortest intervals between two draws that contain a share `prob` of them, (p, 2)."""
+        ordered = self._order_statistics()
+        p, n = ordered.shape
+        held = min(n - 1, int(np.ceil(prob * n)))
+        first = np.argmin(ordered[:, held:] - ordered[:, : n - held], axis=1)
+        return np.stack([ordered[np.arange(p), first], ordered[np.arange(p), first + held]], axis=1)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Densities at x: of the law the draws came from, else a Gaussian kernel estimate."""
+        return self._kernel_density(x) if self.source is None else self.source.pdf(x)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Share of the draws at or below x, which broadcasts against the features."""
+        rows, shape = broadcast_rows(x, self.n_features)
+        places = [
+            np.searchsorted(column, row, side="right")
+            for column, row in zip(self._order_statistics(), rows.T, strict=True)
+        ]
+        shares = np.stack(places, axis=1) / len(self.draws.beta)
+        return np.where(np.isnan(rows), np.nan, shares).reshape(shape)
+
+    def prob_positive(self) -> FloatArray:
+        """Share of positive draws, zeros counting one half, (p,)."""
+        return np.asarray(np.heaviside(self.draws.beta, 0.5).mean(axis=0))
+
+    def prob_greater(self) -> FloatArray:
+        """Share of draws with beta_i > beta_j, ties counting one half, (p, p)."""
+        beta = self.draws.beta
+        return np.stack(
+            [np.heaviside(column[:, None] - beta, 0.5).mean(axis=0) for column in beta.T]
+        )
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw n times: from the law the draws came from, else from the draws themselves."""
+        if self.source is not None:
+            return self.source.draw(rng, n)
+        rows = rng.integers(0, len(self.draws.beta), size=n)
+        extras = {name: values[rows] for name, values in self.draws.extras.items()}
+        return Draws(beta=self.draws.beta[rows], extras=extras)
+
+    def _kernel_density(self, x: FloatArray) -> FloatArray:
+        """Gaussian kernels with Scott's bandwidth; a point mass where all draws are equal."""
+        rows, shape = broadcast_rows(x, self.n_features)
+        beta, n = self.draws.beta, len(self.draws.beta)
+        width = self.sd * n**-0.2
+        out = point_density(rows, beta[0])
+        moving = np.flatnonzero(width > 0)
+        step = max(1, _BLOCK // n)
+        for j in moving:
+            for start in range(0, len(rows), step):
+                z = (rows[start : start + step, j, None] - beta[:, j]) / width[j]
+                out[start : start + step, j] = np.exp(-0.5 * z**2).mean(axis=1)
+            out[:, j] /= width[j] * np.sqrt(2 * np.pi)
+        return out.reshape(shape)
+
+    def _order_statistics(self) -> FloatArray:
+        """Each feature's draws in order, (p, n): contiguous rows sort twice as fast."""
+        return np.sort(np.ascontiguousarray(self.draws.beta.T), axis=1)
+
+
+def summarize(law: Law, prob: float) -> dict[str, FloatArray]:
+    """The columns `sd`, `low`, `high` and `prob_positive` of a table, from a law's marginals."""
+    tail = (1 - prob) / 2
+    low, high = law.quantile(np.array([tail, 1 - tail]))
+    return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalMixture:
+    """`unit` times a weighted mixture of L multivariate normal laws of p importances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import normal_law
+    >>> law = normal_law(np.array([1.0, 0.0]), np.diag([0.25, 1.0]))
+    >>> law.sd, law.quantile(np.array([0.975])).round(2)
+    (array([0.5, 1. ]), array([[1.98, 1.96]]))
+    """
+
+    weights: FloatArray  # (L,) summing to one
+    means: FloatArray  # (L, p)
+    covs: FloatArray  # (L, p, p)
+    unit: float = 1.0  # variances of very small or large numbers are not representable
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return int(self.means.shape[1])
+
+    @property
+    def mean(self) -> FloatArray:
+        """Mean of each importance, (p,)."""
+        return np.asarray(self.unit * self._centre)
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of each importance, (p,)."""
+        centred = self.means - self._centre
+        return np.asarray(self.unit * np.sqrt(self.weights @ (self._sds**2 + centred**2)))
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariance of the importances, (p, p)."""
+        centred = self.means - self._centre
+        within = np.einsum("l,lij->ij", self.weights, self.covs)
+        return np.asarray(self.unit**2 * (within + (centred * self.weights[:, None]).T @ centred))
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
+        return summarize(self, prob)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Quantiles, (K,) -> (K, p)."""
+        levels = np.broadcast_to(q[:, None], (len(q), self.n_features))
+        return np.asarray(self.unit * self._quantiles(levels))
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Shortest intervals that contain `prob`, (p, 2)."""
+        ends = shortest_intervals(self._quantiles, self._pdf, prob, self.n_features)
+        return np.asarray(self.unit * ends.T)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Densities at x, which broadcasts against the features."""
+        rows, shape = broadcast_rows(x, self.n_features)
+        known = ~self._has_variance
+        density = self._pdf(rows / self.unit) / self.unit
+        density[:, known] = point_density(rows[:, known], self.mean[known])
+        return density.reshape(shape)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Distribution functions at x, which broadcasts against the features."""
+        rows, shape = broadcast_rows(x, self.n_features)
+        return self._cdf(rows / self.unit).reshape(shape)
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0), (p,); one half for an importance that is exactly zero."""
+        return np.asarray(self.weights @ _chance_positive(self.means, self._sds))
+
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j), (p, p), with one half on the diagonal."""
+        out = np.zeros((self.n_features, self.n_features))
+        for weight, mean, cov in zip(self.weights, self.means, self.covs, strict=True):
+            variance = np.diag(cov)
+            spread = np.sqrt(np.maximum(variance[:, None] + variance - 2 * cov, 0.0))
+            out += weight * _chance_positive(mean[:, None] - mean, spread)
+        return out
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw n times: a component first, then a normal draw from it."""
+        counts = rng.multinomial(n, self.weights / self.weights.sum())
+        parts = [
+            mean + rng.standard_normal((count, self.n_features)) @ _root(cov).T
+            for count, mean, cov in zip(counts, self.means, self.covs, strict=True)
+        ]
+        return Draws(beta=self.unit * rng.permutation(np.concatenate(parts)))
+
+    @property
+    def _centre(self) -> FloatArray:
+        """Means in standard units, (p,)."""
+        return np.asarray(self.weights @ self.means)
+
+    @property
+    def _sds(self) -> FloatArray:
+        """Standard deviations of the components, (L, p)."""
+        return np.sqrt(np.maximum(np.diagonal(self.covs, axis1=1, axis2=2), 0.0))
+
+    @property
+    def _has_variance(self) -> BoolArray:
+        """Whether a feature has any spread in any component, (p,)."""
+        return np.asarray((self._sds > 0).any(axis=0) | (np.ptp(self.means, axis=0) > 0))
+
+    def _pdf(self, x: FloatArray) -> FloatArray:
+        """Densities, (K, p) -> (K, p)."""
+        sd = np.maximum(self._sds, np.finfo(float).tiny)
+        z = np.clip((x[:, None] - self.means) / sd, -50, 50)  # beyond, the density is zero
+        terms = np.exp(-0.5 * z**2) / (sd * np.sqrt(2 * np.pi))
+        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+
+    def _cdf(self, x: FloatArray) -> FloatArray:
+        """Distribution functions, (K, p) -> (K, p)."""
+        sd, gap = self._sds, x[:, None] - self.means
+        safe = np.where(sd > 0, sd, 1.0)
+        terms = np.where(sd > 0, special.ndtr(gap / safe), np.heaviside(gap, 1.0))
+        return np.asarray(np.einsum("l,klm->km", self.weights, terms))
+
+    def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
+        """Quantiles, (K, p) -> (K, p), between the least and the greatest of the components'."""
+        with np.errstate(all="ignore"):
+            ends = self.means + self._sds * special.ndtri(q)[:, None]
+            low, high = ends.min(axis=1), ends.max(axis=1)
+            if len(self.weights) == 1:
+                return np.asarray(low)
+            middle = np.einsum("l,klm->km", self.weights, ends) if start is None else start
+            begin = np.clip(middle, low, high)
+            width = np.maximum(self._sds.min(axis=0), np.finfo(float).tiny)
+            return solve_quantiles(self._cdf, self._pdf, q, begin, (low, high), width)
+
+
+def normal_law(mean: ArrayLike, cov: ArrayLike) -> NormalMixture:
+    """One multivariate normal law, mean (p,) and covariance (p, p).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import normal_law
+    >>> normal_law(np.array([1.0, -1.0]), np.eye(2)).mean
+    array([ 1., -1.])
+    """
+    centre, spread = as_floats("mean", mean), as_floats("cov", cov)
+    if centre.ndim != 1 or spread.shape != (len(centre), len(centre)):
+        raise ValueError(
+            "`mean` must have shape (p,) and `cov` shape (p, p); got shapes "
+            f"{centre.shape} and {spread.shape}."
+        )
+    return NormalMixture(weights=np.ones(1), means=centre[None], covs=spread[None])
+
+
+def _chance_positive(mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """P(N(mean, sd^2) > 0), one half where both are zero."""
+    safe = np.where(sd > 0, sd, 1.0)
+    return np.where(sd > 0, special.ndtr(mean / safe), np.heaviside(mean, 0.5))
+
+
+def _root(cov: FloatArray) -> FloatArray:
+    """A matrix root of a covariance that may be singular."""
+    values, vectors = np.linalg.eigh(cov)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+
+
+class NoSpreadError(ValueError):
+    """A method without a statement of uncertainty was asked for one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> masks = np.random.default_rng(0).integers(0, 2, size=(50, 2))
+    >>> post = eblime.fit(masks, masks @ [1.0, -0.5], method="lime")
+    >>> try:
+    ...     post.interval()
+    ... except eblime.core.NoSpreadError:
+    ...     print("a point estimate")
+    a point estimate
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointMass:
+    """The importances as a point estimate: they have a mean and no spread.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.laws import PointMass
+    >>> PointMass(mean=np.array([1.0, -1.0]), method="mine").mean
+    array([ 1., -1.])
+    """
+
+    mean: FloatArray  # (p,)
+    method: str  # name of the method, for the error message
+    refusal: str = ""  # the error message, if it is another one
+
+    @property
+    def has_spread(self) -> bool:
+        """Always False: a point estimate has no spread."""
+        return False
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        return len(self.mean)
+
+    @property
+    def sd(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    @property
+    def cov(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """Nothing: a point estimate has no spread."""
+        return {}
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def prob_positive(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def prob_greater(self) -> FloatArray:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Refused: a point estimate has no spread."""
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise NoSpreadError(
+            self.refusal
+            or f"{self.method} gives a point estimate, which has a mean and no spread. For "
+            'intervals, probabilities and draws fit with method="eblime", "eblime-paper" or '
+            '"bayeslime".'
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointValue:
+    """A single number that a method knows without uncertainty, such as lime's intercept.
+
+    Examples
+    --------
+    >>> from eblime.laws import PointValue
+    >>> known = PointValue(value=0.3)
+    >>> known.mean, known.quantile([0.1, 0.9])
+    (0.3, array([0.3, 0.3]))
+    """
+
+    value: float
+
+    @property
+    def mean(self) -> float:
+        """The value."""
+        return self.value
+
+    @property
+    def median(self) -> float:
+        """The value."""
+        return self.value
+
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """The value, in the shape of `q`."""
+        return np.full_like(check_prob("q", q), self.value)
+
+    def cdf(self, x: ArrayLike) -> FloatArray:
+        """A step at the value."""
+        return np.heaviside(as_floats("x", x) - self.value, 1.0)
+
+    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
+        """The value n times."""
+        check_count("n", n)
+        return np.full(n, self.value)
