@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import sys
 import zlib
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -122,3 +124,23 @@ def test_all_masks_have_one_r2():
 
     assert e.exhaustive
     assert "masks, R2 " in str(e)
+
+
+def test_printing_computes_each_thing_once():
+    """One pass over the marginals; R^2, once known, is not computed again."""
+    e = explain(linear, text="w1 w2 w3 w4 w5 w6 w7 w8 w9 w10 w11 w12", n_masks=300)
+    e.posterior.r2_held_out  # noqa: B018  # computed when it is first read
+    calls = Counter()
+
+    def count(frame, event, _):
+        calls[frame.f_code.co_qualname] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        str(e)
+    finally:
+        sys.setprofile(None)
+
+    assert calls["_marginals"] == 1
+    assert calls["StudentMixture.summary"] == 1
+    assert not {"fit_precisions", "decompose", "half_line_lambda", "EBLIME.fit"} & set(calls)

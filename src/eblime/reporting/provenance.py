@@ -81,24 +81,22 @@ def settings(explanation: Explanation) -> list[tuple[str, str]]:
     post, made = explanation.posterior, explanation.provenance
     design = "exhaustive" if explanation.exhaustive else str(made.get("design", "unknown"))
     kernel = describe_kernel(made.get("kernel", "unknown"), post.n_features)
+    reading, seed, seconds = (made.get(name) for name in ("input", "seed", "seconds"))
+    phrases, versions = describe_input(reading), made.get("versions")
+    time = "" if seconds is None else f" in {seconds:.1f} s"
     pairs: list[tuple[str, str | None]] = [
-        ("Features", f"{post.n_features}{_reading(made)}"),
+        ("Features", f"{post.n_features}: {phrases}" if phrases else str(post.n_features)),
         ("Masks", f"{post.n_masks}: {_DESIGNS.get(design) or describe_object(design)}"),
         ("Weights", f"{kernel}; effective sample size {post.ess:.1f}"),
         ("Method", f"{post.method}: {describe_object(made.get('method', 'unknown'))}"),
         ("Ridge parameter", _ridge(post.extras.get("lam"))),
-        ("Seed", _seed(made)),
-        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{_time(made)}"),
+        ("Seed", "none: another run draws other masks" if seed is None else str(seed)),
+        ("Model calls", f"{made.get('model_calls', 'unknown')} inputs{time}"),
         ("Stopped", stop_sentence(explanation) or None),
-        ("Versions", _versions(made)),
     ]
+    if isinstance(versions, Mapping):
+        pairs.append(("Versions", ", ".join(f"{name} {v}" for name, v in versions.items())))
     return [(heading, sentence) for heading, sentence in pairs if sentence is not None]
-
-
-def _reading(made: Mapping[str, Any]) -> str:
-    """How the input was read; empty if that is unknown."""
-    phrases = describe_input(made.get("input"))
-    return f": {phrases}" if phrases else ""
 
 
 def _ridge(lam: ScalarLaw | None) -> str | None:
@@ -109,26 +107,6 @@ def _ridge(lam: ScalarLaw | None) -> str | None:
     if low == high:
         return f"fixed at {low:.4g}"
     return f"median {lam.median:.3g}, 95 % from {low:.3g} to {high:.3g}"
-
-
-def _seed(made: Mapping[str, Any]) -> str:
-    """The seed, or what it means that there is none."""
-    seed = made.get("seed")
-    return "none: another run draws other masks" if seed is None else str(seed)
-
-
-def _time(made: Mapping[str, Any]) -> str:
-    """How long it took; empty if that is unknown."""
-    seconds = made.get("seconds")
-    return "" if seconds is None else f" in {seconds:.1f} s"
-
-
-def _versions(made: Mapping[str, Any]) -> str | None:
-    """Versions of the packages; None if they are unknown."""
-    versions = made.get("versions")
-    if not isinstance(versions, Mapping):
-        return None
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
 def describe_kernel(stored: object, n_features: int) -> str:

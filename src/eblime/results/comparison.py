@@ -69,9 +69,7 @@ class Comparison:
 
         Methods with the same number and the same design share one set of answers.
         """
-        return {
-            name: int(entry.provenance["model_calls"]) for name, entry in self.explanations.items()
-        }
+        return {name: int(e.provenance["model_calls"]) for name, e in self.explanations.items()}
 
     def __getitem__(self, method: str) -> Explanation:
         """The explanation of a method."""
@@ -159,16 +157,15 @@ class Comparison:
 
     def notes(self) -> list[str]:
         """What a reader must know to compare the columns."""
-        found = []
         estimands: dict[str, list[str]] = {}
         for name, entry in self.explanations.items():
             estimands.setdefault(quantity(entry), []).append(name)
-        if len(estimands) > 1:
-            named = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
-            found.append(
-                f"The methods estimate different quantities, so compare ranks, not sizes ({named})."
-            )
-        return found
+        if len(estimands) == 1:
+            return []
+        named = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
+        return [
+            f"The methods estimate different quantities, so compare ranks, not sizes ({named})."
+        ]
 
     @staticmethod
     def _cells(entry: Explanation, order: IntArray, prob: float) -> list[str]:

@@ -219,8 +219,8 @@ class Explanation:
         """The posterior of any index, from the answers that are there: no model call.
 
         The answers decide a posterior over functions of the mask (see `Quadrature`), and every
-        index is a linear functional of it. Where a mask does not fix the input, as for tables, the
-        function is the mean score of the perturbed inputs with that mask.
+        index is a linear functional of it. For tables, the function is the mean score of the
+        perturbed inputs with a mask.
 
         Parameters
         ----------
@@ -304,8 +304,7 @@ class Explanation:
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
         "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
-        and "sign"; for tables "values"; for texts "text". `settings` are passed to the function of
-        `eblime.plot` that draws. In a notebook the plot appears below the cell.
+        and "sign"; for tables "values"; for texts "text". `eblime.plot` describes their settings.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     import shapiq
 
 __all__ = [
-    *("JSON_SCHEMA", "one_to_shap", "to_arviz", "to_dict", "to_frame", "to_json", "to_shap"),
-    "to_shapiq",
+    *("JSON_SCHEMA", "one_to_shap", "to_arviz", "to_frame", "to_json", "to_shap", "to_shapiq"),
 ]
 
 JSON_SCHEMA = "eblime.explanation/1"
@@ -38,44 +37,69 @@ class Pieced(Protocol):
     owners: Sequence[int]  # feature of each piece, -1 for a separator
 
 
-def to_dict(explanation: Explanation, prob: float = 0.95, k: int = 5) -> dict[str, Any]:
-    """The explanation's numbers as plain dictionaries; the layout is in docs/reference/json.md.
+def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
+    """The explanation's numbers as JSON text that UTF-8 can hold; see docs/reference/json.md.
 
-    Numbers that a point estimate does not have, and those that are not finite, are None.
+    Numbers that a point estimate does not have, and those that are not finite, are null.
     """
-    level = check_level("prob", prob)
-    post = explanation.posterior
-    return {
+    level, post = check_level("prob", prob), explanation.posterior
+    columns: dict[str, Any] = {"mean": post.mean, **_columns(post, level, k)}
+    columns |= explanation.details()
+    lam, tails = post.extras.get("lam"), [(1 - level) / 2, (1 + level) / 2]
+    found = {
         "schema": JSON_SCHEMA,
         "target": explanation.target,
         "label": explanation.label,
-        "prediction": _number(explanation.prediction),
+        "prediction": explanation.prediction,
         "prob": level,
         "k": k,
         "method": post.method,
         "n_masks": post.n_masks,
         "exhaustive": explanation.exhaustive,
-        "r2": _number(post.r2),
-        "r2_held_out": None if post.r2_held_out is None else _number(post.r2_held_out),
-        "ess": _number(post.ess),
-        "intercept": _number(post.intercept),
+        "r2": post.r2,
+        "r2_held_out": post.r2_held_out,
+        "ess": post.ess,
+        "intercept": post.intercept,
         "estimand": post.estimand,
-        "lambda": _lambda(post, level),
-        "features": _features(explanation, level, k),
-        "provenance": dict(explanation.provenance),
+        "lambda": lam and {"median": lam.median, "interval": lam.quantile(tails)},
+        "features": [
+            {"name": str(feature), **{name: values[j] for name, values in columns.items()}}
+            for j, feature in enumerate(explanation.features)
+        ],
+        "provenance": explanation.provenance,
     }
+    text = json.dumps(_without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
+    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
-def _features(explanation: Explanation, level: float, k: int) -> list[dict[str, Any]]:
-    """The numbers and details of each feature."""
-    columns = {"mean": explanation.posterior.mean, **_columns(explanation.posterior, level, k)}
-    details = explanation.details()
-    return [
-        {"name": str(feature)}
-        | {name: _number(values[j]) for name, values in columns.items()}
-        | {name: values[j] for name, values in details.items()}
-        for j, feature in enumerate(explanation.features)
-    ]
+def _without_nan(value: Any) -> Any:
+    """A value that JSON can hold: numbers that are not finite become None."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _without_nan(entry) for name, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_without_nan(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
+    """One row per feature; see `Explanation.to_frame`.
+
+    Characters that UTF-8 cannot hold become question marks.
+    """
+    from eblime._pandas import pd
+
+    post = explanation.posterior
+    columns: dict[str, Any] = {"feature": list(explanation.features)}
+    columns |= {"mean": post.mean, **_columns(post, check_level("prob", prob), k)}
+    columns |= explanation.details()
+    for name, values in columns.items():
+        if isinstance(values, list):
+            columns[name] = [
+                v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values
+            ]
+    return pd.DataFrame(columns)
 
 
 def _columns(post: Posterior, level: float, k: int) -> dict[str, FloatArray]:
@@ -86,33 +110,6 @@ def _columns(post: Posterior, level: float, k: int) -> dict[str, FloatArray]:
         return dict.fromkeys(names, np.full(post.n_features, np.nan))
     found = post.columns(level) | {"top_k": post.top_k_probability(min(k, post.n_features))}
     return {name: found[name] for name in names}
-
-
-def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
-    """The explanation's numbers as JSON text that UTF-8 can hold; see `to_dict`."""
-    found = to_dict(explanation, prob, k)
-    text = json.dumps(found, ensure_ascii=False, indent=1, allow_nan=False)
-    return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
-
-
-def to_frame(explanation: Explanation, prob: float = 0.95, k: int = 5) -> pd.DataFrame:
-    """One row per feature; see `Explanation.to_frame`."""
-    from eblime._pandas import pd
-
-    level = check_level("prob", prob)
-    post = explanation.posterior
-    columns: dict[str, Any] = {"feature": list(explanation.features), "mean": post.mean}
-    columns |= _columns(post, level, k)
-    columns |= explanation.details()
-    frame = {name: _encodable(values) for name, values in columns.items()}
-    return pd.DataFrame(frame)
-
-
-def _encodable(values: Any) -> Any:
-    """Values of a column; characters that UTF-8 cannot hold become question marks."""
-    if isinstance(values, list):
-        return [v.encode("utf8", "replace").decode() if isinstance(v, str) else v for v in values]
-    return values
 
 
 def to_arviz(explanation: Explanation, n_draws: int = 4_000, rng: RNGLike = 0) -> Any:
@@ -170,61 +167,41 @@ def to_shap(
             "list, or use `explanation.to_shap()` for one explanation."
         )
     entries: list[Any] = list(explanations)
-    several = bool(entries) and all(isinstance(entry, Mapping) for entry in entries)
-    if several:
-        targets = list(entries[0])
-        table = [_of_targets(entry, targets, k) for k, entry in enumerate(entries)]
-    else:
-        table = [[entry] for entry in entries]
-    found = [[_checked_shap(e, prob) for e in row] for row in table]
-    return _stacked(found, [e.label for e in table[0]] if several else None)
-
-
-def _of_targets(entry: Any, targets: list[int], number: int) -> list[Explanation]:
-    """The explanations of one input, in the order of the first input's targets."""
-    if set(entry) != set(targets):
-        raise ValueError(
-            f"All inputs must have the same targets; the first has {sorted(targets)}, input "
-            f"{number} has {sorted(entry)}. Give `explain_targets` a list of targets."
-        )
-    return [entry[target] for target in targets]
-
-
-def _checked_shap(entry: Any, prob: float) -> shap.Explanation:
-    """One explanation for shap; anything else is refused."""
-    if not isinstance(entry, Explanation):
-        raise TypeError(
-            "`explanations` must be explanations, or dictionaries from targets to explanations; "
-            f"got {type(entry).__name__}."
-        )
-    return one_to_shap(entry, prob)
-
-
-def _stacked(found: list[list[shap.Explanation]], labels: list[str] | None) -> shap.Explanation:
-    """One object from a table of them: a row for each input, a column for each target."""
-    if not found:
+    if not entries:
         raise ValueError("`explanations` must have at least one explanation.")
-    import shap
-
-    names = found[0][0].feature_names
-    for k, row in enumerate(found):
-        if any(one.feature_names != names for one in row):
+    several = all(isinstance(entry, Mapping) for entry in entries)
+    targets = list(entries[0]) if several else [0]
+    table = []
+    for k, entry in enumerate(entries):
+        row = entry if several else {0: entry}
+        if set(row) != set(targets):
+            raise ValueError(
+                f"All inputs must have the same targets; the first has {sorted(targets)}, input "
+                f"{k} has {sorted(row)}. Give `explain_targets` a list of targets."
+            )
+        wrong = [type(e).__name__ for e in row.values() if not isinstance(e, Explanation)]
+        if wrong:
+            raise TypeError(
+                "`explanations` must be explanations, or dictionaries from targets to "
+                f"explanations; got {wrong[0]}."
+            )
+        table.append([one_to_shap(row[target], prob) for target in targets])
+        if any(one.feature_names != table[0][0].feature_names for one in table[-1]):
             raise ValueError(f"All explanations must have the same features; input {k} differs.")
 
     def stack(field: str) -> Any:
         """A field of all explanations, (inputs, ..., targets), or (inputs, ...) without targets."""
-        whole = np.stack([np.stack([getattr(one, field) for one in row], -1) for row in found])
-        return whole[..., 0] if labels is None else whole
+        whole = np.stack([np.stack([getattr(one, field) for one in row], -1) for row in table])
+        return whole if several else whole[..., 0]
 
-    certain = all(one.lower_bounds is not None for row in found for one in row)
-    bounds = ("lower_bounds", "upper_bounds") if certain else ()
-    return shap.Explanation(
+    certain = all(one.lower_bounds is not None for row in table for one in row)
+    return type(table[0][0])(
         values=stack("values"),
         base_values=stack("base_values"),
-        data=np.stack([row[0].data for row in found]),
-        feature_names=names,
-        output_names=labels,
-        **{field: stack(field) for field in bounds},
+        data=np.stack([row[0].data for row in table]),
+        feature_names=table[0][0].feature_names,
+        output_names=[entries[0][target].label for target in targets] if several else None,
+        **{field: stack(field) for field in ("lower_bounds", "upper_bounds") if certain},
     )
 
 
@@ -327,18 +304,3 @@ def _words(scene: Pieced) -> list[str]:
         if current >= 0:
             words[current] += piece
     return words
-
-
-def _lambda(post: Posterior, level: float) -> dict[str, Any] | None:
-    """Median and interval of the ridge parameter; None for a method that has none."""
-    law = post.extras.get("lam")
-    if law is None:
-        return None
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    interval = [_number(value) for value in law.quantile(tails)]
-    return {"median": _number(law.median), "interval": interval}
-
-
-def _number(value: float) -> float | None:
-    """A number that JSON has: None for NaN and infinities."""
-    return float(value) if math.isfinite(value) else None

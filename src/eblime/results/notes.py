@@ -11,6 +11,7 @@ import numpy as np
 
 from eblime._text import printable
 from eblime._types import FloatArray
+from eblime.answers import Answers
 from eblime.methods.eblime import EBLIME
 from eblime.methods.regression import is_quick
 from eblime.posterior import Posterior
@@ -87,7 +88,7 @@ def notes(explanation: Explanation) -> list[str]:
         exact = "the importances are exact."
         if not quadrature:
             exact = "no sampling error is left, and the intervals show only the lack of linear fit."
-        found.append(f"The model was asked about all {post.n_masks} masks: {exact}")
+        found.append(f"The model was asked about all {explanation.answers.n_masks} masks: {exact}")
     return found
 
 
@@ -159,9 +160,9 @@ def _mask_notes(explanation: Explanation) -> list[str]:
             f"Few masks for {post.n_features} features (effective sample size {post.ess:.0f}): "
             "more masks will narrow the intervals."
         )
-    if post.constant or len(explanation.masks) < _FEW:
+    if post.constant or explanation.answers.n_masks < _FEW:
         return found
-    counts = _masks_per_feature(explanation)
+    counts = _masks_per_feature(explanation.answers, post.mean)
     few = np.flatnonzero(counts < _FEW)
     if few.size:
         order, features = few[np.argsort(counts[few], kind="stable")], explanation.features
@@ -179,7 +180,7 @@ def _mask_notes(explanation: Explanation) -> list[str]:
     return found
 
 
-def _masks_per_feature(explanation: Explanation) -> FloatArray:
+def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
     """How many masks decide each importance, (p,), as effective numbers.
 
     The smaller of two: of the masks in which the feature does not have its most frequent value,
@@ -187,10 +188,10 @@ def _masks_per_feature(explanation: Explanation) -> FloatArray:
     of weight, distance from the mean and residual). The second is small if a few scores are far
     from the linear fit.
     """
-    masks, weights = explanation.masks, explanation.weights
-    (n, p), mean = masks.shape, explanation.posterior.mean
+    masks, scores, weights = answers.masks, answers.scores, answers.weights
+    n, p = masks.shape
     centre = np.average(masks, axis=0, weights=weights)
-    missed = explanation.scores - np.average(explanation.scores, weights=weights)
+    missed = scores - np.average(scores, weights=weights)
     for rows in _blocks(n, p):
         missed[rows] -= (masks[rows] - centre) @ mean
     counts = np.empty(p)

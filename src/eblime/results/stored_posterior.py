@@ -145,9 +145,10 @@ def read_posterior(
     a generator in the stored state.
     """
     check_fields(summary, _SUMMARY, "`summary.")
-    if method is None or not (refit or is_quick(method, answers, exhaustive=exhaustive)):
-        return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
-    if draws is not None and generator is None and not refit:  # draws that cannot be made again
+    lost = draws is not None and generator is None  # draws that cannot be made again
+    if method is None or not (
+        refit or (is_quick(method, answers, exhaustive=exhaustive) and not lost)
+    ):
         return _stored_posterior(answers, summary, draws, exhaustive=exhaustive)
     found = fit_each(method, _generator_in(generator), [answers], exhaustive=exhaustive)[0]
     _compare(found, summary)
@@ -160,11 +161,9 @@ def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
     """A generator in the given state; that of seed 0 if None."""
     if state is None:
         return np.random.default_rng(0)
-    kind = state.get("bit_generator") if isinstance(state, Mapping) else None
+    kind = state["bit_generator"]
     if kind not in _GENERATORS:
-        raise ValueError(
-            f"`generator` must be the state of one of {', '.join(_GENERATORS)}; got {kind!r:.40}."
-        )
+        raise ValueError(f"`generator` must be one of {', '.join(_GENERATORS)}; got {kind!r:.40}")
     bits = getattr(np.random, kind)(0)
     bits.state = state
     return np.random.Generator(bits)
