@@ -61,7 +61,7 @@ ALLOWED = {
         *("numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
-        *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
+        *("_checks", "_field_checks", "_files", "_pandas", "_progress", "_repr"),
         *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
         *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
