@@ -21,20 +21,13 @@ class PlayersScene:
 
     features: Sequence[str]
 
-    @property
-    def domain(self) -> str:
-        """Name of the domain."""
-        return "players"
+    domain = "players"
+    sizes = (4096,)  # batch sizes worth trying
 
     @property
     def n_features(self) -> int:
         """Number of players."""
         return len(self.features)
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Batch sizes worth trying."""
-        return (4096,)
 
     def inputs(self, masks: FloatArray) -> FloatArray:
         """The masks themselves."""

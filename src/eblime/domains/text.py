@@ -62,10 +62,8 @@ class TextScene:
     owners: Sequence[int]  # feature of each piece, -1 for a separator
     mask: str  # replaces a hidden token; empty to remove it
 
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "text"."""
-        return "text"
+    domain = "text"
+    sizes = (64, 512, 4096)  # batch sizes worth trying, increasing
 
     @property
     def n_features(self) -> int:
@@ -76,11 +74,6 @@ class TextScene:
     def text(self) -> str:
         """The text itself."""
         return "".join(self.pieces)
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """Batch sizes worth trying, increasing."""
-        return (64, 512, 4096)
 
     def inputs(self, masks: FloatArray) -> list[str]:
         """One text per mask."""

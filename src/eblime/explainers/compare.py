@@ -114,7 +114,7 @@ def compare(
     """
     chosen = _explainer(model, x, explainer, settings)
     changes = {"n_masks": n_masks, "design": design}
-    chosen = _changed(chosen, **{k: v for k, v in changes.items() if v is not None})
+    chosen = _set(chosen, **{k: v for k, v in changes.items() if v is not None})
     return compare_with(chosen, x, methods, target=target, rng=rng, cache=cache)
 
 
@@ -132,7 +132,9 @@ def compare_with(
     entries = parse_methods(methods)
     groups = _groups([entry for entry in entries if not entry.is_system])
     systems = [entry for entry in entries if entry.is_system]
-    ready = [(_leading(explainer, group), group) for group in groups]  # refuses before any call
+    ready = [
+        (_explainer_of(explainer, group), group) for group in groups
+    ]  # refuses before any call
     for other in systems:
         other.method.check(explainer, x)
     found: dict[str, Explanation] = {}
@@ -142,7 +144,7 @@ def compare_with(
             method = replace(asking.loop, method=entry.method).fitted_by
             found[entry.label] = first if method is first.method else first.refit(method)
         target = target_of(first.target, explainer.labels)
-    cached = explainer if cache is None else _changed(explainer, cache=cache)
+    cached = explainer if cache is None else _set(explainer, cache=cache)
     for other in systems:
         found[other.label] = other.method.explain(cached, x, target, rng)
     return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
@@ -165,7 +167,7 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) 
                 f"`explainer` must be an explainer such as ImageExplainer(model); got "
                 f"{type(explainer).__name__}."
             )
-        return explainer if model is None else _changed(explainer, model=model)
+        return explainer if model is None else _set(explainer, model=model)
     if model is None:
         raise TypeError("`model` must be given without an `explainer`.")
     if "background" in settings:
@@ -181,9 +183,9 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) 
     return ImageExplainer(model, **settings)
 
 
-def _changed(explainer: Any, **settings: Any) -> BaseExplainer:
-    """The explainer with some settings changed, checked again."""
-    changed: BaseExplainer = replace(explainer, **settings) if settings else explainer
+def _set(explainer: Any, **settings: Any) -> BaseExplainer:
+    """The explainer with other settings, checked again."""
+    changed: BaseExplainer = replace(explainer, **settings)
     return changed
 
 
@@ -243,11 +245,11 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
     return sorted(ordered, key=lambda group: group[0].needs_ends)
 
 
-def _leading(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
+def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
     """The explainer that asks for a group: with its design, by the method that needs most."""
     changes: dict[str, Any] = {"method": group[0].method}
     if group[0].design is not None:
         changes["design"] = group[0].design
     for entry in group:  # each must suit the design
-        _changed(explainer, **{**changes, "method": entry.method}).check()
-    return _changed(explainer, **changes)
+        _set(explainer, **{**changes, "method": entry.method}).check()
+    return _set(explainer, **changes)

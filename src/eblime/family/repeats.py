@@ -54,27 +54,27 @@ class AveragedExplanation:
     @property
     def sampling_sd(self) -> FloatArray:
         """Standard deviation of one explanation between runs with other masks."""
-        return np.asarray(np.sqrt(self._components()[0]))
+        return np.asarray(self._sources()[0])
 
     @property
     def width_sd(self) -> FloatArray:
         """Standard deviation between widths of the kernel, beyond the sampling."""
-        return np.asarray(np.sqrt(self._components()[1]))
+        return np.asarray(self._sources()[1])
 
     @property
     def input_sd(self) -> FloatArray:
         """Standard deviation between inputs, beyond the sampling."""
-        return np.asarray(np.sqrt(self._components()[2]))
+        return np.asarray(self._sources()[2])
 
     @property
     def interaction_sd(self) -> FloatArray:
         """Standard deviation that only a width and an input together have."""
-        return np.asarray(np.sqrt(self._components()[3]))
+        return np.asarray(self._sources()[3])
 
     @property
     def sd(self) -> FloatArray:
         """Standard deviation of one explanation of any width and input: all sources together."""
-        return np.asarray(np.sqrt(self._components().sum(axis=0)))
+        return np.asarray(np.sqrt(np.sum(self._sources() ** 2, axis=0)))
 
     @property
     def error(self) -> FloatArray:
@@ -85,13 +85,12 @@ class AveragedExplanation:
         """One row per feature: the mean, its error, the whole spread and its sources."""
         from eblime._pandas import pd
 
-        columns = {"mean": self.mean, "error": self.error, "sd": self.sd}
-        columns |= {"sampling_sd": self.sampling_sd, "width_sd": self.width_sd}
-        columns |= {"input_sd": self.input_sd, "interaction_sd": self.interaction_sd}
+        names = ("mean", "error", "sd", "sampling_sd", "width_sd", "input_sd", "interaction_sd")
+        columns = {name: getattr(self, name) for name in names}
         return pd.DataFrame({"feature": list(self.features), **columns})
 
-    def _components(self) -> FloatArray:
-        """Variances by sampling, width, input, and width and input together, (4, p)."""
+    def _sources(self) -> FloatArray:
+        """Spread by sampling, width, input, and width and input together, (4, p)."""
         y = self.importances
         a, b, r, p = y.shape
         cells = y.mean(axis=2)
@@ -103,7 +102,7 @@ class AveragedExplanation:
         by_width = b * r * np.sum((rows - centre) ** 2, axis=0) / max(1, a - 1)
         by_input = a * r * np.sum((columns - centre) ** 2, axis=0) / max(1, b - 1)
         parts = [within, (by_width - error) / (b * r), (by_input - error) / (a * r)]
-        return np.asarray(np.maximum(np.stack([*parts, (both - within) / r]), 0.0))
+        return np.asarray(np.sqrt(np.maximum(np.stack([*parts, (both - within) / r]), 0.0)))
 
 
 def averaged(

@@ -19,10 +19,7 @@ class TableScene:
     columns: Sequence[str]  # name of each feature, without its bin
     values: Sequence[str]  # value of each feature in the row
 
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "tabular"."""
-        return "tabular"
+    domain = "tabular"
 
     @property
     def n_features(self) -> int:

@@ -13,7 +13,7 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Cells, as_number, is_missing, is_time, plain
+from eblime.domains.tabular.cells import Cells, as_number, is_missing, is_time, python_value
 from eblime.domains.tabular.numerals import edge_text, exact_text, value_text
 
 __all__ = ["BinSpec", "Column", "cut_category", "cut_number"]
@@ -68,7 +68,7 @@ class Column:
         if is_missing(value):
             return f"{self.name} is missing"
         if self.numbers is None:
-            return f"{self.name} = {plain(value)}"
+            return f"{self.name} = {python_value(value)}"
         own, code = as_number(value), self.code(value)
         if self.edges is None or self._is_only_number(code, own):
             return f"{self.name} {self._value(own)}"
@@ -104,7 +104,7 @@ class Column:
 
     def _key(self, value: Any) -> Any:
         """A value as a key of `levels`."""
-        return plain(value) if self.numbers is None else as_number(value)
+        return python_value(value) if self.numbers is None else as_number(value)
 
     def _is_only_number(self, code: int, own: float) -> bool:
         """Whether a bin of the background holds this number and no other."""
@@ -140,7 +140,7 @@ def cut_category(name: str, cells: Cells) -> Column:
     for row, value in enumerate(values):
         try:
             missing = is_missing(value)
-            codes[row] = -1 if missing else levels.setdefault(plain(value), len(levels))
+            codes[row] = -1 if missing else levels.setdefault(python_value(value), len(levels))
         except TypeError as error:
             raise TypeError(
                 f"Column {name!r} must hold one number, string or boolean in each row; got "

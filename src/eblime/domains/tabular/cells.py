@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from eblime._types import FloatArray
 
-__all__ = ["Cells", "as_number", "is_missing", "is_time", "microseconds", "plain", "read_objects"]
+__all__ = [
+    "Cells",
+    "as_number",
+    "is_missing",
+    "is_time",
+    "microseconds",
+    "python_value",
+    "read_objects",
+]
 
 
 class Cells(NamedTuple):
@@ -52,7 +60,7 @@ def microseconds(stamps: NDArray[Any]) -> FloatArray:
     return np.where(np.isnat(known), np.nan, known.astype(np.int64).astype(np.float64))
 
 
-def plain(value: Any) -> Any:
+def python_value(value: Any) -> Any:
     """A NumPy scalar as the Python value that compares and prints like it; others unchanged."""
     if isinstance(value, np.datetime64) and isinstance(value.item(), int):  # in nanoseconds
         value = value.astype("datetime64[us]")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Cells, is_missing, microseconds, plain, read_objects
+from eblime.domains.tabular.cells import Cells, is_missing, microseconds, python_value, read_objects
 
 __all__ = [
     "ArrayFrame",
@@ -66,7 +66,7 @@ class ArrayFrame:
             with np.errstate(invalid="ignore"):
                 fits = dtype.kind in "buif" and np.array_equal(numbers.astype(dtype), numbers)
             last = numbers.astype(dtype if fits or dtype.kind == "f" else np.float64)
-        return self._with_rows(last), [plain(value) for value in last[0]]
+        return self._with_rows(last), [python_value(value) for value in last[0]]
 
     def append(self, other: Any) -> ArrayFrame:
         """The rows of another array at the end."""
@@ -142,7 +142,7 @@ class ColumnFrame:
             below = list(map(_one_of_pandas, self.names, dtypes, row))
         else:
             below = list(map(_one_value, self.names, self.frame.iter_columns(), row))
-        return self._with_rows(below), [plain(one.to_list()[0]) for one in below]
+        return self._with_rows(below), [python_value(one.to_list()[0]) for one in below]
 
     def append(self, other: Any) -> ColumnFrame:
         """The rows of another frame at the end, in this frame's column order and dtypes."""

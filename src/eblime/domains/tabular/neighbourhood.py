@@ -127,6 +127,8 @@ class TableNeighbourhood:
     by_design: bool | None = None  # whether a design chose the masks; None while there are none
     cache: dict[int, Block] = field(default_factory=dict)
 
+    exact = False  # the values of hidden features are random
+
     @property
     def n_features(self) -> int:
         """Number of features, p."""
@@ -141,11 +143,6 @@ class TableNeighbourhood:
     def sampling_weights(self) -> FloatArray:
         """Weights that correct for the rows that were forced to vary, (N,); ones if none were."""
         return np.ones(len(self.masks)) if self.by_design else self._strata().weights(self.masks)
-
-    @property
-    def exact(self) -> bool:
-        """Always False: the values of hidden features are random."""
-        return False
 
     @property
     def origin(self) -> FloatArray:
@@ -355,6 +352,10 @@ class UserNeighbourhood:
     masks: FloatArray  # (N, p) as the regression sees them
     origin: FloatArray  # (p,) the row itself as the regression sees it
 
+    exact = False  # the function may draw at random
+    sizes = (_LARGEST,)  # of a batch
+    room = _LARGEST
+
     @property
     def closeness(self) -> FloatArray:
         """How close each perturbed row is to the row; ones are the row itself."""
@@ -364,21 +365,6 @@ class UserNeighbourhood:
     def sampling_weights(self) -> FloatArray:
         """Ones: the function decides how often a row is drawn."""
         return np.ones(len(self.masks))
-
-    @property
-    def exact(self) -> bool:
-        """Always False: the function may draw at random."""
-        return False
-
-    @property
-    def sizes(self) -> Sequence[int]:
-        """One large batch."""
-        return (_LARGEST,)
-
-    @property
-    def room(self) -> int:
-        """The largest batch."""
-        return _LARGEST
 
     @property
     def scope(self) -> tuple[str, ...]:

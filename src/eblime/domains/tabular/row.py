@@ -14,7 +14,7 @@ from scipy import sparse
 from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
-from eblime.domains.tabular.cells import is_missing, is_time, plain
+from eblime.domains.tabular.cells import is_missing, is_time, python_value
 from eblime.domains.tabular.frames import ArrayFrame, Frame, SparseFrame
 from eblime.domains.tabular.neighbourhood import (
     RowContext,
@@ -187,7 +187,7 @@ def _in_order(row: Any, n_columns: int) -> list[Any]:
     if isinstance(row, np.ndarray) and row.size > max(row.shape, default=1):
         raise ValueError(f"`row` must be one row; got an array of shape {row.shape}.")
     listed: Any = row.ravel() if isinstance(row, np.ndarray) else row
-    values = [plain(value) for value in listed]
+    values = [python_value(value) for value in listed]
     if len(values) != n_columns:
         raise ValueError(
             f"`row` must have a value for each of the {n_columns} columns; got {len(values)}."
@@ -221,7 +221,7 @@ def _check_category(column: Column, value: Any) -> None:
             f"Column {column.name!r} of the row must be one number, string or boolean; got "
             f"{value!r:.60}."
         )
-    if not column.levels or plain(_as_category(column, value)) in column.levels:
+    if not column.levels or python_value(_as_category(column, value)) in column.levels:
         return
     kinds = dict.fromkeys(_kind(level) for level in column.levels)
     if None not in kinds and _kind(value) not in kinds:
