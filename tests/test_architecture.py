@@ -85,8 +85,8 @@ ALLOWED = {
     },
     # replacements of other libraries
     "compat": {
-        *("_checks", "_files", "_lazy", "_progress", "_threads", "_types", "_version", "_warn"),
-        *("answers", "core", "domains", "kernels", "methods", "plot", "posterior", "protocols"),
+        *("_checks", "_files", "_lazy", "_types", "_warn", "answers", "domains", "engine"),
+        *("explainers", "kernels", "laws", "methods", "plot", "posterior", "protocols"),
         *("reporting", "results", "IPython", "matplotlib", "numpy", "scipy", "skimage"),
         *("sklearn",),
     },

@@ -6,17 +6,10 @@ Results have lime's attributes and methods, and besides them `posterior`, `expla
 `as_list(intervals=True)`. `method="lime"` gives lime's own numbers.
 """
 
-from __future__ import annotations
-
 from eblime.compat.lime.lime_image import LimeImageExplainer
 from eblime.compat.lime.lime_tabular import LimeTabularExplainer, RecurrentTabularExplainer
 from eblime.compat.lime.lime_text import LimeTextExplainer
 from eblime.compat.lime.submodular_pick import SubmodularPick
 
-__all__ = [
-    "LimeImageExplainer",
-    "LimeTabularExplainer",
-    "LimeTextExplainer",
-    "RecurrentTabularExplainer",
-    "SubmodularPick",
-]
+__all__ = ["LimeImageExplainer", "LimeTabularExplainer", "LimeTextExplainer"]
+__all__ += ["RecurrentTabularExplainer", "SubmodularPick"]

@@ -1,8 +1,7 @@
-"""The results for tables and texts, with lime's attributes and methods."""
+"""The results, with lime's attributes and methods."""
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -12,17 +11,78 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from eblime._files import write_whole
-from eblime.compat.lime._record import class_name
-from eblime.compat.lime._result import Result
 from eblime.compat.lime.exceptions import LimeError
+from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation as Explained
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["DomainMapper", "Explanation", "check_mode"]
 
-_DUMMY = 1  # the label of a regression
+class Result:
+    """What results of all kinds of inputs have: lime's numbers by label, and ours.
+
+    `score` and `local_pred` are those of the last label that was explained, as in lime 0.2.0.1;
+    with `top_labels` that is the most likely one. So are `posterior` and `explanation`.
+    """
+
+    def __init__(self) -> None:
+        self.local_exp: dict[int, list[tuple[int, float]]] = {}
+        self.intercept: dict[int, float] = {}
+        self.score: float | None = None
+        self.local_pred: Any = None
+        self.top_labels: list[int] | None = None
+        self._kept: dict[int, tuple[Explained, Any, list[float]]] = {}
+        self._opened: dict[int, Explained] = {}
+
+    @property
+    def explanations(self) -> Mapping[int, Explained]:
+        """The explanation of each label as this library has it: posterior, plots, files."""
+        return {label: self._explained(label) for label in self._kept}
+
+    @property
+    def explanation(self) -> Explained:
+        """The explanation of the last label that was explained."""
+        return self._explained(next(reversed(self._kept or self.local_exp), None))
+
+    @property
+    def posterior(self) -> Posterior:
+        """The posterior of the last label that was explained."""
+        return self.explanation.posterior
+
+    def keep(self, label: int, e: Explained) -> None:
+        """Keep an explanation in little memory: one bit per mask, and no posterior."""
+        masks, weights = e.masks, [weight for _, weight in self.local_exp[label] if weight]
+        if ((masks == 0) | (masks == 1)).all():
+            masks = np.packbits(masks > 0, axis=1)  # type: ignore[assignment]
+        answers = replace(e.answers, masks=np.empty((0, 0)), scores=e.scores.copy())
+        small = replace(e, answers=answers, posterior=None)  # type: ignore[arg-type]
+        self._kept[label] = small, masks, weights
+
+    def _explained(self, label: Any) -> Explained:
+        """The explanation of a label, fitted when it is first asked for."""
+        self._listed(label)
+        if label not in self._kept:
+            raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
+        if label not in self._opened:
+            e, masks, _ = self._kept[label]
+            if masks.dtype == np.uint8:
+                masks = np.unpackbits(masks, axis=1, count=e.scene.n_features).astype(np.float64)
+            full = replace(e, answers=replace(e.answers, masks=masks))
+            self._opened[label] = full.refit(e.method)
+        return self._opened[label]
+
+    def _listed(self, label: Any) -> list[tuple[int, float]]:
+        """Features of a label and their weights; a label that was not explained is refused."""
+        if label not in self.local_exp:
+            known = ", ".join(str(name) for name in self.local_exp) or "none"
+            raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
+        return self.local_exp[label]
+
+    def _fitted(self, label: Any) -> bool:
+        """Whether the weights of a label are those of its posterior, not the user's own."""
+        weights = [weight for _, weight in self._listed(label) if weight]
+        return label in self._kept and weights == self._kept[label][2]
 
 
 class DomainMapper:
@@ -38,21 +98,8 @@ class DomainMapper:
 class Explanation(Result):
     """The explanation of a row or a text.
 
-    Parameters
-    ----------
-    domain_mapper
-        Gives names to features.
-    mode
-        "classification" or "regression".
-    class_names
-        Names of the classes.
-    random_state
-        Kept as an attribute.
-
     Examples
     --------
-    `LimeTabularExplainer` and `LimeTextExplainer` return one:
-
     >>> import numpy as np
     >>> from eblime.compat.lime import LimeTextExplainer
     >>> good = lambda texts: np.array([[1.0 - ("good" in t), "good" in t] for t in texts])
@@ -73,18 +120,18 @@ class Explanation(Result):
         random_state: Any = None,
     ) -> None:
         Result.__init__(self)
-        check_mode(mode)
+        if mode not in ("classification", "regression"):
+            raise LimeError(f"`mode` must be 'classification' or 'regression'; got {mode!r:.60}.")
         self.domain_mapper = domain_mapper
         self.mode = mode
         self.random_state = random_state
         self.class_names = class_names
         self.predict_proba: Any = None
-        self._columns: Mapping[int, int] | None = None  # of the posterior; None where the same
         if mode == "regression":
             self.class_names = ["negative", "positive"]
             self.predicted_value: Any = None
             self.min_value, self.max_value = 0.0, 1.0
-            self.dummy_label = _DUMMY
+            self.dummy_label = 1
 
     def available_labels(self) -> list[int]:
         """The labels that were explained, the most likely one first with `top_labels`."""
@@ -95,29 +142,22 @@ class Explanation(Result):
     def as_list(
         self, label: int = 1, *, intervals: bool = False, prob: float = 0.95, **kwargs: Any
     ) -> list[tuple[Any, ...]]:
-        """Features and their weights, the largest first.
+        """Features and their weights, the largest first; the label of a regression is ignored.
 
-        Parameters
-        ----------
-        label
-            The label; ignored for a regression.
-        intervals
-            Whether to add the ends of the credible interval: (name, weight, low, high).
-        prob
-            Probability of the interval.
-        kwargs
-            For `domain_mapper`, such as `positions=True` for a text.
+        With `intervals` both ends of the credible interval of probability `prob` are added: (name,
+        weight, low, high). `kwargs` are for `domain_mapper`, such as `positions=True` for a text.
         """
         label = label if self.mode == "classification" else self.dummy_label
         exp = self._listed(label)
-        named = self.domain_mapper.map_exp_ids(exp, **kwargs)
-        pairs = [(name, float(weight)) for name, weight in named]
+        pairs = [(name, float(w)) for name, w in self.domain_mapper.map_exp_ids(exp, **kwargs)]
         if not intervals:
             return list(pairs)
-        ends = self._explained(label).posterior.interval(prob)
+        ends = self._explained(label).posterior.interval(prob).tolist()
         if not self._fitted(label):
             raise ValueError("The weights in `local_exp` were changed: they have no intervals.")
-        return [(*pair, *self._interval(ends, j)) for pair, (j, _) in zip(pairs, exp, strict=True)]
+        columns = getattr(self.domain_mapper, "feature_indexes", None)  # those of a sparse row
+        known = dict(zip(range(len(ends)) if columns is None else columns, ends, strict=True))
+        return [(*row, *known.get(j, (0.0, 0.0))) for row, (j, _) in zip(pairs, exp, strict=True)]
 
     def as_map(self) -> dict[int, list[tuple[int, float]]]:
         """Numbers of features and their weights, by label."""
@@ -127,15 +167,28 @@ class Explanation(Result):
         self, label: int = 1, *, figsize: tuple[float, float] | None = None, **kwargs: Any
     ) -> Figure:
         """A pyplot figure: bars, with 95 % intervals where the method has them."""
-        from eblime.compat.lime._figure import bar_figure
+        from matplotlib import pyplot
 
-        target = label if self.mode == "classification" else self.dummy_label
-        certain = self._fitted(target) and self._explained(target).posterior.has_spread
-        rows = self.as_list(label, intervals=certain, **kwargs)
-        title = "Local explanation"
-        if self.mode == "classification" and self.class_names is not None:
+        from eblime.plot.style import AGAINST, FAVOUR, INK, caption, clean
+
+        title, regression = "Local explanation", self.mode == "regression"
+        if not regression and self.class_names is not None:
             title = f"{title} for class {class_name(self.class_names, label)}"
-        return bar_figure(rows, title, figsize)
+        label = self.dummy_label if regression else label
+        certain = self._fitted(label) and self._explained(label).posterior.has_spread
+        rows = self.as_list(label, intervals=certain, **kwargs)[::-1]
+        figure = pyplot.figure(figsize=figsize or (6.4, 1.1 + 0.34 * len(rows)), layout="tight")
+        axes, places = figure.subplots(), range(len(rows))
+        colours = [FAVOUR if row[1] > 0 else AGAINST for row in rows]
+        axes.barh(places, [row[1] for row in rows], color=colours, height=0.62)
+        if certain:
+            ends = np.array([row[2:] for row in rows]).T
+            axes.hlines(places, *ends, color=INK, linewidth=1.6)
+        axes.axvline(0, color=INK, linewidth=0.8)
+        axes.set_yticks(places, [caption(row[0]) for row in rows])
+        axes.set_title(caption(title, 60))
+        clean(axes)
+        return figure
 
     def as_html(
         self,
@@ -146,25 +199,15 @@ class Explanation(Result):
     ) -> str:
         """One self-contained page; names and texts in it are escaped.
 
-        Parameters
-        ----------
-        labels
-            The labels to show; None shows all.
-        predict_proba
-            Whether to list the most likely classes.
-        show_predicted_value
-            Has no effect: the page always names the prediction.
-        kwargs
-            lime's `show_table`, `show_all` (tables), `text` and `opacity` (texts) are accepted and
-            have no effect: the page always shows the row or the text.
+        `predict_proba` decides whether the most likely classes are listed. lime's
+        `show_predicted_value`, `show_table`, `show_all` (tables), `text` and `opacity` (texts) are
+        accepted and have no effect: the page always shows the prediction and the input.
         """
         from eblime.reporting.page import report
         from eblime.reporting.weights import weights_page
 
-        chosen = self._labels_to_show(labels, kwargs)
-        if all(self._fitted(label) for label in chosen):
-            return report(self._shown(chosen, predict_proba))
-        return weights_page(self._weights(chosen))
+        shown, weights = self._shown(labels, predict_proba, kwargs)
+        return report(shown) if shown else weights_page(weights)
 
     def save_to_file(
         self,
@@ -189,103 +232,32 @@ class Explanation(Result):
         try:
             from IPython.display import HTML, display
         except ImportError as error:
-            raise ImportError(
-                "`show_in_notebook` needs IPython: pip install ipython. Outside of a notebook, use "
-                "`save_to_file`."
-            ) from error
+            raise ImportError("Without IPython, use `save_to_file`.") from error
         from eblime.reporting.weights import weights_fragment
 
-        chosen = self._labels_to_show(labels, kwargs)
-        if all(self._fitted(label) for label in chosen):
-            parts = [entry._repr_html_() for entry in self._shown(chosen, predict_proba)]
-        else:
-            parts = [weights_fragment(self._weights(chosen))]
-        for part in parts:
+        shown, weights = self._shown(labels, predict_proba, kwargs)
+        for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
             display(HTML(part))
 
-    def _labels_to_show(
-        self, labels: Sequence[int] | None, options: Mapping[str, Any]
-    ) -> list[int]:
-        """The labels of a page; unknown options are refused."""
-        unknown = sorted(set(options) - set(getattr(self.domain_mapper, "page_options", ())))
-        if unknown:
-            raise TypeError(f"`{unknown[0]}` is not an option of this page.")
-        if self.mode == "regression":
-            return [self.dummy_label]
-        return self.available_labels() if labels is None else list(labels)
-
-    def _fitted(self, label: Any) -> bool:
-        """Whether the weights of a label are those of its posterior, not the user's own."""
-        exp = self._listed(label)
-        if label not in self._records:
-            return False
-        mean = self._explained(label).posterior.mean
-        places = [self._place(j) for j, _ in exp]
-        found = [0.0 if place is None else mean[place] for place in places]
-        rounding = 1e-8 * float(np.abs(mean).max())
-        return bool(np.allclose([weight for _, weight in exp], found, atol=rounding))
-
-    def _weights(self, labels: Sequence[int]) -> dict[str, list[tuple[Any, ...]]]:
-        """Features and weights by the name of the label, for a page without posteriors."""
-        if self.mode == "regression":
-            return {"prediction": self.as_list()}
-        return {class_name(self.class_names, label): self.as_list(label) for label in labels}
-
-    def _shown(self, labels: Sequence[int], predict_proba: bool) -> list[Explained]:
-        """The explanations of a page, with or without the other classes."""
-        found = [self._explained(label) for label in labels]
+    def _shown(
+        self, labels: Sequence[int] | None, predict_proba: bool, options: Mapping[str, Any]
+    ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
+        """What a page shows: explanations, or weights by label where they have no posterior."""
+        for name in set(options) - set(getattr(self.domain_mapper, "page_options", ())):
+            raise TypeError(f"`{name}` is not an option of this page.")
+        names = {1: "prediction"}
+        if self.mode == "classification":
+            chosen = self.available_labels() if labels is None else labels
+            names = {label: class_name(self.class_names, label) for label in chosen}
+        if not all(self._fitted(label) for label in names):
+            return [], {name: self.as_list(label) for label, name in names.items()}
+        found = [self._explained(label) for label in names]
         if predict_proba:
-            return found
-        dropped = "top_classes"
-        return [
-            replace(e, provenance={k: v for k, v in e.provenance.items() if k != dropped})
-            for e in found
-        ]
-
-    def choose_labels(
-        self, scores: Any, labels: Sequence[int], top_labels: int | None
-    ) -> list[int]:
-        """The labels to explain, the most likely one last; also keeps the prediction."""
-        if self.mode == "regression":
-            self.predicted_value = float(scores[0, 0])
-            self.min_value, self.max_value = float(scores.min()), float(scores.max())
-            return [0]
-        self.predict_proba = scores[0]
-        return self._choose(scores[0], labels, top_labels)
-
-    def mirror(self) -> None:
-        """Make the fit of a regression's only output that of label 1, and its opposite label 0."""
-        listed, record = self.local_exp[0], self._records.pop(0)
-        self.intercept[_DUMMY] = self.intercept[0]
-        self.local_exp[_DUMMY] = listed
-        self.local_exp[0] = [(j, -weight) for j, weight in listed]
-        self._records[_DUMMY], self._last = record, _DUMMY
-
-    def renumber(self, columns: Sequence[int], least: int) -> None:
-        """Number features by the columns of the table, and list zeros up to `least` features.
-
-        For a sparse row, whose posterior has only the columns that the row has.
-        """
-        self._columns = {column: j for j, column in enumerate(columns)}
-        absent = (j for j in itertools.count() if j not in self._columns)
-        fillers = [(j, 0.0) for j in itertools.islice(absent, least)]
-        for label, exp in self.local_exp.items():
-            listed = [(columns[j], weight) for j, weight in exp]
-            self.local_exp[label] = listed + fillers[: max(0, least - len(listed))]
-
-    def _interval(self, ends: Any, j: int) -> tuple[float, float]:
-        """The interval of a feature; zeros for one that the input does not have."""
-        place = self._place(j)
-        if place is None:
-            return 0.0, 0.0
-        return float(ends[place, 0]), float(ends[place, 1])
-
-    def _place(self, j: int) -> int | None:
-        """The number of a feature in the posterior; None if the input does not have it."""
-        return j if self._columns is None else self._columns.get(j)
+            return found, {}
+        return [replace(e, provenance={**e.provenance, "top_classes": []}) for e in found], {}
 
 
-def check_mode(mode: str) -> None:
-    """Refuse a mode that is not one of the two."""
-    if mode not in ("classification", "regression"):
-        raise LimeError(f"`mode` must be 'classification' or 'regression'; got {mode!r:.60}.")
+def class_name(names: Any, label: int) -> str:
+    """The name of a class, or its number if the class has no name."""
+    known = names if isinstance(names, Mapping) else dict(enumerate(() if names is None else names))
+    return str(known.get(label, label))

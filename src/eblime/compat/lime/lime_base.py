@@ -1,39 +1,26 @@
 """Fitting the linear model, where lime has it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_choice, check_count
-from eblime._threads import few_threads
+from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.answers import Answers
-from eblime.compat.lime._random import as_random_state
-from eblime.compat.lime._selection import SELECTIONS, forward_selection, select_features
-from eblime.compat.lime._surrogate import Fit, GivenWeights, checked_answers, fit_labels
-from eblime.methods.regression import as_method
+from eblime.methods.lime import LIME
+from eblime.methods.regression import as_method, fit
+from eblime.posterior import Posterior
 from eblime.protocols import Method
 
-__all__ = ["Asked", "LimeBase", "check_settings", "fit_asked"]
+SELECTIONS = ("auto", "forward_selection", "highest_weights", "lasso_path", "none")
+Fit = tuple[float, list[tuple[int, float]], Any, Any]  # intercept, features, R^2, prediction
 
 
 class LimeBase:
-    """Fits a linear model to perturbed inputs and their scores.
+    """Fits a linear model to perturbed inputs and their scores; `kernel_fn` weighs distances.
 
-    Parameters
-    ----------
-    kernel_fn
-        From distances to weights.
-    verbose
-        Whether to print the intercept and both predictions of each fit.
-    random_state
-        Kept as an attribute; no fit draws random numbers.
-    method
-        "lime" is lime's ridge regression; "eblime", the default, and others give a posterior.
+    `method` is "lime", lime's ridge regression, or one that gives a posterior of all features, of
+    which those with the largest products of mean and value are listed.
     """
 
     def __init__(
@@ -53,14 +40,42 @@ class LimeBase:
     def forward_selection(
         self, data: Any, labels: Any, weights: Any, num_features: int
     ) -> IntArray:
-        """Greedy choice of features by the weighted R^2."""
-        return forward_selection(_answers(data, labels, weights), num_features)
+        """Greedy choice of features by the weighted R^2 of a linear fit, in the order of choice."""
+        columns, missed = _centred(data, labels, weights)
+        smallest = np.maximum(1e-12 * (columns**2).sum(axis=0), 1e-18 * (weights @ data**2))
+        chosen: list[int] = []
+        for _ in range(min(num_features, data.shape[1])):
+            sizes = (columns**2).sum(axis=0)
+            gains = np.where(sizes > smallest, missed @ columns, 0) ** 2 / np.maximum(sizes, 1e-300)
+            gains[chosen] = -1
+            best = int(np.argmax(gains))
+            chosen.append(best)
+            if sizes[best] > smallest[best]:  # keep the other columns orthogonal to it
+                unit = columns[:, best] / np.sqrt(sizes[best])
+                missed = missed - unit * (unit @ missed)
+                columns = columns - np.outer(unit, unit @ columns)
+        return np.array(chosen, dtype=np.intp)
 
     def feature_selection(
         self, data: Any, labels: Any, weights: Any, num_features: int, method: str
     ) -> IntArray:
-        """Choose features: "none", "forward_selection", "highest_weights", "lasso_path", "auto"."""
-        return select_features(_answers(data, labels, weights), num_features, method)
+        """Choose features: "none", "forward_selection", "highest_weights", "lasso_path", "auto".
+
+        "auto" is forward selection for up to 6 features, else the highest weights.
+        """
+        from sklearn.linear_model import Ridge, lars_path
+
+        check_choice("feature_selection", method, SELECTIONS)
+        if method == "none":
+            return np.arange(data.shape[1])
+        if method == "forward_selection" or (method == "auto" and num_features <= 6):
+            return self.forward_selection(data, labels, weights, num_features)
+        if method == "lasso_path":
+            path = lars_path(*_centred(data, labels, weights), method="lasso")[2].T
+            steps = [np.flatnonzero(step) for step in path[:0:-1]] or [np.arange(data.shape[1])]
+            return next((step for step in steps if len(step) <= num_features), steps[-1])
+        ridge = Ridge(alpha=0.01).fit(data, labels, sample_weight=weights)
+        return _largest(ridge.coef_ * data[0], num_features)
 
     def explain_instance_with_data(
         self,
@@ -71,94 +86,71 @@ class LimeBase:
         num_features: int,
         feature_selection: str = "auto",
         model_regressor: Any = None,
-    ) -> tuple[float, list[tuple[int, float]], Any, FloatArray]:
+    ) -> Fit:
         """Fit one label: intercept, sorted (feature, weight), weighted R^2, local prediction."""
-        answers = checked_answers(
-            neighborhood_data,
-            neighborhood_labels,
-            self.kernel_fn(np.asarray(distances)),
-            [label],
-            None,
-        )
-        fit = self.fit_all(answers, num_features, feature_selection, model_regressor)[0]
-        return fit.intercept, list(fit.listed), fit.score, fit.local_pred
+        from sklearn.linear_model import Ridge
 
-    def fit_all(
-        self,
-        answers: Sequence[Answers],
-        num_features: int,
-        feature_selection: str = "auto",
-        model_regressor: Any = None,
-    ) -> list[Fit]:
-        """Fit several labels that share their perturbed inputs."""
-        masks = answers[0].masks
-        with few_threads(masks.size * masks.shape[1]):
-            fits = fit_labels(
-                self.method, answers, num_features, feature_selection, model_regressor
-            )
+        data = np.asarray(neighborhood_data, dtype=np.float64)
+        scores = np.asarray(neighborhood_labels, dtype=np.float64)[:, label]
+        weights = np.asarray(self.kernel_fn(np.asarray(distances)))
+        if self.has_posterior(model_regressor):
+            posterior = fit(data, scores, weights, self.method)
+            return self.summarise(posterior, data[0], scores[0], num_features, feature_selection)
+        used = self.feature_selection(data, scores, weights, num_features, feature_selection)
+        model: Any = model_regressor
+        if model is None:
+            lime: Any = as_method(self.method)
+            model = Ridge(alpha=lime.alpha, fit_intercept=lime.intercept == "flat")
+        model.fit(data[:, used], scores, sample_weight=weights)
+        r2 = model.score(data[:, used], scores, sample_weight=weights)
+        fitted = float(np.ravel(model.intercept_)[0]), used, np.ravel(model.coef_)
+        return self._ordered(*fitted, r2, model.predict(data[:1, used]), scores[0])
+
+    def has_posterior(self, regressor: Any = None) -> bool:
+        """Whether fits give a posterior: not lime's ridge regression, nor a regressor."""
+        return regressor is None and not isinstance(as_method(self.method), LIME)
+
+    def summarise(
+        self, posterior: Posterior, row: FloatArray, score: float, num_features: int, how: str
+    ) -> Fit:
+        """What `explain_instance_with_data` returns, from a posterior of all features."""
+        mean, intercept = posterior.mean, posterior.intercept
+        used = _largest(mean * row, len(row) if how == "none" else num_features)
+        predicted = np.array([intercept + row @ mean])
+        return self._ordered(intercept, used, mean[used], posterior.r2, predicted, score)
+
+    def _ordered(
+        self, intercept: float, used: Any, weights: Any, r2: Any, predicted: Any, score: float
+    ) -> Fit:
+        """The fit with the largest weights first, printed if `verbose`."""
         if self.verbose:
-            for fit, one in zip(fits, answers, strict=True):
-                print("Intercept", fit.intercept)
-                print("Prediction_local", fit.local_pred)
-                print("Right:", one.scores[0])
-        return fits
+            print("Intercept", intercept)
+            print("Prediction_local", predicted)
+            print("Right:", score)
+        pairs = zip(used.tolist(), weights.tolist(), strict=True)
+        return intercept, sorted(pairs, key=lambda pair: -abs(pair[1])), r2, predicted
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Asked:
-    """Perturbed inputs and what the model answered, as an explainer's `base` takes them."""
-
-    data: Any  # (N, p) as the regression sees them
-    scores: FloatArray  # (N, outputs)
-    distances: Any  # (N,)
-    labels: Sequence[int]
-    features: Sequence[str]
+def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
+    """The default kernel of lime: `sqrt(exp(-d^2 / kernel_width^2))`."""
+    return np.asarray(np.sqrt(np.exp(-(d**2) / kernel_width**2)))
 
 
-def fit_asked(
-    base: Any, asked: Asked, num_features: int, feature_selection: str, model_regressor: Any
-) -> tuple[list[Answers], list[Fit]]:
-    """The answers and the linear model of each label.
+def as_random_state(seed: Any) -> np.random.RandomState:
+    """The random state of a seed as lime takes it, so that draws are the same."""
+    from sklearn.utils import check_random_state
 
-    `base` is the explainer's, which users may replace: if it has its own
-    `explain_instance_with_data`, that is called for each label, as lime does.
-    """
-    if np.shape(asked.data)[1:] != (len(asked.features),):
-        raise ValueError(
-            f"The perturbed inputs must have {len(asked.features)} columns, one per feature; got "
-            f"shape {np.shape(asked.data)}."
-        )
-    function = getattr(base.explain_instance_with_data, "__func__", None)
-    weigh = getattr(base, "kernel_fn", np.ones_like)
-    answers = checked_answers(
-        asked.data, asked.scores, weigh(asked.distances), asked.labels, asked.features
-    )
-    if function is LimeBase.explain_instance_with_data:
-        return answers, base.fit_all(answers, num_features, feature_selection, model_regressor)
-    settings = {"model_regressor": model_regressor, "feature_selection": feature_selection}
-    return answers, [_fit_by(base, asked, label, num_features, settings) for label in asked.labels]
+    found: np.random.RandomState = check_random_state(seed)
+    return found
 
 
-def _fit_by(
-    base: Any, asked: Asked, label: int, num_features: int, settings: Mapping[str, Any]
-) -> Fit:
-    """What a `base` of the user's own returns for a label."""
-    intercept, listed, score, local_pred = base.explain_instance_with_data(
-        asked.data, asked.scores, asked.distances, label, num_features, **settings
-    )
-    pairs = tuple((int(j), float(weight)) for j, weight in listed)
-    height = float(np.ravel(intercept)[0])
-    method = GivenWeights(name=type(base).__name__, listed=pairs, intercept=height)
-    return Fit(method=method, listed=pairs, intercept=height, score=score, local_pred=local_pred)
+def _largest(products: FloatArray, n: int) -> IntArray:
+    """The features with the largest products of coefficient and value, from the largest on."""
+    return np.argsort(-np.abs(products), kind="stable")[:n]
 
 
-def check_settings(num_features: int, num_samples: int, feature_selection: str) -> None:
-    """Refuse settings of a call that cannot work, before the model is called."""
-    check_count("num_features", num_features)
-    check_count("num_samples", num_samples)
-    check_choice("feature_selection", feature_selection, SELECTIONS)
-
-
-def _answers(data: Any, labels: Any, weights: Any) -> Answers:
-    """Arrays as answers, checked."""
-    return checked_answers(data, np.reshape(labels, (-1, 1)), weights, [0], None)[0]
+def _centred(data: Any, labels: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
+    """Data and scores minus their weighted means, times the roots of the weights."""
+    root = np.sqrt(weights)
+    centre, mean = np.average(data, axis=0, weights=weights), np.average(labels, weights=weights)
+    return (data - centre) * root[:, None], (labels - mean) * root

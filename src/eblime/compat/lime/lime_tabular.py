@@ -1,25 +1,349 @@
-"""What lime has at `lime.lime_tabular`."""
+"""Explanations of rows, with lime's names, settings and draws."""
 
-from __future__ import annotations
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from eblime.compat.lime._recurrent import RecurrentTabularExplainer
-from eblime.compat.lime._table import TableDomainMapper
-from eblime.compat.lime._tabular import LimeTabularExplainer
+import numpy as np
+from scipy import sparse
+
+from eblime._checks import check_choice, check_count, check_masks
+from eblime._types import FloatArray
+from eblime._warn import warn_user
+from eblime.compat.lime._explain import Drawn, LimeExplainer
 from eblime.compat.lime.discretize import (
+    NAMED,
     BaseDiscretizer,
-    DecileDiscretizer,
-    EntropyDiscretizer,
-    QuartileDiscretizer,
     StatsDiscretizer,
 )
+from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
+from eblime.domains.tabular.numerals import short_text
+from eblime.domains.tabular.scene import TableScene
+from eblime.protocols import Method
 
-__all__ = [
-    "BaseDiscretizer",
-    "DecileDiscretizer",
-    "EntropyDiscretizer",
-    "LimeTabularExplainer",
-    "QuartileDiscretizer",
-    "RecurrentTabularExplainer",
-    "StatsDiscretizer",
-    "TableDomainMapper",
-]
+_STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")
+
+
+class TableDomainMapper(DomainMapper):
+    """Names of the features of a row.
+
+    `discretized_feature_names` are names with the row's bin, such as "30.00 < age <= 45.00", and
+    `feature_indexes` the columns that a sparse row has.
+    """
+
+    page_options = ("show_table", "show_all")
+
+    def __init__(
+        self,
+        feature_names: Sequence[str],
+        feature_values: Sequence[str],
+        scaled_row: Any,
+        categorical_features: Sequence[int],
+        discretized_feature_names: Sequence[str] | None = None,
+        feature_indexes: Any = None,
+    ) -> None:
+        self.exp_feature_names = self.feature_names = feature_names
+        self.feature_values = feature_values
+        self.scaled_row = scaled_row
+        self.categorical_features = categorical_features
+        self.discretized_feature_names = discretized_feature_names
+        self.feature_indexes = feature_indexes
+        n_categories = len(categorical_features)
+        self.all_categorical = feature_indexes is None and n_categories == len(feature_names)
+
+    def map_exp_ids(self, exp: Any, **kwargs: Any) -> list[tuple[Any, float]]:
+        """(name, weight) pairs."""
+        if kwargs:
+            raise TypeError(f"`{next(iter(kwargs))}` is not an option for a table.")
+        names = self.discretized_feature_names or self.exp_feature_names
+        return [(names[j], weight) for j, weight in exp]
+
+
+class LimeTabularExplainer(LimeExplainer):
+    """Explains predictions for rows of a table; parameters are those of lime.
+
+    Besides lime's: `training_data` may be a data frame of numbers, whose columns give the names,
+    and `categorical_features` may be names. `method` is how the linear model is fitted: "eblime"
+    (default) gives posteriors, "lime" gives lime's numbers; any method of this library.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime import LimeTabularExplainer
+    >>> rows = np.random.default_rng(0).normal(size=(200, 3))
+    >>> explainer = LimeTabularExplainer(rows, mode="regression", random_state=0)
+    >>> exp = explainer.explain_instance(rows[0], lambda x: x[:, 0] - 2 * x[:, 2], num_features=2)
+    >>> [name for name, weight in exp.as_list()]
+    ['-0.02 < 2 <= 0.66', '-0.10 < 0 <= 0.66']
+    """
+
+    def __init__(
+        self,
+        training_data: Any,
+        mode: str = "classification",
+        training_labels: Any = None,
+        feature_names: Sequence[Any] | None = None,
+        categorical_features: Sequence[int] | None = None,
+        categorical_names: Mapping[int, Sequence[Any]] | None = None,
+        kernel_width: float | None = None,
+        kernel: Callable[..., Any] | None = None,
+        verbose: bool = False,
+        class_names: Sequence[Any] | None = None,
+        feature_selection: str = "auto",
+        discretize_continuous: bool = True,
+        discretizer: str | BaseDiscretizer = "quartile",
+        sample_around_instance: bool = False,
+        random_state: Any = None,
+        training_data_stats: Mapping[str, Any] | None = None,
+        *,
+        method: str | Method = "eblime",
+    ) -> None:
+        check_choice("mode", mode, ("classification", "regression"))
+        if training_data_stats:
+            self.validate_training_data_stats(training_data_stats)
+        data, is_sparse = training_data, sparse.issparse(training_data)
+        if not is_sparse:
+            data = check_masks(training_data, name="training_data")
+        p = data.shape[1]
+        width = float(np.sqrt(p) * 0.75 if kernel_width is None else kernel_width)
+        self._set(width, kernel, verbose, feature_selection, random_state, method)
+        self.mode = mode
+        self.categorical_names = dict(categorical_names or {})
+        self.sample_around_instance = sample_around_instance
+        self.training_data_stats = training_data_stats
+        self.class_names = class_names
+        names = [str(name) for name in getattr(training_data, "columns", range(p))]
+        given = names if feature_names is None else list(feature_names)
+        if len(given) != p:
+            message = f"`feature_names` must have {p} entries; got {len(given)}."
+            if len(given) < p:
+                raise ValueError(message)
+            warn_user(f"{message} The first {p} are used.")  # often the last one is the target
+        self.feature_names = given[:p]
+        known = {name: j for j, name in enumerate(self.feature_names)} | {j: j for j in range(p)}
+        columns = [] if categorical_features is None else list(categorical_features)
+        if (is_sparse and columns) or not set(columns) <= set(known):
+            raise ValueError(
+                f"`categorical_features` must be numbers of columns, 0 .. {p - 1}, or names of "
+                f"`feature_names`, and none for sparse data; got {columns!r:.60}."
+            )
+        self.categorical_features = [known[column] for column in columns]
+        self.discretizer: BaseDiscretizer | None = None
+        if discretize_continuous and not is_sparse:
+            cut: Any = discretizer
+            if training_data_stats:
+                cut = StatsDiscretizer
+            elif not isinstance(cut, BaseDiscretizer):
+                check_choice("discretizer", cut, tuple(NAMED))
+                cut = NAMED[cut]
+            if isinstance(cut, type):
+                about = self.categorical_features, self.feature_names, training_labels
+                cut = cut(data, *about, self.random_state, training_data_stats)
+            self.discretizer = cut
+            cut.keeps_borders = self.base.has_posterior()
+            self.categorical_features = list(range(p))
+        self._learn(data)
+
+    @staticmethod
+    def validate_training_data_stats(training_data_stats: Mapping[str, Any]) -> None:
+        """Refuse statistics that lack a key."""
+        missing = [key for key in _STATS if key not in training_data_stats]
+        if missing:
+            raise ValueError(f"`training_data_stats` must have {', '.join(missing)}.")
+
+    def explain_instance(
+        self,
+        data_row: Any,
+        predict_fn: Callable[[Any], Any],
+        labels: Sequence[int] = (1,),
+        top_labels: int | None = None,
+        num_features: int = 10,
+        num_samples: int = 5000,
+        distance_metric: str | Callable[..., Any] = "euclidean",
+        model_regressor: Any = None,
+    ) -> Explanation:
+        """Explain the prediction for a row: an array, a series, or a sparse matrix with one row.
+
+        `predict_fn` returns class probabilities, (n, classes), or predictions, (n,).
+        """
+        check_count("num_samples", num_samples)
+        n_columns, is_sparse = len(self.feature_names), sparse.issparse(data_row)
+        row = np.asarray(data_row.toarray()[0] if is_sparse else data_row, dtype=np.float64)
+        if row.shape != (n_columns,) or not np.isfinite(row).all():
+            raise ValueError(
+                f"`data_row` must be one row of {n_columns} finite values; got shape {row.shape}."
+            )
+        present = np.flatnonzero(row) if is_sparse else np.arange(n_columns)
+        data, inverse = self._draw(row[present], num_samples, present)
+        scale, mean = self.scaler.scale_[present], self.scaler.mean_[present]
+        scaled = data * scale if is_sparse else (data - mean) / scale  # both as in lime
+        mapper, scene = self._name(row[present], scaled[0], present if is_sparse else None)
+        result, regression = Explanation(mapper, mode=self.mode), self.mode == "regression"
+
+        def make(rows: Any) -> Any:
+            if not is_sparse:
+                return inverse[rows]
+            cells = inverse[rows].ravel(), np.tile(present, len(rows))
+            starts = np.arange(len(rows) + 1) * len(present)
+            return sparse.csr_matrix((*cells, starts), shape=(len(rows), n_columns))
+
+        def model(rows: Any) -> Any:
+            scores = np.asarray(predict_fn(rows), dtype=np.float64)
+            if regression:  # of several outputs the first one, as in lime
+                return scores.reshape(len(scores), -1)[:, :1]
+            if scores.ndim == 1:
+                raise NotImplementedError(
+                    "`predict_fn` must return probabilities of shape (rows, classes); got one "
+                    "number per row. Use predict_proba, or mode='regression'."
+                )
+            if not np.allclose(scores.sum(axis=-1), 1.0):
+                warn_user("The probabilities that `predict_fn` returns do not sum to 1.")
+            return scores
+
+        chosen = ([0], None) if regression else (labels, top_labels)
+        how = *chosen, num_features, distance_metric, model_regressor
+        scores = self._fill(result, Drawn(scene, scaled, make), model, *how)
+        if is_sparse:  # number features by the columns of the table, and fill up with zeros
+            least = n_columns if self.feature_selection == "none" else min(num_features, n_columns)
+            absent = [(j, 0.0) for j in range(n_columns) if j not in present]
+            for label, exp in result.local_exp.items():
+                listed = [(int(present[j]), weight) for j, weight in exp]
+                result.local_exp[label] = listed + absent[: max(0, least - len(listed))]
+        if regression:  # label 1 is the prediction, and label 0 its opposite
+            result.predicted_value = float(scores[0, 0])
+            result.min_value, result.max_value = float(scores.min()), float(scores.max())
+            result.intercept[1], result.local_exp[1] = result.intercept[0], result.local_exp[0]
+            result.local_exp[0] = [(j, -weight) for j, weight in result.local_exp[1]]
+            result._kept = {1: result._kept[0]}
+        return result
+
+    def _learn(self, data: Any) -> None:
+        """Scales of the columns, and the values and shares of categories and bins."""
+        from sklearn.preprocessing import StandardScaler
+
+        self.scaler = StandardScaler(with_mean=False).fit(data)
+        self.feature_values: dict[int, list[Any]] = {}
+        self.feature_frequencies: dict[int, FloatArray] = {}
+        stats, cut = self.training_data_stats, self.discretizer
+        levels = data if cut is None or stats else cut.discretize(data)
+        for j in self.categorical_features:
+            if stats:
+                values, counts = stats["feature_values"][j], stats["feature_frequencies"][j]
+            else:
+                values, counts = np.unique(levels[:, j], return_counts=True)
+            self.feature_values[j] = list(values)
+            self.feature_frequencies[j] = np.asarray(counts) / float(np.sum(counts))
+            self.scaler.mean_[j], self.scaler.scale_[j] = 0, 1
+
+    def _draw(self, row: FloatArray, n: int, columns: Any) -> tuple[FloatArray, FloatArray]:
+        """Perturbed rows in lime's order of draws, as the regression and as the model sees them.
+
+        Of a category or a bin the regression sees whether the row's own one was drawn.
+        """
+        draw, cut = self.random_state, self.discretizer
+        data, own = np.zeros((n, len(row)), order="F"), row  # filled column by column
+        if cut is None:
+            centre = row if self.sample_around_instance else self.scaler.mean_[columns]
+            drawn = draw.normal(0, 1, data.size).reshape(data.shape)
+            data = drawn * self.scaler.scale_[columns] + centre
+        else:
+            own = cut.discretize(row)
+        data[0] = row
+        inverse = data.copy(order="F")
+        for j in self.categorical_features:
+            shares = self.feature_frequencies[j]
+            inverse[:, j] = draw.choice(self.feature_values[j], size=n, replace=True, p=shares)
+            data[:, j] = inverse[:, j] == own[j]
+            data[0, j] = 1
+        if cut is not None:
+            inverse[1:] = cut.undiscretize(inverse[1:])
+        inverse[0] = row
+        return np.ascontiguousarray(data), np.ascontiguousarray(inverse)
+
+    def _name(self, row: Any, scaled: Any, present: Any) -> tuple[TableDomainMapper, TableScene]:
+        """The names and values of a row's features, for lime's methods and for an explanation."""
+        columns, cut = [str(name) for name in self.feature_names], self.discretizer
+        values, texts = [f"{value:.2f}" for value in row], [short_text(value) for value in row]
+        if present is not None:
+            mapper = TableDomainMapper(columns, values, scaled, [], None, present)
+            names = [columns[j] for j in present]
+            return mapper, TableScene(features=names, columns=names, values=texts)
+        bins, shown, binned = {} if cut is None else cut.names, list(columns), None
+        for j in self.categorical_features:
+            if j not in bins:
+                texts[j] = class_name(self.categorical_names.get(j), int(row[j]))
+                shown[j], values[j] = f"{columns[j]}={texts[j]}", "True"
+        if cut is not None:
+            places = cut.discretize(row).astype(int)
+            binned = [bins[j][places[j]] if j in bins else name for j, name in enumerate(shown)]
+        mapper = TableDomainMapper(shown, values, scaled, self.categorical_features, binned)
+        return mapper, TableScene(features=binned or shown, columns=columns, values=texts)
+
+
+class RecurrentTabularExplainer(LimeTabularExplainer):
+    """Explains models of rows with time steps; other parameters as in `LimeTabularExplainer`.
+
+    `training_data` has shape (n, time steps, features); a time step is listed as "name_t-lag".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.compat.lime import RecurrentTabularExplainer
+    >>> rows = np.random.default_rng(0).random((60, 3, 2))
+    >>> explainer = RecurrentTabularExplainer(rows, mode="regression", feature_names=["a", "b"])
+    >>> exp = explainer.explain_instance(rows[0], lambda batch: batch[:, -1, 0], num_features=1)
+    >>> "a_t-0" in exp.as_list()[0][0]
+    True
+    """
+
+    def __init__(
+        self,
+        training_data: Any,
+        mode: str = "classification",
+        training_labels: Any = None,
+        feature_names: Sequence[Any] | None = None,
+        categorical_features: Sequence[int] | None = None,
+        categorical_names: Mapping[int, Sequence[Any]] | None = None,
+        kernel_width: float | None = None,
+        kernel: Callable[..., Any] | None = None,
+        verbose: bool = False,
+        class_names: Sequence[Any] | None = None,
+        feature_selection: str = "auto",
+        discretize_continuous: bool = True,
+        discretizer: str | BaseDiscretizer = "quartile",
+        random_state: Any = None,
+        *,
+        method: str | Method = "eblime",
+    ) -> None:
+        _, self.n_timesteps, self.n_features = np.shape(training_data)
+        lags = range(self.n_timesteps)[::-1]
+        names = range(self.n_features) if feature_names is None else feature_names
+        long_names = [f"{name}_t-{lag}" for name in names for lag in lags]
+        long_rows = np.transpose(training_data, (0, 2, 1)).reshape(len(training_data), -1)
+        table = long_rows, mode, training_labels, long_names, categorical_features
+        fit = categorical_names, kernel_width, kernel, verbose, class_names, feature_selection
+        settings: Any = *table, *fit, discretize_continuous, discretizer
+        seed = {"random_state": random_state}
+        LimeTabularExplainer.__init__(self, *settings, **seed, method=method)
+
+    def explain_instance(  # lime names the model in another way
+        self,
+        data_row: Any,
+        classifier_fn: Callable[[Any], Any],
+        labels: Sequence[int] = (1,),
+        top_labels: int | None = None,
+        num_features: int = 10,
+        num_samples: int = 5000,
+        distance_metric: str | Callable[..., Any] = "euclidean",
+        model_regressor: Any = None,
+    ) -> Explanation:
+        """Explain the prediction for a row of shape (time steps, features)."""
+
+        def model(rows: Any) -> Any:
+            shape = (len(rows), self.n_features, self.n_timesteps)
+            return classifier_fn(np.transpose(rows.reshape(shape), (0, 2, 1)))
+
+        long_row = np.asarray(data_row).T.ravel()
+        settings = num_features, num_samples, distance_metric, model_regressor
+        return LimeTabularExplainer.explain_instance(
+            self, long_row, model, labels, top_labels, *settings
+        )

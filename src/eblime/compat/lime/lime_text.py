@@ -1,28 +1,87 @@
 """Explanations of texts, with lime's names, settings and draws."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray
-from eblime.compat.lime._distances import (
-    describe_kernel,
-    distances_to_first,
-    exponential_kernel,
-)
-from eblime.compat.lime._indexed import IndexedCharacters, IndexedString, Pieces
-from eblime.compat.lime._random import as_random_state
-from eblime.compat.lime._record import Sample, top_classes
-from eblime.compat.lime._result import fill
+from eblime._checks import check_count
+from eblime.compat.lime._explain import Drawn, LimeExplainer
 from eblime.compat.lime.explanation import DomainMapper, Explanation
-from eblime.compat.lime.lime_base import Asked, LimeBase, check_settings, fit_asked
+from eblime.domains.text.scene import read_text
 from eblime.protocols import Method
 
-__all__ = ["IndexedCharacters", "IndexedString", "LimeTextExplainer", "TextDomainMapper"]
+Split = str | Callable[[str], Iterable[str]]
+
+
+class Pieces:
+    """A text as pieces, `as_list`, some of which are features: `inverse_vocab` has their words.
+
+    `positions` are the pieces that belong to each feature: a list with `bow`, else one number.
+    """
+
+    def __init__(self, raw: Any, tokens: Callable[[str], Any], bow: bool, mask: str) -> None:
+        if not isinstance(raw, str):
+            raise TypeError(f"`text_instance` must be a string; got {type(raw).__name__}.")
+        self.raw, self.bow, self.mask_string = raw, bow, mask
+        self.scene = read_text(raw, tokens=tokens, bag=bow, hide="" if bow else mask, most=None)
+        self.as_list = list(self.scene.pieces)
+        self.as_np = np.array(self.as_list)
+        self.string_start = np.cumsum([0, *map(len, self.as_list)])[:-1]
+        places = [np.flatnonzero(np.equal(self.scene.owners, j)) for j in range(self.num_words())]
+        self.inverse_vocab: list[str] = [self.as_list[found[0]] for found in places]
+        self.positions: Any = [found.tolist() for found in places] if bow else np.ravel(places)
+
+    def raw_string(self) -> str:
+        """The text."""
+        return self.raw
+
+    def num_words(self) -> int:
+        """Number of features."""
+        return self.scene.n_features
+
+    def word(self, id_: int) -> str:
+        """The word of a feature."""
+        return self.inverse_vocab[id_]
+
+    def string_position(self, id_: int) -> Any:
+        """Where the occurrences of a feature start in the text."""
+        return self.string_start[np.atleast_1d(self.positions[id_])]
+
+    def inverse_removing(self, words_to_remove: Iterable[int]) -> str:
+        """The text without some features; without `bow` the mask string takes their place."""
+        mask = np.ones((1, self.num_words()))
+        mask[0, list(words_to_remove)] = 0
+        return self.scene.inputs(mask)[0]
+
+
+class IndexedString(Pieces):
+    """A text cut into words, by a regular expression of what is between them or by a function."""
+
+    def __init__(
+        self,
+        raw_string: str,
+        split_expression: Split = r"\W+",
+        bow: bool = True,
+        mask_string: str | None = None,
+    ) -> None:
+        def tokens(text: str) -> list[Any]:
+            if callable(split_expression):
+                return [word for word in split_expression(text) if word]
+            gaps = [match.span() for match in re.finditer(split_expression, text)]
+            ends = [0, *(end for gap in gaps for end in gap), len(text)]
+            return [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=True) if a < b]
+
+        mask = "UNKWORDZ" if mask_string is None else mask_string
+        Pieces.__init__(self, raw_string, tokens, bow, mask)
+
+
+class IndexedCharacters(Pieces):
+    """A text cut into characters; parameters as in `IndexedString`, the default mask is chr(0)."""
+
+    def __init__(self, raw_string: str, bow: bool = True, mask_string: str | None = None) -> None:
+        Pieces.__init__(self, raw_string, list, bow, chr(0) if mask_string is None else mask_string)
 
 
 class TextDomainMapper(DomainMapper):
@@ -38,48 +97,23 @@ class TextDomainMapper(DomainMapper):
         if kwargs:
             raise TypeError(f"`{next(iter(kwargs))}` is not an option for a text.")
         text = self.indexed_string
-
-        def name(j: int) -> str:
-            places = "-".join(str(place) for place in text.string_position(j))
-            return f"{text.word(j)}_{places}" if positions else text.word(j)
-
-        return [(name(j), weight) for j, weight in exp]
+        if not positions:
+            return [(text.word(j), weight) for j, weight in exp]
+        places = ["-".join(map(str, text.string_position(j))) for j, _ in exp]
+        return [(f"{text.word(j)}_{at}", w) for at, (j, w) in zip(places, exp, strict=True)]
 
 
-class LimeTextExplainer:
-    """Explains predictions for texts; the parameters are those of lime.
+class LimeTextExplainer(LimeExplainer):
+    """Explains predictions for texts; parameters are those of lime.
 
-    Parameters
-    ----------
-    kernel_width, kernel
-        Width of the kernel, and the kernel: a function (distances, kernel_width) -> weights.
-    verbose
-        Whether to print the intercept and both predictions of each fit.
-    class_names
-        Names of the classes.
-    feature_selection
-        "auto", "forward_selection", "highest_weights", "lasso_path" or "none".
-    split_expression
-        A regular expression of what is between words, or a function from the text to its words.
-    bow
-        Whether all occurrences of a word are one feature, and hidden words are removed.
-    mask_string
-        Without `bow`: takes the place of a hidden word.
-    random_state
-        Seed or `RandomState`; None is NumPy's global one.
-    char_level
-        Whether the features are characters.
-    method
-        "eblime" (default) gives posteriors, "lime" gives lime's numbers; any method of this
-        library.
+    Besides them, `method` is how the linear model is fitted: "eblime" (default) gives posteriors,
+    "lime" gives lime's numbers; any method of this library.
 
     Examples
     --------
     >>> import numpy as np
     >>> from eblime.compat.lime import LimeTextExplainer
-    >>> def model(texts):
-    ...     bad = np.array([0.8 * ("bad" in text) + 0.1 for text in texts])
-    ...     return np.stack([1 - bad, bad], axis=1)
+    >>> model = lambda texts: np.array([["bad" in t, "bad" not in t] for t in texts], dtype=float)
     >>> explainer = LimeTextExplainer(random_state=0)
     >>> exp = explainer.explain_instance("a bad film", model, num_samples=200)
     >>> exp.as_list()[0][0]
@@ -93,7 +127,7 @@ class LimeTextExplainer:
         verbose: bool = False,
         class_names: Sequence[Any] | None = None,
         feature_selection: str = "auto",
-        split_expression: str | Callable[[str], Iterable[str]] = r"\W+",
+        split_expression: Split = r"\W+",
         bow: bool = True,
         mask_string: str | None = None,
         random_state: Any = None,
@@ -101,22 +135,13 @@ class LimeTextExplainer:
         *,
         method: str | Method = "eblime",
     ) -> None:
-        check_settings(1, 1, feature_selection)
-        self.random_state = as_random_state(random_state)
-        kernel_fn = partial(kernel or exponential_kernel, kernel_width=kernel_width)
-        self.base = LimeBase(kernel_fn, verbose, self.random_state, method=method)
+        self._set(kernel_width, kernel, verbose, feature_selection, random_state, method)
         self.class_names = class_names
         self.vocabulary = None
-        self.feature_selection = feature_selection
         self.bow = bow
         self.mask_string = mask_string
         self.split_expression = split_expression
         self.char_level = char_level
-
-    @property
-    def method(self) -> str | Method:
-        """How the linear model is fitted."""
-        return self.base.method
 
     def explain_instance(
         self,
@@ -131,100 +156,22 @@ class LimeTextExplainer:
     ) -> Explanation:
         """Explain the prediction for a text.
 
-        Parameters
-        ----------
-        text_instance
-            The text.
-        classifier_fn
-            From a list of texts to class probabilities, (n, classes).
-        labels
-            Columns of the model's output to explain.
-        top_labels
-            Explain that many of the most likely classes instead.
-        num_features
-            How many words to list, at most.
-        num_samples
-            How many perturbed texts to ask about, with the text itself.
-        distance_metric
-            How far a perturbed text is from the text, times 100.
-        model_regressor
-            A linear regressor of scikit-learn to use instead of `method`.
+        `classifier_fn` returns class probabilities, (n, classes), of a list of texts. A text is
+        asked about with some of its words hidden: first how many, then which ones, are drawn.
         """
-        check_settings(num_features, num_samples, self.feature_selection)
-        text = self._indexed(text_instance)
-        scene = text.scene()
-        masks, predicted, distances = self.__data_labels_distances(
-            text, classifier_fn, num_samples, distance_metric=distance_metric
-        )
-        scores = _class_scores(predicted, len(masks))
-        if self.class_names is None:
-            self.class_names = [str(j) for j in range(scores.shape[1])]
-        mapper = TextDomainMapper(text)
-        result = Explanation(mapper, class_names=self.class_names, random_state=self.random_state)
-        chosen = result.choose_labels(scores, labels, top_labels)
-        asked = Asked(
-            data=masks, scores=scores, distances=distances, labels=chosen, features=scene.features
-        )
-        answers, fits = fit_asked(
-            self.base, asked, num_features, self.feature_selection, model_regressor
-        )
-        sample = Sample.of(
-            answers[0],
-            scene,
-            {
-                "kernel": describe_kernel(self.base, distance_metric, unit=100.0),
-                "top_classes": top_classes(scores[0], self.class_names),
-            },
-        )
-        fits_by_label = dict(zip(chosen, fits, strict=True))
-        fill(result, fits_by_label, sample, scores, self.class_names)
-        return result
-
-    def __data_labels_distances(
-        self,
-        indexed_string: Pieces,
-        classifier_fn: Callable[[list[str]], Any],
-        num_samples: int,
-        distance_metric: str | Callable[..., Any] = "cosine",
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Masks of words, the model's answers and the distances; subclasses may replace it.
-
-        It has lime's name because programs call `_LimeTextExplainer__data_labels_distances`.
-        """
-        scene = indexed_string.scene()
-        masks = self._masks(num_samples, scene.n_features)
-        distances = 100 * distances_to_first(masks, distance_metric)
-        return masks, _class_scores(classifier_fn(scene.inputs(masks)), num_samples), distances
-
-    def _indexed(self, text: str) -> Pieces:
-        """The text cut into words or characters."""
-        if not isinstance(text, str):
-            raise TypeError(f"`text_instance` must be a string; got {type(text).__name__}.")
+        check_count("num_samples", num_samples)
+        settings: dict[str, Any] = {"bow": self.bow, "mask_string": self.mask_string}
+        text: Pieces
         if self.char_level:
-            return IndexedCharacters(text, bow=self.bow, mask_string=self.mask_string)
-        return IndexedString(
-            text,
-            split_expression=self.split_expression,
-            bow=self.bow,
-            mask_string=self.mask_string,
-        )
-
-    def _masks(self, n: int, p: int) -> FloatArray:
-        """Which words each perturbed text has: how many are hidden, then which ones."""
-        masks = np.ones((n, p))
-        sizes = self.random_state.randint(1, p + 1, n - 1)
+            text = IndexedCharacters(text_instance, **settings)
+        else:
+            text = IndexedString(text_instance, self.split_expression, **settings)
+        masks = np.ones((num_samples, text.num_words()))
+        sizes = self.random_state.randint(1, masks.shape[1] + 1, num_samples - 1)
         for row, size in zip(masks[1:], sizes, strict=True):
-            row[self.random_state.permutation(p)[:size]] = 0
-        return masks
-
-
-def _class_scores(predicted: Any, n: int) -> FloatArray:
-    """The model's answers, (n, classes)."""
-    dense = predicted.toarray() if hasattr(predicted, "toarray") else predicted
-    scores = np.asarray(dense, dtype=np.float64)
-    if scores.ndim != 2 or len(scores) != n:
-        raise ValueError(
-            f"`classifier_fn` must return probabilities of shape ({n}, classes); "
-            f"got shape {scores.shape}."
-        )
-    return scores
+            row[self.random_state.permutation(len(row))[:size]] = 0
+        drawn = Drawn(text.scene, masks, lambda rows: text.scene.inputs(masks[rows]))
+        result = Explanation(TextDomainMapper(text), random_state=self.random_state)
+        how = labels, top_labels, num_features, distance_metric, model_regressor
+        self._fill(result, drawn, classifier_fn, *how, unit=100.0)
+        return result

@@ -1,16 +1,10 @@
 """Segmentation functions of scikit-image with their parameters fixed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
 from eblime._checks import check_choice
 from eblime.compat.lime.utils.generic_utils import has_arg
-
-__all__ = ["BaseWrapper", "SegmentationAlgorithm"]
-
-_ALGORITHMS = ("quickshift", "felzenszwalb", "slic")
 
 
 class BaseWrapper:
@@ -24,9 +18,7 @@ class BaseWrapper:
         """Refuse parameters that the function does not have."""
         target = self if self.target_fn is None else self.target_fn
         if not callable(target):
-            raise AttributeError(
-                f"`target_fn` must be callable; got an object of type {type(target).__name__}."
-            )
+            raise AttributeError(f"`target_fn` must be callable; got a {type(target).__name__}.")
         if isinstance(parameters, str):
             raise TypeError("`parameters` must be a list or a dictionary; got a string.")
         for name in parameters:
@@ -44,45 +36,28 @@ class BaseWrapper:
         return own | dict(override or {})
 
 
-class SegmentationAlgorithm:
-    """A segmentation function of scikit-image with its parameters.
+class SegmentationAlgorithm(BaseWrapper):
+    """A segmentation function of scikit-image: "quickshift", "felzenszwalb" or "slic".
 
-    Parameters
-    ----------
-    algo_type
-        "quickshift", "felzenszwalb" or "slic".
-    target_params
-        Parameters of that function. As in lime, those that the installed scikit-image does not
-        have are ignored; `random_seed` is one of them since scikit-image 0.21 (`rng` now).
+    As in lime, parameters that the installed scikit-image does not have are ignored;
+    `random_seed` is one of them since scikit-image 0.21 (`rng` now).
 
     Examples
     --------
     >>> import numpy as np
     >>> from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-    >>> image = np.zeros((16, 16, 3))
-    >>> image[:, 8:] = 1.0
-    >>> segment = SegmentationAlgorithm("felzenszwalb", scale=1, sigma=0)
-    >>> len(np.unique(segment(image)))
+    >>> image = np.linspace(0, 1, 16).round() * np.ones((16, 16))
+    >>> len(np.unique(SegmentationAlgorithm("felzenszwalb", scale=1, sigma=0)(image)))
     2
     """
 
     def __init__(self, algo_type: str, **target_params: Any) -> None:
-        check_choice("algo_type", algo_type, _ALGORITHMS)
+        check_choice("algo_type", algo_type, ("quickshift", "felzenszwalb", "slic"))
         from skimage import segmentation
 
+        BaseWrapper.__init__(self, getattr(segmentation, algo_type), **target_params)
         self.algo_type = algo_type
-        self.target_fn = getattr(segmentation, algo_type)
-        self.target_params = BaseWrapper(**target_params).filter_params(self.target_fn)
-
-    def set_params(self, **params: Any) -> None:
-        """Replace the parameters; unknown ones are refused."""
-        wrapper = BaseWrapper(self.target_fn)
-        wrapper.set_params(**params)
-        self.target_params = wrapper.target_params
-
-    def filter_params(self, fn: Any, override: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The parameters that `fn` has, and those of `override`."""
-        return BaseWrapper(**self.target_params).filter_params(fn, override)
+        self.target_params = self.filter_params(self.target_fn)
 
     def __call__(self, *args: Any) -> Any:
         """The label of each pixel of an image."""

@@ -1,0 +1,194 @@
+"""From perturbed inputs to a result, by an `eblime.Explainer`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import as_floats, check_choice, check_count, check_scores
+from eblime._types import FloatArray, IntArray
+from eblime.answers import Answers
+from eblime.compat.lime.explanation import Result, class_name
+from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
+from eblime.domains.record import Domain
+from eblime.engine.model_errors import ModelError
+from eblime.explainers.general import Explainer
+from eblime.kernels import ExponentialKernel
+from eblime.laws import PointMass, PointValue
+from eblime.methods.lime import LIME
+from eblime.posterior import Posterior
+
+_PRIVATE = ("_LimeTabularExplainer__data_inverse", "_LimeTextExplainer__data_labels_distances")
+
+
+class Drawn:
+    """Perturbed inputs as lime draws them: a `Subject` and its `Neighbourhood` in one.
+
+    The first one is the input itself. The model is asked about each of them, as by lime, even if
+    two are the same. `data` is what the regression sees, (N, p); `make` makes a batch for the
+    model from their numbers.
+    """
+
+    exact = False
+
+    def __init__(
+        self, scene: Any, data: FloatArray, make: Callable[[IntArray], Any], n: int = 0
+    ) -> None:
+        names = {name: getattr(scene, name) for name in ("domain", "features", "n_features")}
+        self.input, self.scene = scene, SimpleNamespace(**names)  # `make` renders, not the engine
+        self.data, self.make, self.masks = data, make, data[:n]
+        self.closeness = self.masks - data[0] + 1
+        self.sampling_weights, self.scope = np.ones(n), scene
+        self.sizes, self.room = (len(data),), len(data)
+
+    def neighbourhood(self, rng: np.random.Generator) -> Drawn:
+        """None of them yet."""
+        return self
+
+    def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> Drawn:
+        """All of them."""
+        return Drawn(self.input, self.data, self.make, len(self.data))
+
+    def inputs(self, rows: IntArray) -> Any:
+        """A batch of perturbed inputs by number."""
+        return self.make(np.maximum(rows, 0))
+
+    def keys(self, rows: IntArray) -> list[bytes]:
+        """The numbers as keys; the input itself is the first one."""
+        return [b"%d" % row for row in np.maximum(rows, 0)]
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Weights:
+    """A method that fits nothing: weights and an intercept that are known already."""
+
+    name: str
+    listed: Sequence[tuple[int, float]]
+    intercept: float
+
+    def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
+        """The weights as a point estimate."""
+        mean = np.zeros(answers.n_features)
+        mean[[j for j, _ in self.listed]] = [weight for _, weight in self.listed]
+        law, known = PointMass(mean=mean, method=self.name), PointValue(value=self.intercept)
+        about = {"method": self.name, "estimand": f"coefficients of {self.name}"}
+        return Posterior.from_law(law, answers, extras={"intercept": known}, **about)
+
+    def __repr__(self) -> str:
+        """What the weights come from."""
+        return self.name
+
+
+class LimeExplainer:
+    """What explainers share: the settings of the fit, and the way to a result."""
+
+    mode = "classification"
+    class_names: Sequence[Any] | None = None
+
+    def __init_subclass__(cls) -> None:
+        """Refuse subclasses that replace private methods of lime, which are never called here."""
+        for name in set(_PRIVATE) & set(vars(cls)):
+            raise TypeError(
+                f"{cls.__name__} replaces lime's private method {name}, which eblime does not "
+                "call. Write a domain for eblime.Explainer instead."
+            )
+
+    def _set(
+        self, width: float, kernel: Any, verbose: bool, selection: str, seed: Any, method: Any
+    ) -> None:
+        """Check and set what the constructors of all explainers take."""
+        check_choice("feature_selection", selection, SELECTIONS)
+        self.feature_selection = selection
+        kernel_fn = partial(kernel or exponential_kernel, kernel_width=width)
+        self.base: Any = LimeBase(kernel_fn, verbose, seed, method=method)
+        self.random_state: np.random.RandomState = self.base.random_state
+
+    def _fill(
+        self,
+        result: Result,
+        drawn: Drawn,
+        model: Callable[[Any], Any],
+        labels: Sequence[int],
+        top_labels: int | None,
+        num_features: int,
+        metric: str | Callable[..., Any],
+        regressor: Any,
+        *,
+        unit: float = 1.0,
+        **asking: Any,
+    ) -> FloatArray:
+        """Ask the model, and fit every label with `base`, which users may replace.
+
+        Distances are multiplied by `unit`; `asking` are settings of `eblime.Explainer`. Returns all
+        outputs of the model, (N, outputs).
+        """
+        from sklearn.metrics import pairwise_distances
+
+        check_count("num_features", num_features)
+        base, data, how = self.base, drawn.data, self.feature_selection
+        distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
+        weigh: Any = getattr(base, "kernel_fn", np.ones_like)
+        kernel: Any = lambda near: weigh(distances)  # noqa: E731
+        about: dict[str, Any] = {"input": {}, "design": "as in lime", "seed": "random_state"}
+        usual = metric == "euclidean" or (metric == "cosine" and (data[0] == 1).all())
+        if usual and getattr(weigh, "func", None) is exponential_kernel:
+            width = weigh.keywords["kernel_width"] / unit
+            kernel = ExponentialKernel(distance=metric, width=width)  # type: ignore[arg-type]
+        else:
+            about["kernel"] = f"kernel_fn on {metric} distances"
+        fit_label = base.explain_instance_with_data
+        ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
+        certain = ours and base.has_posterior(regressor)
+        chosen = [] if top_labels else list(dict.fromkeys(labels))
+        answers: list[FloatArray] = []
+
+        def outputs(batch: Any) -> FloatArray:
+            found = model(batch)
+            scores = as_floats("scores", found.toarray() if hasattr(found, "toarray") else found)
+            if scores.ndim != 2 or max(chosen, default=0) >= scores.shape[1]:
+                raise ValueError(
+                    "The model must return scores of shape (n, classes), and `labels` must be "
+                    f"columns of it; got shape {scores.shape} and labels {chosen}."
+                )
+            answers.append(check_scores(scores, len(scores), ndim=2))
+            if not chosen:
+                chosen.extend(np.argsort(scores[0])[-(top_labels or 0) :].tolist())
+            return scores[:, chosen]
+
+        once = SimpleNamespace(next=lambda rng, known: None if known.n_masks else len(data))
+        domain = Domain(name="lime", feature="feature", scene=Drawn, read=lambda x: x, design=once)
+        asking = {"n_masks": len(data), "batch_size": len(data), "kernel": kernel, **asking}
+        explainer = Explainer(outputs, domain, method=base.method if certain else LIME(), **asking)
+        try:
+            found = explainer.explain_targets(drawn, 10**6)  # all that are chosen
+        except ModelError as error:  # programs for lime expect the model's own errors
+            raise error.__cause__ or error from None
+        scores = np.concatenate(answers)
+        if self.mode == "classification":
+            if self.class_names is None:
+                self.class_names = [str(j) for j in range(scores.shape[1])]
+            names = self.class_names
+            order = np.argsort(-scores[0], kind="stable")[:10].tolist()
+            about["top_classes"] = [(class_name(names, j), float(scores[0, j])) for j in order]
+            vars(result).update(class_names=names, predict_proba=scores[0])
+        for column, label in enumerate(chosen):
+            e = replace(found[column], scene=drawn.input, target=label, source=None)
+            if certain:
+                fit = base.summarise(e.posterior, data[0], e.scores[0], num_features, how)
+            else:
+                settings = {"model_regressor": regressor, "feature_selection": how}
+                fit = fit_label(data, scores, distances, label, num_features, **settings)
+                fit = float(np.ravel(fit[0])[0]), [(int(j), float(w)) for j, w in fit[1]], *fit[2:]
+                source = type(base if regressor is None else regressor).__name__
+                e = e.refit(Weights("LIME" if source == "LimeBase" else source, fit[1], fit[0]))
+            result.intercept[label], result.local_exp[label], result.score, result.local_pred = fit
+            named = class_name(self.class_names, label) if "top_classes" in about else "prediction"
+            known = {k: v for k, v in e.provenance.items() if k != "seconds"} | about
+            result.keep(label, replace(e, label=named, provenance=known))
+        result.top_labels = chosen[::-1] if top_labels else None
+        return scores
