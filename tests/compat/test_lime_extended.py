@@ -1,4 +1,4 @@
-"""Programs that extend lime run with either library: subclasses, replaced parts, own results.
+"""Programs that extend lime by its public parts run with either library.
 
 Each runs with the installed lime, which shows that it works there, and with our replacement.
 """
@@ -12,6 +12,7 @@ import pytest
 from lime_cases import TEXT, classify, judge, look, photo, predict, rows, squares
 from numpy.testing import assert_array_equal
 
+pytest.importorskip("sklearn")
 DATA = rows()
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning", "ignore::ResourceWarning")  # of lime
 
@@ -22,6 +23,23 @@ def load(request):
     if request.param == "lime":
         pytest.importorskip("lime", reason="lime is not installed")
     return lambda name: importlib.import_module(f"{request.param}.{name}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("LimeTabularExplainer", "_LimeTabularExplainer__data_inverse"),
+        ("RecurrentTabularExplainer", "_LimeTabularExplainer__data_inverse"),
+        ("LimeTextExplainer", "_LimeTextExplainer__data_labels_distances"),
+    ],
+)
+def test_subclasses_that_replace_private_methods_are_refused(kind, name):
+    """They would never be called; other subclasses work."""
+    from eblime.compat import lime
+
+    with pytest.raises(TypeError, match=f"replaces lime's private method {name}"):
+        type("Mine", (getattr(lime, kind),), {name: lambda self, *args: None})
+    assert type("Mine", (getattr(lime, kind),), {"more": 1}).more == 1
 
 
 def test_a_subclass_asks_about_images_in_its_own_way(load, capfd):

@@ -20,6 +20,7 @@ import eblime
 from eblime.compat import lime
 from eblime.compat.lime.lime_tabular import BaseDiscretizer
 
+pytest.importorskip("sklearn")
 DATA = rows()
 DROPPED = {  # what lime has for itself: JavaScript of its page, and helpers
     *("visualize_instance_html", "convert_and_round", "generate_lars_path", "id_generator"),

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from eblime.compat import lime as ours
 
+pytest.importorskip("sklearn")
 DATA = rows()
 NAMES = ["a", "b", "c", "d", "kind"]
 STORED = [  # input, label, features and weights, intercept, score

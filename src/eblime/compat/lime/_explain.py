@@ -16,6 +16,7 @@ from eblime.answers import Answers
 from eblime.compat.lime.explanation import Result, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
 from eblime.domains.record import Domain
+from eblime.engine.calls import Calls
 from eblime.engine.model_errors import ModelError
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
@@ -120,12 +121,12 @@ class LimeExplainer:
         regressor: Any,
         *,
         unit: float = 1.0,
-        **asking: Any,
+        batch_size: int | None = None,
+        progress: bool = False,
     ) -> FloatArray:
         """Ask the model, and fit every label with `base`, which users may replace.
 
-        Distances are multiplied by `unit`; `asking` are settings of `eblime.Explainer`. Returns all
-        outputs of the model, (N, outputs).
+        Distances are multiplied by `unit`. Returns all outputs of the model, (N, outputs).
         """
         from sklearn.metrics import pairwise_distances
 
@@ -162,8 +163,15 @@ class LimeExplainer:
 
         once = SimpleNamespace(next=lambda rng, known: None if known.n_masks else len(data))
         domain = Domain(name="lime", feature="feature", scene=Drawn, read=lambda x: x, design=once)
-        asking = {"n_masks": len(data), "batch_size": len(data), "kernel": kernel, **asking}
-        explainer = Explainer(outputs, domain, method=base.method if certain else LIME(), **asking)
+        explainer = Explainer(
+            outputs,
+            domain,
+            n_masks=len(data),
+            kernel=kernel,
+            method=base.method if certain else LIME(),
+            progress=progress,
+            calls=Calls(batch_size=batch_size or len(data)),
+        )
         try:
             found = explainer.explain_targets(drawn, 10**6)  # all that are chosen
         except ModelError as error:  # programs for lime expect the model's own errors
