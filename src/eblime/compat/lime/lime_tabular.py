@@ -16,8 +16,8 @@ from eblime.compat.lime.discretize import (
     StatsDiscretizer,
 )
 from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
+from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.numerals import short_text
-from eblime.domains.tabular.scene import TableScene
 from eblime.protocols import Method
 
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")

@@ -9,7 +9,7 @@ import numpy as np
 from eblime._checks import check_count
 from eblime.compat.lime._explain import Drawn, LimeExplainer
 from eblime.compat.lime.explanation import DomainMapper, Explanation
-from eblime.domains.text.scene import read_text
+from eblime.domains.text import read_text
 from eblime.protocols import Method
 
 Split = str | Callable[[str], Iterable[str]]
