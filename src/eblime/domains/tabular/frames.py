@@ -163,7 +163,7 @@ class ColumnFrame:
         columns = [series for _, series in self.native.items()] if pandas else self._columns
         take = _take_from_pandas if pandas else lambda series, chosen: series[chosen]
         found = [
-            _new_numbers(self.names[c], self._columns[c], new_values[c])
+            _new_numbers(self.names[c], self.frame[:, c], new_values[c])
             if c in new_values
             else take(series, rows[:, c])
             for c, series in enumerate(columns)
@@ -356,7 +356,11 @@ def _new_numbers(name: str, column: Any, numbers: FloatArray) -> Any:
     """New numbers in the dtype of a column if they fit it; missing ones are null."""
     import narwhals as nw
 
-    known = [None if number != number else number for number in numbers.tolist()]
+    if column.implementation.is_pandas() and column.to_native().dtype == np.float64:
+        return numbers
+    known: Any = numbers
+    if np.isnan(numbers).any():
+        known = [None if number != number else number for number in numbers.tolist()]
     made = nw.new_series(column.name, known, nw.Float64, backend=column.implementation)
     return _fit(name, column, made)
 
