@@ -20,7 +20,7 @@ STUDIES = {
         *("coverage-by-rank", "designs", "faithfulness", "family", "held-out", "indices"),
         *("league", "overall", "quadrature", "rare-features", "stopping"),
     ),
-    "Samplers as judges": ("local-gibbs", "local-nuts", "nuts"),
+    "Samplers as judges": ("samplers", "nuts"),
     "Speed": (
         *("speed-batch", "speed-batch-gpu", "speed-calls", "speed-fit", "speed-image"),
         *("speed-image-gpu", "speed-imports", "speed-tabular", "speed-text"),

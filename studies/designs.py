@@ -11,14 +11,14 @@ For each design and number of masks: the root mean square error, how often 95 % 
 truth (all features, and the one with the largest true importance), and the mean interval score.
 
     python -m studies designs                 # five minutes on one core
-    python -m studies designs --photos 5 --seeds 1
+    python -m studies designs --items 5 --seeds 1
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
-from itertools import islice
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,15 +29,15 @@ from eblime.answers import Answers
 from eblime.designs.rounds import as_design
 from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
-from eblime.protocols import Kernel
-from studies import populations
+from studies.data import sources
 from studies.data.stored import answers_file
 from studies.intervals import interval_score
-from studies.populations import all_masks, ask, best_fit
+from studies.populations import all_masks, ask, best_fit, population
+from studies.runner import Row, add_run_options, positive, run_study
 from studies.tables import table
 
 SIZES = (100, 200, 500)
-PHOTOS, TEXTS = ExponentialKernel(), ExponentialKernel(distance="cosine")
+TEXTS = ExponentialKernel(distance="cosine")
 METHODS = {
     "EBLIME()": eblime.EBLIME(),
     "EBLIME(local=False)": eblime.EBLIME(local=False),
@@ -45,67 +45,98 @@ METHODS = {
     "LIME()": eblime.LIME(),
 }
 
-
-def asked(
-    name: str, n: int, scores: np.ndarray, rng: np.random.Generator, kernel: Kernel = PHOTOS
-) -> Answers:
-    """The answers that a design with that name gets from a table of all masks."""
-    return ask(as_design(name, n, len(scores).bit_length() - 1), scores, rng, kernel)
-
-
 # the truth under a design with a number of masks, and the answers that the design gets
 Truth = Callable[[str, int], np.ndarray]
-Photo = tuple[Truth, Callable[[str, int, np.random.Generator], Answers]]
+Draw = Callable[[str, int, np.random.Generator], Answers]
 
 
-def photos_13(count: int) -> Iterator[Photo]:
-    """Photos whose answers are known for every mask."""
-    for found in islice(populations.photos_13(), count):
-        truth = best_fit(*found)
-        yield (
-            lambda name, n, truth=truth: truth,
-            lambda name, n, rng, scores=found.scores: asked(name, n, scores, rng),
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--sizes", type=positive, nargs="+", default=list(SIZES), help="of masks")
+    parser.add_argument("--seeds", type=positive, default=3)
+    add_run_options(parser, items=20, seed=False)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the study and print a table for each kind of input."""
+    every = [n for n in registry.names("designs") if n not in ("sizes", "exhaustive", "adaptive")]
+    for kind, title, designs in (
+        ("p13", "p = 11 to 13", every),
+        ("p40", "p = 28 to 45", ["bernoulli", "paired"]),
+        ("texts", "texts, p = 14", ["sizes", "bernoulli", "paired", "stratified"]),
+    ):
+        rows = run_study(
+            design_rows,
+            {"kind": kind, "designs": designs, "sizes": options.sizes, "seeds": options.seeds},
+            range(options.items),
+            inputs=sources("stored-games" if kind == "texts" else kind),
+            out=options.out,
+            jobs=options.jobs,
+            progress=options.progress,
         )
+        means = rows.groupby(["method", "design", "N"], sort=False).mean()
+        means["error"] = np.sqrt(means.pop("square"))
+        print(f"\n{title}\n\n{printed(means, options.sizes)}", flush=True)
 
 
-def photos_40(count: int) -> Iterator[Photo]:
-    """Photos whose answers are known for 5,000 masks and their complements."""
-    for found in islice(populations.photos_40(), count):
-
-        def draw(name, n, rng, found=found):
-            half = len(found.masks) // 2
-            if name == "bernoulli":
-                rows = rng.choice(2 * half, n, replace=False)
-            else:
-                pairs = rng.choice(half, n // 2, replace=False)
-                rows = np.stack([pairs, pairs + half], axis=1).ravel()
-            parts = [part[rows] for part in found]
-            return Answers(masks=parts[0], scores=parts[1], weights=parts[2])
-
-        truth = best_fit(*found)
-        yield lambda name, n, truth=truth: truth, draw
+def design_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """One input with every design, number of masks, seed and method."""
+    truth, draw = {"p13": photo_13, "p40": photo_40, "texts": text}[settings["kind"]](number)
+    return [
+        {"method": name, "design": design, "N": n, **judge(truth(design, n), answers, method)}
+        for n in settings["sizes"]
+        for design in settings["designs"]
+        for seed in range(settings["seeds"])
+        for answers in [draw(design, n, np.random.default_rng([number, n, seed]))]
+        for name, method in METHODS.items()
+    ]
 
 
-def texts(count: int) -> Iterator[Photo]:
-    """Texts of 14 words whose sentiment is known for every mask, in units of their importances."""
-    stored = np.load(answers_file("games-dev.npz"))
-    names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
-    for name in names[:count]:
-        scores = stored[name].astype(float)
-        masks = all_masks(scores)
-        even = best_fit(masks, scores, TEXTS(masks))
-        scores = scores / np.sqrt(np.mean(even**2))
-        hidden = masks.shape[1] - masks.sum(axis=1).astype(int)
-        by_size = np.where(hidden > 0, 1 / masks.shape[1] / np.bincount(hidden)[hidden], 0.0)
+def photo_13(number: int) -> tuple[Truth, Draw]:
+    """A photo whose answers are known for every mask."""
+    found = population("p13", number)
+    truth, p = best_fit(*found), found.masks.shape[1]
+    return (
+        lambda name, n: truth,
+        lambda name, n, rng: ask(as_design(name, n, p), found.scores, rng, ExponentialKernel()),
+    )
 
-        def truth(design, n, masks=masks, scores=scores, by_size=by_size):
-            counts = np.ones(len(masks))
-            if design == "sizes":
-                counts = (n - 1) * by_size
-                counts[-1] = 1
-            return best_fit(masks, scores, counts * TEXTS(masks))
 
-        yield truth, lambda name, n, rng, scores=scores: asked(name, n, scores, rng, TEXTS)
+def photo_40(number: int) -> tuple[Truth, Draw]:
+    """A photo whose answers are known for 5,000 masks and their complements."""
+    found = population("p40", number)
+    truth, half = best_fit(*found), len(found.masks) // 2
+
+    def draw(name: str, n: int, rng: np.random.Generator) -> Answers:
+        if name == "bernoulli":
+            rows = rng.choice(2 * half, n, replace=False)
+        else:
+            pairs = rng.choice(half, n // 2, replace=False)
+            rows = np.stack([pairs, pairs + half], axis=1).ravel()
+        return Answers(**found.take(rows)._asdict())
+
+    return lambda name, n: truth, draw
+
+
+def text(number: int) -> tuple[Truth, Draw]:
+    """A text of 14 words whose sentiment is known for every mask, in units of its importances."""
+    with np.load(answers_file("games-dev.npz")) as stored:
+        names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
+        scores = stored[names[number]].astype(float)
+    masks = all_masks(scores)
+    scores = scores / np.sqrt(np.mean(best_fit(masks, scores, TEXTS(masks)) ** 2))
+    p = masks.shape[1]
+    hidden = p - masks.sum(axis=1).astype(int)
+    by_size = np.where(hidden > 0, 1 / p / np.bincount(hidden)[hidden], 0.0)
+
+    def truth(design: str, n: int) -> np.ndarray:
+        counts = np.ones(len(masks))
+        if design == "sizes":
+            counts = (n - 1) * by_size
+            counts[-1] = 1
+        return best_fit(masks, scores, counts * TEXTS(masks))
+
+    return truth, lambda name, n, rng: ask(as_design(name, n, p), scores, rng, TEXTS)
 
 
 def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, float]:
@@ -121,24 +152,6 @@ def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, floa
     return found
 
 
-def study(photos: list[Photo], designs: list[str], sizes: list[int], seeds: int) -> pd.DataFrame:
-    """Means over photos and seeds, one row for each method, design and number of masks."""
-    rows = []
-    for number, (truth, draw) in enumerate(photos):
-        for n in sizes:
-            for design in designs:
-                for seed in range(seeds):
-                    answers = draw(design, n, np.random.default_rng([number, n, seed]))
-                    right = truth(design, n)
-                    rows += [
-                        {"method": name, "design": design, "N": n, **judge(right, answers, method)}
-                        for name, method in METHODS.items()
-                    ]
-    means = pd.DataFrame(rows).groupby(["method", "design", "N"], sort=False).mean()
-    means["error"] = np.sqrt(means.pop("square"))
-    return means
-
-
 def printed(means: pd.DataFrame, sizes: list[int]) -> str:
     """The table as Markdown, numbers of masks side by side."""
     forms = {"error": "{:.4f}", "all": "{:.3f}", "top 1": "{:.2f}", "score": "{:.4f}"}
@@ -151,23 +164,3 @@ def printed(means: pd.DataFrame, sizes: list[int]) -> str:
         ]
         rows.append([f"`{method}`", design, *cells])
     return table(["method", "design", *heads], rows, right=None)
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
-    parser.add_argument("--photos", type=int, default=20)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--sizes", type=int, nargs="*", default=list(SIZES))
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print a table for each kind of photo."""
-    every = [n for n in registry.names("designs") if n not in ("sizes", "exhaustive", "adaptive")]
-    for title, photos, designs in (
-        ("p = 11 to 13", photos_13, every),
-        ("p = 28 to 45", photos_40, ["bernoulli", "paired"]),
-        ("texts, p = 14", texts, ["sizes", "bernoulli", "paired", "stratified"]),
-    ):
-        inputs = list(photos(options.photos))
-        print(f"\n{title}\n", flush=True)
-        print(printed(study(inputs, designs, options.sizes, options.seeds), options.sizes))

@@ -22,7 +22,6 @@ import argparse
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ import eblime
 from eblime.family import DLIME, UnRAVEL, averaged, fit_mixture
 from eblime.measures import ridge_interval, stability_of
 from eblime.stopping import LarsStable
+from studies.tables import head, row
 
 PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "family.md"
 BEGIN, END = "<!-- table of studies/family.py -->", "<!-- end of the table -->"
@@ -117,42 +117,20 @@ def systems(model: Counted, rows: np.ndarray, n: int) -> dict[str, System]:
     }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """The figures of one system, means over the rows."""
-
-    overlap: float
-    sign_flips: float
-    vsi: float
-    csi: float
-    spread: float
-    calls: float
-    ms: float
-
-    def __str__(self) -> str:
-        """The cells of the table."""
-        shares = (self.overlap, self.sign_flips, self.vsi, self.csi, self.spread)
-        return " | ".join([*(f"{x:.2f}" for x in shares), f"{self.calls:.0f}", f"{self.ms:.0f}"])
-
-
-def measure(explain: System, model: Counted, rows: np.ndarray, seeds: int) -> Line:
-    """Explain each row with each seed; agreement, calls and time."""
+def measure(explain: System, model: Counted, rows: np.ndarray, seeds: int) -> list[str]:
+    """Explain each row with each seed; the cells of agreement, calls and time."""
     explain(rows[0], 0)  # warm up
-    model.calls, begun, agreed, spreads = 0, time.process_time(), [], []
+    model.calls, begun, agreed = 0, time.process_time(), []
     for x in rows:
         runs = [explain(x, seed) for seed in range(seeds)]
         means, ends = (np.array(parts) for parts in zip(*runs, strict=True))
-        agreed.append(stability_of(means, ends, top=TOP))
+        found = stability_of(means, ends, top=TOP)
         largest = np.abs(means.mean(axis=0)).max()
-        spreads.append(np.sqrt(means.var(axis=0, ddof=1).mean()) / largest)
+        spread = np.sqrt(means.var(axis=0, ddof=1).mean()) / largest
+        agreed.append([found.overlap, found.sign_flips, found.vsi, found.csi, spread])
     spent, count = time.process_time() - begun, len(rows) * seeds
-    kinds = ("overlap", "sign_flips", "vsi", "csi")
-    return Line(
-        **{kind: float(np.mean([getattr(a, kind) for a in agreed])) for kind in kinds},
-        spread=float(np.mean(spreads)),
-        calls=model.calls / count,
-        ms=1_000 * spent / count,
-    )
+    shares = [f"{share:.2f}" for share in np.mean(agreed, axis=0)]
+    return [*shares, f"{model.calls / count:.0f}", f"{1_000 * spent / count:.0f}"]
 
 
 def put_into_page(text: str) -> None:
@@ -178,11 +156,11 @@ def run(options: argparse.Namespace) -> None:
     """Run all systems and print the table."""
     data = load_diabetes()
     model = Counted(GradientBoostingRegressor(random_state=0).fit(data.data, data.target))
-    lines = ["| system | overlap | flips | VSI | CSI | spread | calls | ms |", "|---" * 8 + "|"]
-    print("\n".join(lines))
+    lines = [head(["system", "overlap", "flips", "VSI", "CSI", "spread", "calls", "ms"])]
+    print(lines[0])
     for name, explain in systems(model, data.data, options.calls).items():
-        found = measure(explain, model, data.data[: options.rows], options.seeds)
-        lines.append(f"| {name} | {found} |")
+        cells = measure(explain, model, data.data[: options.rows], options.seeds)
+        lines.append(row([name, *cells]))
         print(lines[-1], flush=True)
     if options.write:
         put_into_page("\n".join(lines))

@@ -14,8 +14,7 @@ compared with
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -23,18 +22,35 @@ import pandas as pd
 
 import eblime
 from eblime.core.held_out import held_out_r2
-from studies.coverage_by_rank import CASES
-from studies.populations import Population
+from studies.populations import TITLES, Population, population, run_cases
+from studies.runner import Row, add_run_options
 from studies.tables import table
 
 SIZES = (30, 60, 100)
-INPUTS = 4
-NAMES = (
-    "photos, p = 11-13",
-    "photos, p = 28-45",
-    "German credit, p = 20",
-    "breast cancer, standardised, p = 30",
-)
+CASES = ("p13", "p40", "german", "breast-cancer")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    add_run_options(parser, items=4, seed=False)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the study and print the differences."""
+    print(summary(run_cases(held_out_rows, {"sizes": SIZES}, CASES, options)))
+
+
+def held_out_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """Draws of masks from one input: the exact value, and how far the two others are above it."""
+    whole, rows = population(settings["case"], number), []
+    for n in settings["sizes"]:
+        rng = np.random.default_rng([2, number, n])
+        data = whole.take(rng.integers(len(whole.scores), size=n))
+        exact = refitted(data)
+        row = {"case": TITLES[settings["case"]], "masks per feature": n / data.masks.shape[1]}
+        row |= {"exact": exact, "r2_held_out": eblime.fit(*data).r2_held_out - exact}
+        rows.append({**row, "scales of all": with_scales_of_all(data) - exact})
+    return rows
 
 
 def refitted(data: Population) -> float:
@@ -55,28 +71,6 @@ def with_scales_of_all(data: Population) -> float:
     return eblime.fit(data.masks * scales, data.scores, data.weights, ridge).r2_held_out
 
 
-def problems() -> Iterator[tuple[str, Population]]:
-    """Draws of masks with replacement from the populations."""
-    for case in NAMES:
-        for number, population in enumerate(islice(CASES[case](), INPUTS)):
-            for n in SIZES:
-                rng = np.random.default_rng([2, number, n])
-                rows = rng.integers(len(population.scores), size=n)
-                yield case, Population(*(part[rows] for part in population))
-
-
-def compared(case: str, data: Population) -> dict[str, object]:
-    """One problem: the exact value, and how far the two others are above it."""
-    exact = refitted(data)
-    return {
-        "case": case,
-        "masks per feature": len(data.scores) / data.masks.shape[1],
-        "exact": exact,
-        "r2_held_out": eblime.fit(*data).r2_held_out - exact,
-        "scales of all": with_scales_of_all(data) - exact,
-    }
-
-
 def summary(rows: pd.DataFrame) -> str:
     """Differences from the exact value, as Markdown."""
     many = rows["masks per feature"] > 2
@@ -91,8 +85,3 @@ def summary(rows: pd.DataFrame) -> str:
     for name in ("r2_held_out", "scales of all"):
         heads += [f"{name}: mean size of the difference", "mean", "lowest", "highest"]
     return table(heads, lines)
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print the table."""
-    print(summary(pd.DataFrame([compared(*problem) for problem in problems()])))

@@ -9,24 +9,27 @@ relative to the root mean square of the exact values.
 
     python -m studies indices                  # 200 masks, all photos, 1 minute
     python -m studies indices --seeds 4
-    python -m studies indices --masks 100 400 --seeds 3
+    python -m studies indices --n 100 400 --seeds 3
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from eblime.answers import Answers
 from eblime.core.indices import Index, banzhaf, shapley
 from eblime.core.quadrature import exact_values
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import Quadrature, fit_indices
-from studies.data.stored import answers_file
+from studies.data.stored import stored_photos
 from studies.intervals import interval_measures
-from studies.populations import all_masks
+from studies.populations import all_masks, run_cases
+from studies.runner import Row, add_run_options, positive
+from studies.tables import frame_table
 
 
 def all_indices(p: int) -> dict[str, Index]:
@@ -79,19 +82,24 @@ def rows_of(scores: np.ndarray, n: int, seed: int) -> list[dict[str, object]]:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
-    parser.add_argument("--photos", type=int, default=40)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--masks", type=int, nargs="+", default=[200])
+    parser.add_argument("--n", type=positive, nargs="+", default=[200], help="numbers of masks")
+    parser.add_argument("--seeds", type=positive, default=1)
+    add_run_options(parser, seed=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print one row per index and number of masks."""
-    stored = np.load(answers_file("imagenet-p13.npz"))
-    rows: list[dict[str, object]] = []
-    for n in options.masks:
-        for photo in range(options.photos):
-            scores = stored[f"scores_{photo}"].astype(float)
-            for seed in range(options.seeds):
-                rows += [{"masks": n} | row for row in rows_of(scores, n, 1000 * seed + photo)]
-    table = pd.DataFrame(rows).groupby(["masks", "index"], sort=False).mean()
-    print(table.round(3).to_string())
+    """Run the study and print one row per index and number of masks."""
+    settings = {"n": options.n, "seeds": options.seeds}
+    rows = run_cases(index_rows, settings, ["p13"], options)
+    print(frame_table(rows.groupby(["masks", "index"], sort=False).mean(numeric_only=True)))
+
+
+def index_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """All seeds and numbers of masks for one photo."""
+    scores = stored_photos()[number]
+    return [
+        {"masks": n, **row}
+        for n in settings["n"]
+        for seed in range(settings["seeds"])
+        for row in rows_of(scores, n, 1000 * seed + number)
+    ]

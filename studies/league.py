@@ -15,13 +15,11 @@ Ours are `Quadrature` with pairs at random ("paired" for Banzhaf, "leverage" for
 and in rounds ("adaptive"), `EBLIME` with the uniform kernel and `BayesSHAP`, on the same pairs.
 shapiq runs in an environment of its own, see league_shapiq.py; `--peer-python` is its Python.
 
-Estimates are stored as JSON lines in `--store`, from which a later call resumes; our part needs
-NumPy and SciPy only. `--summary` writes the table by kind of game, `--plot` the picture, both
-from what is stored. With several seeds the errors of a game are averaged as logarithms.
+Both parts resume. `--summary` writes the table by kind of game, `--plot` the picture, both from
+what is stored. With several seeds the errors of a game are averaged as logarithms.
 
-    python -m studies league --games games.npz --store FOLDER --jobs 16
-    python -m studies league --games games.npz --store FOLDER --peer-python /path/to/python3.12
-    python -m studies league --games games.npz --store FOLDER --no-play --plot league.png
+    python -m studies league --games games.npz --photos --jobs 16
+    python -m studies league --games games.npz --peer-python /path/to/python3.12 --plot league.png
 """
 
 from __future__ import annotations
@@ -31,25 +29,73 @@ import json
 import subprocess
 import time
 import zlib
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from importlib.util import find_spec
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from eblime import EBLIME, BayesSHAP, Quadrature
 from eblime.designs.adaptive import Adaptive
 from eblime.designs.rounds import as_design
 from eblime.protocols import Design, Method
+from studies.data.files import digest
 from studies.data.stored import answers_file
-from studies.league_report import INDICES, KEYS, judge_all, plot, read_lines, report, summary
+from studies.intervals import interval_measures
 from studies.populations import ask
+from studies.runner import Row, add_run_options, positive, run_study
+from studies.tables import frame_table
 
+INDICES = ("banzhaf", "shapley")
+KEYS = ("index", "method", "game", "calls", "seed")  # of an estimate
 OURS = ("Quadrature, pairs", "Quadrature, rounds", "regression")
 NAMES = {"banzhaf": "EBLIME, uniform kernel", "shapley": "BayesSHAP"}  # of the regressions
 PAIRS = {"banzhaf": "paired", "shapley": "leverage"}
+COLOURS = {"Quadrature, rounds": "C3", "Quadrature, pairs": "C0"}
+LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--games", type=Path, help="file of games, .npz")
+    parser.add_argument("--photos", action="store_true", help="play the stored photos too")
+    parser.add_argument(
+        "--calls", type=positive, nargs="+", default=[5, 10, 20], help="per feature"
+    )
+    parser.add_argument("--kinds", nargs="*", help="kinds of games; all if missing")
+    parser.add_argument("--limit", type=positive, help="games of each kind, at most")
+    parser.add_argument("--seeds", type=positive, default=1)
+    parser.add_argument("--peer-python", help="a Python that has shapiq; none: only stored ones")
+    parser.add_argument("--estimators", nargs="*", help="of shapiq; all but the slowest if missing")
+    parser.add_argument("--summary", type=Path, help="write the table, .csv")
+    parser.add_argument("--plot", type=Path, help="write the picture, .png")
+    add_run_options(parser, seed=False)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Play what is not stored yet, then print the league."""
+    games = read_games(options)
+    file = store_games(games, options.out)
+    settings = {"file": str(file), "calls": options.calls, "seeds": options.seeds}
+    ours = run_study(
+        league_rows,
+        settings,
+        range(min(options.items or len(games), len(games))),
+        out=options.out,
+        jobs=options.jobs,
+        progress=options.progress,
+    )
+    peers = file.with_suffix(".jsonl")
+    if options.peer_python:
+        play_peers(options, file, peers)
+    lines = peers.read_text().splitlines() if peers.exists() else []
+    wanted = [row for row in map(json.loads, lines) if row["calls"] in options.calls]
+    estimates = [*ours.to_dict(orient="records"), *({**row, "peer": True} for row in wanted)]
+    rows = judge_all(estimates, games)
+    report(options, rows)
+    if options.plot:
+        plot(summary(rows[rows["kind"] != "photo"], ["index", "calls"]), options.plot)
 
 
 def read_games(options: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -67,6 +113,40 @@ def read_games(options: argparse.Namespace) -> dict[str, np.ndarray]:
         if name.split("/")[0] in by_kind and np.ptp(values):
             by_kind[name.split("/")[0]].append(name)
     return {name: found[name] for names in by_kind.values() for name in names[: options.limit]}
+
+
+def store_games(games: dict[str, np.ndarray], out: Path) -> Path:
+    """A file of the games; its name has their digest, so that other games have another file."""
+    parts = [part for name, values in games.items() for part in (name, values)]
+    path = (out / f"league-games-{digest(*parts)[:12]}.npz").resolve()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        np.savez(path, **games)
+    return path
+
+
+def league_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """All estimates of ours for one game."""
+    with np.load(settings["file"]) as stored:
+        name = stored.files[number]
+        values = stored[name]
+    return [
+        {**estimate(task, values), "peer": False}
+        for times in settings["calls"]
+        for method in OURS
+        for index in INDICES
+        for seed in range(settings["seeds"])
+        for task in [
+            {
+                "index": index,
+                "method": NAMES[index] if method == "regression" else method,
+                "game": name,
+                "calls": times,
+                "seed": seed,
+                "p": len(values).bit_length() - 1,
+            }
+        ]
+    ]
 
 
 def estimate(task: dict[str, Any], values: np.ndarray) -> dict[str, Any]:
@@ -88,74 +168,170 @@ def estimate(task: dict[str, Any], values: np.ndarray) -> dict[str, Any]:
     return task | found | {"asked": answers.n_masks}
 
 
-def tasks(options: argparse.Namespace, games: dict[str, np.ndarray]) -> Iterator[dict[str, Any]]:
-    """What our methods are to estimate."""
-    for times in options.calls:
-        for method in OURS:
-            for index in INDICES:
-                for game, values in games.items():
-                    for seed in range(options.seeds):
-                        name = NAMES[index] if method == "regression" else method
-                        task = {"index": index, "method": name, "game": game, "calls": times}
-                        yield task | {"seed": seed, "p": len(values).bit_length() - 1}
-
-
-def play(options: argparse.Namespace, games: dict[str, np.ndarray]) -> None:
-    """Store our estimates that are not stored yet."""
-    path = options.store / "ours.jsonl"
-    done = {tuple(row[key] for key in KEYS) for row in read_lines(path)}
-    left = [t for t in tasks(options, games) if tuple(t[key] for key in KEYS) not in done]
-    with path.open("a") as file, ProcessPoolExecutor(options.jobs) as pool:
-        found = pool.map(estimate, left, [games[task["game"]] for task in left], chunksize=4)
-        for number, row in enumerate(found, 1):
-            file.write(json.dumps(row) + "\n")
-            if number % 20 == 0:
-                file.flush()
-                print(f"{number} of {len(left)} estimates", flush=True)
-
-
-def play_peers(options: argparse.Namespace, games: dict[str, np.ndarray]) -> None:
+def play_peers(options: argparse.Namespace, games: Path, out: Path) -> None:
     """Store the estimates of shapiq, by a Python that has it."""
-    np.savez(options.store / "games.npz", **games)
     script = Path(__file__).with_name("league_shapiq.py")
-    command = [options.peer_python, script, "--games", options.store / "games.npz"]
-    command += ["--out", options.store / "peers.jsonl", "--seeds", options.seeds]
-    command += ["--calls", *options.calls]
+    command = [options.peer_python, script, "--games", games, "--out", out]
+    command += ["--seeds", options.seeds, "--calls", *options.calls]
     if options.estimators:
         command += ["--estimators", *options.estimators]
     subprocess.run([str(part) for part in command], check=True)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
-    parser.add_argument("--games", type=Path, help="file of games, .npz")
-    parser.add_argument("--photos", action="store_true", help="play the stored photos too")
-    parser.add_argument("--store", type=Path, required=True, help="folder of the estimates")
-    parser.add_argument("--calls", type=int, nargs="*", default=[5, 10, 20], help="per feature")
-    parser.add_argument("--kinds", nargs="*", help="kinds of games; all if missing")
-    parser.add_argument("--limit", type=int, help="games of each kind, at most")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="processes for our part")
-    parser.add_argument("--peer-python", help="a Python that has shapiq; none: only stored ones")
-    parser.add_argument("--estimators", nargs="*", help="of shapiq; all but the slowest if missing")
-    parser.add_argument("--no-play", action="store_true", help="report what is stored")
-    parser.add_argument("--summary", type=Path, help="write the table, .csv")
-    parser.add_argument("--plot", type=Path, help="write the picture, .png")
+def exact(index: str, values: np.ndarray) -> np.ndarray:
+    """The Banzhaf or Shapley values of a game, from all coalitions."""
+    p = len(values).bit_length() - 1
+    shown = np.arange(2**p)[:, None] >> np.arange(p) & 1
+    size = shown.sum(axis=1)
+    rest = size[:, None] - shown  # of the other players
+    if index == "banzhaf":
+        weights = np.full((2**p, p), 0.5 ** (p - 1))
+    else:
+        each = np.array([1.0 / (p * _binomial(p - 1, s)) for s in range(p)])
+        weights = each[rest]
+    return np.asarray(((2 * shown - 1) * weights * values.astype(float)[:, None]).sum(axis=0))
 
 
-def run(options: argparse.Namespace) -> None:
-    """Play what is not stored yet, then print the league."""
-    options.store.mkdir(parents=True, exist_ok=True)
-    games = read_games(options)
-    if not options.no_play:
-        play(options, games)
-        if options.peer_python:
-            play_peers(options, games)
-    if find_spec("pandas") is None:
-        print("The estimates are stored. The report needs pandas: use --no-play where it is.")
-        return
-    rows = judge_all(options, games)
-    report(options, rows)
-    if options.plot:
-        by = ["index", "calls"]
-        plot(summary(rows[rows["kind"] != "photo"], by), options.plot)
+def _binomial(n: int, k: int) -> float:
+    """How many subsets of size k there are."""
+    return float(np.prod([(n - i) / (i + 1) for i in range(k)]))
+
+
+def judge(row: dict[str, Any], truth: np.ndarray) -> dict[str, Any]:
+    """One estimate against the truth."""
+    from scipy.stats import kendalltau
+
+    found = np.array(row["values"])
+    unit = float(np.mean(truth**2))
+    first = [set(np.argsort(-np.abs(values))[:5].tolist()) for values in (found, truth)]
+    kind = row["game"].split("/")[0]
+    measures = {key: row[key] for key in (*KEYS, "asked", "peer")} | {"kind": kind}
+    measures["log_mse"] = float(np.log(max(LEAST, np.mean((found - truth) ** 2) / unit)))
+    measures["top 5"] = len(first[0] & first[1]) / 5
+    tau = kendalltau(found, truth).statistic if np.ptp(found) and np.ptp(truth) else np.nan
+    measures |= {"tau": float(tau), "seconds": row["seconds"], "features": len(truth)}
+    if "ends" in row:
+        intervals = interval_measures(np.array(row["ends"]), truth, 0.95)
+        measures["coverage"] = intervals["coverage"]
+        measures["score"] = intervals["score"] / np.sqrt(unit)
+    return measures
+
+
+def judge_all(rows: Sequence[Row], games: dict[str, np.ndarray]) -> pd.DataFrame:
+    """All estimates beside the truth; prints how many of shapiq's failed."""
+    truth = {(index, name): exact(index, games[name]) for index in INDICES for name in games}
+    good = [row for row in rows if "error" not in row and np.isfinite(row["values"]).all()]
+    print(f"{len(rows) - len(good)} estimates of shapiq failed")
+    return pd.DataFrame([judge(row, truth[row["index"], row["game"]]) for row in good])
+
+
+def summary(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Means over games and seeds; coverage over features."""
+    rows = rows.assign(inside=rows["coverage"] * rows["features"])
+    groups = rows.groupby([*by, "method", "peer"], sort=False)
+    means = groups[["log_mse", "top 5", "tau", "score"]].mean()
+    means.insert(0, "mse", np.exp(means.pop("log_mse")))
+    spread = rows.dropna(subset=["coverage"]).groupby([*by, "method", "peer"], sort=False)
+    means["coverage"] = spread["inside"].sum() / spread["features"].sum()
+    means["seconds"] = groups["seconds"].median()
+    means["games"] = groups["game"].nunique()
+    return means.reset_index()
+
+
+def with_ratio(table: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """The table with the ratio of mse to the best peer, for methods that played all games."""
+    complete = table["games"] == table.groupby(by)["games"].transform("max")
+    best = table[table["peer"] & complete].groupby(by)["mse"].min().rename("best")
+    joined = table.merge(best, on=by, how="left")
+    joined["ratio"] = (joined["mse"] / joined.pop("best")).where(complete.to_numpy())
+    return joined
+
+
+def report(options: argparse.Namespace, rows: pd.DataFrame) -> None:
+    """Print the league, and our coverage by kind of game."""
+    by = ["index", "calls"]
+    photos = rows["kind"] == "photo"
+    groups = {"games of shapiq": rows[~photos], "photos": rows[photos]}
+    parts = []
+    for title, part in groups.items():
+        if not len(part):
+            continue
+        table = with_ratio(summary(part, by), by).sort_values([*by, "mse"])
+        print(f"\n{title}")
+        for (index, calls), lines in table.groupby(by):
+            print(f"\n{index}, {calls} calls per feature")
+            shown = lines.drop(columns=[*by, "peer"])
+            print(frame_table(shown))
+        kinds = with_ratio(summary(part, [*by, "kind"]), [*by, "kind"])
+        ours = kinds[kinds["coverage"].notna()]
+        print("\ncoverage by kind of game")
+        print(frame_table(by_kind(ours, "coverage")))
+        print("\nratio to the best peer by kind of game")
+        print(frame_table(by_kind(ours, "ratio")))
+        parts += [table.assign(kind=title), kinds]
+    if options.summary:
+        pd.concat(parts).to_csv(options.summary, index=False, float_format="%.4g")
+
+
+def by_kind(ours: pd.DataFrame, value: str) -> pd.DataFrame:
+    """A measure of our methods, one column for each kind of game."""
+    return ours.pivot_table(index=["index", "calls", "method"], columns="kind", values=value)
+
+
+def plot(table: Any, path: Path) -> None:
+    """Error against calls, one panel for each index: ours in colour, peers in grey."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    complete = table["games"] == table.groupby(["index", "calls"])["games"].transform("max")
+    calls = sorted(table["calls"].unique())
+    figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), sharey=True, layout="constrained")
+    for ax, index in zip(axes, INDICES, strict=True):
+        _write(ax, _draw(ax, table[complete & (table["index"] == index)]))
+        ax.set(xscale="log", yscale="log", title=f"{index.capitalize()} values")
+        ax.set_xlabel("model calls per feature")
+        ax.set_xticks(calls, [str(n) for n in calls])
+        ax.minorticks_off()
+        ax.set_xlim(calls[0] / 1.08, calls[-1] * (calls[-1] / calls[0]) ** 0.7)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("relative mean squared error")
+    figure.savefig(path, dpi=120)
+
+
+def _draw(ax: Any, table: Any) -> list[tuple[float, str, str]]:
+    """One line for each method; the error at its right end, its name and its colour."""
+    ends = []
+    for (name, peer), part in table.groupby(["method", "peer"], sort=False):
+        line = part.sort_values("calls")
+        colour = "0.7" if peer else COLOURS.get(name, "C2")
+        ax.plot(line["calls"], line["mse"], "-o", color=colour, lw=1 if peer else 2.2, ms=3)
+        ends.append((float(line["mse"].iloc[-1]), name, colour))
+    return sorted(ends)
+
+
+def _write(ax: Any, ends: list[tuple[float, str, str]]) -> None:
+    """The names at the right ends; methods with the same error share a line of text."""
+    right = max(line.get_xdata()[-1] for line in ax.lines)
+    shared: list[tuple[float, list[str], str]] = []
+    for error, name, colour in ends:
+        if shared and error < 1.005 * shared[-1][0] and colour == shared[-1][2]:
+            shared[-1][1].append(name)
+        else:
+            shared.append((error, [name], colour))
+    height = 0.0
+    for error, names, colour in shared:
+        height = max(error, 1.33 * height)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        place = {"xy": (right, error), "xytext": (right * 1.1, height)}
+        shade = "0.35" if colour == "0.7" else colour
+        arrow = {"arrowstyle": "-", "color": "0.85", "lw": 0.5}
+        ax.annotate(
+            min(names, key=len) + more,
+            **place,
+            fontsize=7,
+            color=shade,
+            va="center",
+            arrowprops=arrow,
+        )

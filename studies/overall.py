@@ -30,7 +30,7 @@ import pandas as pd
 import eblime
 from eblime.batch.results import Run
 from eblime.core.overall import absolute_moments, overall, overall_interval
-from studies import tables as md_table
+from studies.tables import head, row
 
 MASKS, ROWS, TRUTH = 150, 60, 30_000
 
@@ -88,7 +88,7 @@ def study(seeds: int) -> None:
         new.append(run.summary().set_index("feature").loc[truth.index])
     print(f"{ROWS} rows, {MASKS} masks, {seeds} seeds")
     heads = ["column", "truth", "folded normals", "covers", "estimate", "interval", "covers"]
-    print(md_table.head(heads))
+    print(head(heads))
     name: Any
     for name, value in truth.items():
         was = pd.DataFrame([entry.loc[name] for entry in old])
@@ -97,7 +97,7 @@ def study(seeds: int) -> None:
         old_cells = [f"{value:.3f}", f"{was['mean'].mean():.3f}", f"{held[0]:.2f}"]
         interval = f"{now['low'].mean():.3f} to {now['high'].mean():.3f}"
         new_cells = [f"{now['mean_abs'].mean():.3f}", interval, f"{held[1]:.2f}"]
-        print(md_table.row([name, *old_cells, *new_cells]))
+        print(row([name, *old_cells, *new_cells]))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

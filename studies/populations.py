@@ -1,37 +1,52 @@
 """Answers that are all known: photos of the stored tables and rows of tables, and their truth.
 
-`imagenet-p13.npz` has the answers of EfficientNet-Lite0 for every mask of photos with 11 to 13
-superpixels, and `imagenet-p40.npz` those for 5,000 masks and their complements of photos with 28
-to 45. A population is what a study draws masks from, so that nothing else is unknown.
+A population has the answers for every mask of a photo with 11 to 13 superpixels ("p13"), for 5,000
+masks and their complements of a photo with 28 to 45 ("p40"), or for 20,000 perturbed rows around a
+row of a table. It is what a study draws masks from, so that nothing else is unknown.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import argparse
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 import eblime
 from eblime.answers import Answers, Proposal
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
 from eblime.protocols import Design, Kernel
-from studies.data.stored import answers_file
+from studies.data import sources
+from studies.data.stored import answers_file, stored_photos
+from studies.data.tabular import boosted_trees, german
+from studies.runner import Task, run_study
 
 __all__ = [
+    "TITLES",
     "Population",
     "all_masks",
     "ask",
     "best_fit",
-    "german_rows",
-    "half_of_masks",
+    "count_inputs",
     "mask_numbers",
-    "perturbed_rows",
-    "photo_count",
-    "photos_13",
-    "photos_40",
+    "pairs_together",
+    "population",
+    "run_cases",
 ]
+
+TITLES = {
+    "p13": "photos, p = 11-13",
+    "p40": "photos, p = 28-45",
+    "german": "German credit, p = 20",
+    "breast-cancer": "breast cancer, standardised, p = 30",
+    "breast-cancer-raw": "breast cancer, as it is, p = 30",
+    "sparse": "linear, 5 of p = 100",
+}
+_ROWS = 20  # of each table
 
 
 class Population(NamedTuple):
@@ -40,6 +55,97 @@ class Population(NamedTuple):
     masks: np.ndarray
     scores: np.ndarray
     weights: np.ndarray
+
+    def take(self, rows: np.ndarray) -> Population:
+        """Some of them."""
+        return Population(*(part[rows] for part in self))
+
+
+def population(case: str, number: int) -> Population:
+    """An input of a case; of photos in "p40", the masks come first and then their complements."""
+    if case == "p13":
+        scores = stored_photos()[number]
+        masks = all_masks(scores)
+        return Population(masks, scores, ExponentialKernel()(masks))
+    if case == "p40":
+        with np.load(answers_file("imagenet-p40.npz")) as stored:
+            p = int(stored["segments"][number].max()) + 1
+            half = np.unpackbits(stored[f"masks_{number}"], axis=1)[:, :p].astype(float)
+            scores = stored[f"scores_{number}"].astype(float)
+        masks = np.vstack([half, 1 - half])
+        return Population(masks, scores, ExponentialKernel()(masks))
+    model, data, rows, target = _table(case)
+    explainer = eblime.TabularExplainer(model, data, n_masks=20_000, method="lime", progress=False)
+    e = explainer.explain(rows[number], target=target, rng=1_000 + number)
+    return Population(e.masks, e.scores, e.weights)
+
+
+def pairs_together(case: str, whole: Population) -> Population:
+    """A photo with each mask followed by its complement; of "p13", pair k has the mask of k."""
+    rows = np.arange(len(whole.masks)).reshape(2, -1)
+    if case == "p13":
+        rows[1] = rows[1, ::-1].copy()
+    return whole.take(rows.T.ravel())
+
+
+def count_inputs(case: str) -> int:
+    """Number of inputs of a case."""
+    if case == "p13":
+        return len(stored_photos())
+    if case == "p40":
+        with np.load(answers_file("imagenet-p40.npz")) as stored:
+            return len(stored["names"])
+    return _ROWS
+
+
+@lru_cache(maxsize=1)
+def _table(case: str) -> tuple[Any, Any, Sequence[Any], int]:
+    """A model, its background, the rows to explain and the target.
+
+    German credit has boosted trees, and breast cancer a logistic regression; neither has seen the
+    rows. The sparse model is a linear function of 100 normal columns that uses 5 of them.
+    """
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if case == "sparse":
+        data = np.random.default_rng(0).normal(size=(1000, 100))
+        slopes = np.zeros((100, 1))
+        slopes[:5, 0] = [3, -2, 2, -1, 1]
+        return lambda rows: np.asarray(rows, float) @ slopes, data, data[:_ROWS], 0
+    if case == "german":
+        table = german()
+        order = np.random.default_rng(0).permutation(len(table.data))
+        rows = [table.data.iloc[k] for k in order[800 : 800 + _ROWS]]
+        return boosted_trees(table, order[:800]), table.data, rows, 1
+    data, target = load_breast_cancer(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(data))
+    logistic = LogisticRegression(max_iter=20_000)
+    model = logistic if case.endswith("raw") else make_pipeline(StandardScaler(), logistic)
+    model.fit(data[order[:450]], target[order[:450]])
+    return model, data, data[order[450 : 450 + _ROWS]], 1
+
+
+def run_cases(
+    task: Task, settings: Mapping[str, Any], cases: Sequence[str], options: argparse.Namespace
+) -> pd.DataFrame:
+    """The rows of a study of the inputs of several cases, `options.items` of each at most."""
+    tables = []
+    for case in cases:
+        count = count_inputs(case)
+        rows = run_study(
+            task,
+            {"case": case, **settings},
+            range(min(options.items or count, count)),
+            inputs=sources(case),
+            out=options.out,
+            jobs=options.jobs,
+            progress=options.progress,
+        )
+        tables.append(rows)
+    return pd.concat(tables, ignore_index=True)
 
 
 def best_fit(masks: np.ndarray, scores: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -73,62 +179,3 @@ def ask(
         found = scores[mask_numbers(masks)].astype(float)
         answers = answers.append(masks, found, weights, sampling)
     return answers
-
-
-def photo_count(name: str) -> int:
-    """Number of photos of a table, "p13" or "p40"."""
-    return len(np.load(answers_file(f"imagenet-{name}.npz"))["names"])
-
-
-def photos_13() -> Iterator[Population]:
-    """Photos whose answers are known for every mask."""
-    stored = np.load(answers_file("imagenet-p13.npz"))
-    for i in range(len(stored["names"])):
-        scores = stored[f"scores_{i}"].astype(float)
-        masks = all_masks(scores)
-        yield Population(masks, scores, ExponentialKernel()(masks))
-
-
-def photos_40() -> Iterator[Population]:
-    """Photos whose answers are known for 5,000 masks, and then for their complements."""
-    stored = np.load(answers_file("imagenet-p40.npz"))
-    for i in range(len(stored["names"])):
-        half = half_of_masks(stored, i)
-        masks = np.vstack([half, 1 - half])
-        yield Population(masks, stored[f"scores_{i}"].astype(float), ExponentialKernel()(masks))
-
-
-def half_of_masks(stored: Any, number: int) -> np.ndarray:
-    """The 5,000 masks of a photo in `imagenet-p40.npz`, without their complements."""
-    p = int(stored["segments"][number].max()) + 1
-    return np.unpackbits(stored[f"masks_{number}"], axis=1)[:, :p].astype(float)
-
-
-def perturbed_rows(
-    model: object, data: object, rows: Sequence[Any], target: int
-) -> Iterator[Population]:
-    """20,000 perturbed rows around each of some rows."""
-    explainer = eblime.TabularExplainer(model, data, n_masks=20_000, method="lime")
-    for number, row in enumerate(rows):
-        e = explainer.explain(row, target=target, rng=1_000 + number)
-        yield Population(e.masks, e.scores, e.weights)
-
-
-def german_rows() -> Iterator[Population]:
-    """German credit with boosted trees, 20 rows that they have not seen."""
-    from sklearn.compose import make_column_transformer
-    from sklearn.ensemble import GradientBoostingClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder
-
-    from studies.data.tabular import german
-
-    table = german()
-    words = [name for name in table.data if table.data[name].dtype.kind not in "uif"]
-    encode = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
-    )
-    order = np.random.default_rng(0).permutation(len(table.data))
-    model = make_pipeline(encode, GradientBoostingClassifier(random_state=0))
-    model.fit(table.data.iloc[order[:800]], table.target[order[:800]])
-    return perturbed_rows(model, table.data, [table.data.iloc[k] for k in order[800:820]], 1)

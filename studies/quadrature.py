@@ -13,7 +13,7 @@ population, except `EBLIME.paper()`, which has no intercept and is judged by the
 over that of `EBLIME(local=False)`. `--clock` prints the seconds of a fit instead.
 
     python -m studies quadrature --jobs 2
-    python -m studies quadrature --photos 5 --cases p13
+    python -m studies quadrature --items 5 --cases p13
     OMP_NUM_THREADS=2 python -m studies quadrature --clock
 """
 
@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from eblime import EBLIME, Quadrature
 from eblime.answers import Answers
@@ -34,9 +34,16 @@ from eblime.core.quadrature import read_table
 from eblime.designs.adaptive import Adaptive, choose
 from eblime.designs.masks import paired
 from eblime.kernels import ExponentialKernel
-from studies.data.stored import answers_file
 from studies.intervals import interval_measures
-from studies.populations import all_masks, best_fit, half_of_masks, mask_numbers, photo_count
+from studies.populations import (
+    Population,
+    best_fit,
+    mask_numbers,
+    pairs_together,
+    population,
+    run_cases,
+)
+from studies.runner import Row, add_run_options, positive
 from studies.tables import table
 
 SIZES = {"p13": (100, 200, 400), "p40": (200, 500)}
@@ -44,46 +51,45 @@ PAPER, COMMON = "EBLIME.paper(), coin tosses", "EBLIME(local=False), coin tosses
 POOL = 600  # pairs that compete in a round
 
 
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--cases", nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--seeds", type=positive, default=1)
+    parser.add_argument("--clock", action="store_true", help="seconds of a fit instead")
+    add_run_options(parser, seed=False)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Print the table, or the seconds of a fit."""
+    if options.clock:
+        clock()
+    else:
+        settings = {"seeds": options.seeds, "sizes": SIZES}
+        print(printed(run_cases(quadrature_rows, settings, options.cases, options)))
+
+
 @dataclass(frozen=True)
 class Photo:
-    """The masks of a photo, each followed by its complement, and their scores."""
+    """The masks of a photo, each followed by its complement, with their answers."""
 
-    masks: np.ndarray
-    scores: np.ndarray
+    known: Population
     all_masks: bool
 
     @property
-    def weights(self) -> np.ndarray:
-        """The default kernel."""
-        return ExponentialKernel()(self.masks)
+    def masks(self) -> np.ndarray:
+        """The masks whose answers are known."""
+        return self.known.masks
 
     def rows(self, chosen: np.ndarray) -> Answers:
         """The answers of some rows."""
-        masks = self.masks[chosen]
-        weights = ExponentialKernel()(masks)
-        return Answers(masks=masks, scores=self.scores[chosen], weights=weights)
-
-
-def read_photo(case: str, number: int) -> Photo:
-    """One photo of a table."""
-    stored = np.load(answers_file(f"imagenet-{case}.npz"))
-    scores = stored[f"scores_{number}"].astype(float)
-    if case == "p13":
-        half = all_masks(scores)[: len(scores) // 2]
-        scores = np.stack([scores[: len(half)], scores[::-1][: len(half)]])
-    else:
-        half = half_of_masks(stored, number)
-        scores = scores.reshape(2, -1)
-    masks = np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
-    return Photo(masks, scores.T.ravel(), case == "p13")
+        return Answers(**self.known.take(chosen)._asdict())
 
 
 def truths(photo: Photo) -> tuple[np.ndarray, np.ndarray]:
     """The weighted fit to the population with a free intercept, and equation (1) without one."""
-    weighted = photo.masks.T * photo.weights
-    gram = weighted @ photo.masks + np.eye(photo.masks.shape[1])
-    none = np.linalg.solve(gram, weighted @ photo.scores)
-    return best_fit(photo.masks, photo.scores, photo.weights), none
+    masks, scores, weights = photo.known
+    gram = masks.T * weights @ masks + np.eye(masks.shape[1])
+    return best_fit(*photo.known), np.linalg.solve(gram, masks.T * weights @ scores)
 
 
 def tossed(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
@@ -155,53 +161,36 @@ METHODS: dict[str, Any] = {
 }
 
 
-def judge(case: str, number: int, seed: int) -> list[dict]:
-    """All fits of one photo with one seed."""
-    photo, found = read_photo(case, number), []
+def quadrature_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """All fits of one photo."""
+    case, rows = settings["case"], []
+    photo = Photo(pairs_together(case, population(case, number)), case == "p13")
     free, none = truths(photo)
-    for n in SIZES[case]:
-        for name, method in METHODS.items():
-            rng = np.random.default_rng([number, n, seed])
-            answers = ASKED[name.split(", ")[-1]](photo, n, rng)
-            post = method.fit(rng, answers)
-            truth = none if name == PAPER else free
-            row = {"case": case, "N": n, "method": name, "photo": number, "seed": seed}
-            row |= interval_measures(post.interval(0.95), truth, 0.95)
-            found.append(row | {"square": float(np.mean((post.mean - truth) ** 2))})
-    return found
-
-
-def study(options: argparse.Namespace) -> list[dict]:
-    """One row for each photo, seed, number of masks and method."""
-    tasks = []
-    for case in options.cases:
-        count = photo_count(case)
-        for number in range(min(count, options.photos)):
-            tasks += [(case, number, seed) for seed in range(options.seeds)]
-    rows = []
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for found in pool.map(judge, *zip(*tasks, strict=True)):
-            rows += found
-            print(f"{found[0]['case']}: photo {found[0]['photo']} done", flush=True)
+    for n in settings["sizes"][case]:
+        for seed in range(settings["seeds"]):
+            for name, method in METHODS.items():
+                rng = np.random.default_rng([number, n, seed])
+                answers = ASKED[name.split(", ")[-1]](photo, n, rng)
+                post = method.fit(rng, answers)
+                truth = none if name == PAPER else free
+                row = {"case": case, "N": n, "method": name, "photo": number, "seed": seed}
+                row |= interval_measures(post.interval(0.95), truth, 0.95)
+                rows.append(row | {"square": float(np.mean((post.mean - truth) ** 2))})
     return rows
 
 
-def printed(rows: list[dict]) -> str:
-    """The table as Markdown; NumPy only, so that it runs anywhere."""
+def printed(rows: pd.DataFrame) -> str:
+    """The table as Markdown, with ratios to the published setting and to the common ridge."""
     heads = ["case", "N", "method", "all", "top 1", "top 2-3", "score", "score / paper", "error"]
+    means = rows.groupby(["case", "N", "method"], sort=False)
+    keys = ["coverage", "top_1", "top_2_3", "score", "square"]
     lines = []
-    for case, n in dict.fromkeys((row["case"], row["N"]) for row in rows):
-        cell = {}
-        for name in METHODS:
-            part = [r for r in rows if (r["case"], r["N"], r["method"]) == (case, n, name)]
-            keys = ("coverage", "top_1", "top_2_3", "score", "square")
-            cell[name] = {key: float(np.mean([r[key] for r in part])) for key in keys}
-        for name, mean in cell.items():
-            score = mean["score"] / cell[PAPER]["score"]
-            error, common = np.sqrt(mean["square"]), np.sqrt(cell[COMMON]["square"])
-            found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.2f}", f"{mean['top_2_3']:.2f}"]
-            found += [f"{mean['score']:.4f}", f"{score:.2f}", f"{error:.4f}"]
-            lines.append([case, n, name, *found, f"{error / common:.2f}"])
+    for (case, n, name), mean in means[keys].mean().iterrows():
+        paper, common = (means[keys].mean().loc[case, n, base] for base in (PAPER, COMMON))
+        found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.2f}", f"{mean['top_2_3']:.2f}"]
+        found += [f"{mean['score']:.4f}", f"{mean['score'] / paper['score']:.2f}"]
+        error, ratio = np.sqrt(mean["square"]), np.sqrt(mean["square"] / common["square"])
+        lines.append([case, n, name, *found, f"{error:.4f}", f"{ratio:.2f}"])
     return table([*heads, "ratio"], lines, right=None)
 
 
@@ -219,20 +208,3 @@ def clock() -> None:
             times.append((time.perf_counter() - start, time.process_time() - busy))
         wall, processor = np.min(times, axis=0)
         print(f"N = {n}, p = {p}: {wall:.2f} s, {processor:.2f} s of processor time")
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
-    parser.add_argument("--cases", nargs="*", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--photos", type=int, default=1000, help="of each table, at most")
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--clock", action="store_true", help="seconds of a fit instead")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print the table, or the seconds of a fit."""
-    if options.clock:
-        clock()
-    else:
-        print(printed(study(options)))

@@ -18,9 +18,11 @@ interval score, for the rare features and for the others:
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
+from itertools import product
 from typing import Any, cast
 
 import numpy as np
@@ -28,9 +30,11 @@ import pandas as pd
 
 import eblime
 from eblime.domains.tabular import neighbourhood
+from studies.data import sources
 from studies.data.tabular import compas, forest, split_rows
 from studies.intervals import interval_score
 from studies.populations import best_fit
+from studies.runner import Row, add_run_options, positive, run_study
 from studies.tables import table
 
 SIZES = (200, 1000)
@@ -56,6 +60,7 @@ class Case:
     n_truth: int
 
 
+@cache
 def heavy_tail() -> Case:
     """A rare value with an effect that has heavy tails; two rows without it and two with it."""
     rng = np.random.default_rng(0)
@@ -69,6 +74,7 @@ def heavy_tail() -> Case:
     return Case(model=model, data=data, rows=rows, rare=("rare",), target=0, n_truth=1_000_000)
 
 
+@cache
 def compas_counts() -> Case:
     """COMPAS with two more columns; four rows that the forest was not trained on."""
     risk = compas(COUNTS)
@@ -102,27 +108,31 @@ def explain(case: Case, number: int, n: int, seed: int, method: Any) -> eblime.E
     return explainer.explain(case.rows[number], target=case.target, rng=seed)
 
 
-def judge(case: Case, truths: list[np.ndarray], n: int, fits: int) -> Iterator[dict[str, Any]]:
-    """Every draw of n masks for every row, fitted in every way."""
-    for forced in (False, True):
-        for number, truth in enumerate(truths):
-            for draw in range(fits):
-                with forcing(forced):
-                    e = explain(case, number, n, 1000 * draw + number, METHODS[""])
-                columns = cast(Any, e.scene).columns
-                for name, method in METHODS.items():
-                    found = e.refit(method)
-                    ends = found.posterior.interval(0.95)
-                    score = interval_score(ends, truth, 0.95)
-                    inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
-                    for j, column in enumerate(columns):
-                        yield {
-                            "N": n,
-                            "way": NAMES[forced, name],
-                            "column": column if column in case.rare else "others",
-                            "coverage": inside[j],
-                            "score": score[j],
-                        }
+def rare_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """One row of the table: every draw of masks, fitted in every way."""
+    case, rows = CASES[settings["case"]](), []
+    with forcing(False):
+        whole = explain(case, number, case.n_truth, 10_000_000 + number, "lime")
+    truth = best_fit(whole.masks, whole.scores, whole.weights)
+    columns = cast(Any, whole.scene).columns
+    for n, forced, draw in product(SIZES, (False, True), range(settings["fits"])):
+        with forcing(forced):
+            e = explain(case, number, n, 1000 * draw + number, METHODS[""])
+        for name, method in METHODS.items():
+            ends = e.refit(method).posterior.interval(0.95)
+            score = interval_score(ends, truth, 0.95)
+            inside = (ends[:, 0] <= truth) & (truth <= ends[:, 1])
+            head = {"N": n, "way": NAMES[forced, name]}
+            rows += [
+                {
+                    **head,
+                    "column": column if column in case.rare else "others",
+                    "coverage": float(inside[j]),
+                    "score": score[j],
+                }
+                for j, column in enumerate(columns)
+            ]
+    return rows
 
 
 def printed(case: str, rows: pd.DataFrame) -> str:
@@ -141,18 +151,20 @@ def printed(case: str, rows: pd.DataFrame) -> str:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
-    parser.add_argument("--fits", type=int, default=50, help="draws for each of the four rows")
+    parser.add_argument("--fits", type=positive, default=50, help="draws for each row")
+    add_run_options(parser, items=4, seed=False)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print one table for each case."""
-    for name, load in CASES.items():
-        case = load()
-        with forcing(False):
-            whole = [
-                explain(case, k, case.n_truth, 10_000_000 + k, "lime")
-                for k in range(len(case.rows))
-            ]
-        truths = [best_fit(e.masks, e.scores, e.weights) for e in whole]
-        rows = [row for n in SIZES for row in judge(case, truths, n, options.fits)]
-        print(printed(name, pd.DataFrame(rows)), end="\n\n", flush=True)
+    """Run the study and print one table for each case."""
+    for name in CASES:
+        rows = run_study(
+            rare_rows,
+            {"case": name, "fits": options.fits},
+            range(min(options.items, 4)),
+            inputs=sources("compas" if name.startswith("COMPAS") else ""),
+            out=options.out,
+            jobs=options.jobs,
+            progress=options.progress,
+        )
+        print(printed(name, rows), end="\n\n", flush=True)

@@ -30,7 +30,7 @@ from eblime._files import write_whole
 from studies.data.files import digest
 from studies.tables import write_csv
 
-__all__ = ["Row", "add_run_options", "positive", "run_study", "study_generator"]
+__all__ = ["Row", "Task", "add_run_options", "positive", "run_study", "study_generator"]
 
 Row = dict[str, Any]
 Task = Callable[[Mapping[str, Any], int], list[Row]]
@@ -45,12 +45,17 @@ def positive(text: str) -> int:
 
 
 def add_run_options(
-    parser: argparse.ArgumentParser, *, items: int | None = None, many: str = "all"
+    parser: argparse.ArgumentParser,
+    *,
+    items: int | None = None,
+    many: str = "all",
+    seed: bool = True,
 ) -> None:
-    """The options of `run_study`, the number of items and the seed."""
+    """The options of `run_study`, the number of items and, if wanted, the seed."""
     shown = many if items is None else items
     parser.add_argument("--items", type=positive, default=items, help=f"inputs (default: {shown})")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the whole study")
+    if seed:
+        parser.add_argument("--seed", type=int, default=0, help="seed of the whole study")
     parser.add_argument("--jobs", type=positive, default=2, help="processes (default: 2)")
     parser.add_argument(
         "--out",
@@ -76,7 +81,7 @@ def run_study(
     Parameters
     ----------
     task
-        A function of the settings and the number of an item; it returns rows that JSON can hold.
+        A function of the settings and the number of an item; it returns rows of numbers and text.
     settings
         What the rows depend on besides the inputs.
     items
@@ -94,11 +99,11 @@ def run_study(
         if out is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         else:
-            folder = _study_folder(Path(out), task.__name__, settings, inputs)
+            folder = _study_folder(Path(out), task, settings, inputs)
         found = {item: _read(folder, item) for item in items}
         todo = [item for item in items if found[item] is None]
-        bar = tqdm(total=len(items), initial=len(items) - len(todo), disable=not progress)
-        with bar:
+        begun = {"total": len(items), "initial": len(items) - len(todo)}
+        with tqdm(desc=_name(task), unit="item", disable=not progress, **begun) as bar:
             for item in _run_items(task, settings, todo, folder, jobs):
                 found[item] = _read(folder, item)
                 bar.update()
@@ -115,14 +120,21 @@ def study_generator(settings: Mapping[str, Any], *key: int) -> np.random.Generat
     return np.random.default_rng(np.random.SeedSequence(settings["seed"], spawn_key=key))
 
 
-def _study_folder(out: Path, name: str, settings: Mapping[str, Any], inputs: Sequence[Any]) -> Path:
+def _study_folder(
+    out: Path, task: Task, settings: Mapping[str, Any], inputs: Sequence[Any]
+) -> Path:
     """The folder for the results of these settings and inputs alone; created if it is missing."""
     identity = {"eblime": eblime.__version__, **settings, "inputs": digest(*inputs)}
     content = json.dumps(identity, indent=1, sort_keys=True)
-    folder = out / f"{name}-{digest(content)[:12]}"
+    folder = out / f"{_name(task)}-{digest(content)[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(folder / "study.json", content.encode())
     return folder
+
+
+def _name(task: Task) -> str:
+    """The name of a study, from that of its task."""
+    return task.__name__.removesuffix("_rows").replace("_", "-")
 
 
 def _run_items(
@@ -142,7 +154,8 @@ def _run_item(task: Task, settings: Mapping[str, Any], item: int, folder: Path) 
     """Run one item and write its rows."""
     with threadpool_limits(1):
         rows = task(settings, item)
-    write_whole(_path(folder, item), json.dumps(rows).encode())
+    content = json.dumps(rows, default=lambda number: number.item())  # numbers of NumPy
+    write_whole(_path(folder, item), content.encode())
     return item
 
 

@@ -16,7 +16,7 @@ for each photo the median over seeds; "ratio" is that of these medians. `--fixed
 limit for the fixed N, if the rule is to be followed for fewer masks. With `--same-rule` the fixed
 N must reach the very same rule, whose level allows for looking repeatedly.
 
-    python -m studies stopping --photos 10 --seeds 3          # two minutes
+    python -m studies stopping --items 10 --seeds 3    # two minutes
     EBLIME_DATA=... python -m studies stopping --cases german
     python -m studies stopping --rules top3 --design paired --seeds 20
     python -m studies stopping --method "EBLIME(noise='unequal')" --design paired
@@ -26,11 +26,8 @@ N must reach the very same rule, whose level allows for looking repeatedly.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
-from itertools import islice
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,13 +35,86 @@ import pandas as pd
 
 import eblime
 from eblime.answers import Answers
+from eblime.designs.rounds import in_rounds
+from eblime.kernels import ExponentialKernel
 from eblime.methods.regression import as_method
 from eblime.posterior import Posterior
-from eblime.stopping.rule import is_due, look_penalty
+from eblime.protocols import Method
+from eblime.stopping.rule import is_due, look_penalty, next_total
 from eblime.stopping.rules import WIDTH_PENALTY, Ranking, Sign, TopK, Width, parse_rule
-from studies.stopping_inputs import CASES, Population, rounds
+from studies.populations import (
+    Population,
+    best_fit,
+    mask_numbers,
+    pairs_together,
+    population,
+    run_cases,
+)
+from studies.runner import Row, add_run_options, positive
+from studies.tables import frame_table
 
+CASES = ("p13", "p40", "german")
 RULES = ("top1", "top3", "ranking3", "sign5", "width0.1", "width20%")
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the study."""
+    parser.add_argument("--cases", nargs="+", default=["p13", "p40"], choices=CASES)
+    parser.add_argument("--rules", nargs="+", default=list(RULES), help="such as top3 or width10%%")
+    parser.add_argument("--seeds", type=positive, default=3)
+    parser.add_argument("--max-masks", type=positive, default=4000)
+    parser.add_argument("--fixed-masks", type=int, help="most masks of the fixed N; --max-masks")
+    parser.add_argument("--fixed-seeds", type=positive, default=12, help="draws for each fixed N")
+    parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=False)")
+    parser.add_argument("--design", default="bernoulli", help="name of a design")
+    parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
+    parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
+    add_run_options(parser, seed=False)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Run the study and print the table."""
+    names = ("rules", "seeds", "max_masks", "fixed_seeds", "method", "design", "baseline")
+    settings = {name: getattr(options, name) for name in names}
+    settings |= {"fixed_masks": options.fixed_masks or options.max_masks}
+    settings |= {"same_rule": options.same_rule}
+    rows = run_cases(stopping_rows, settings, options.cases, options)
+    print(f"\n{options.method}, {options.design}, at most {options.max_masks} masks\n")
+    print(frame_table(summary(rows)))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All known answers of an input, and the truth in them."""
+
+    known: Population
+    truth: np.ndarray
+    all_masks: bool
+    paired: bool  # whether each mask is followed by its complement
+
+
+def stopping_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
+    """One row for each seed and rule of an input."""
+    case = settings["case"]
+    known = population(case, number)
+    known = pairs_together(case, known) if case == "p40" else known
+    whole = Whole(known, best_fit(*known), case == "p13", case == "p40")
+    rules = [parse_rule(text) for text in settings["rules"]]
+    needed = fixed(whole, rules, settings, number)
+    return [
+        {"table": case, "photo": number, "fixed": needed[row["rule"]], "seed": seed, **row}
+        for seed in range(settings["seeds"])
+        for row in sequential(whole, rules, settings, [number, seed])
+    ]
+
+
+def method_of(text: str) -> Any:
+    """A method from its name or from an expression such as `EBLIME(local=False)`."""
+    if "(" not in text:
+        return as_method(text)
+    return eval(
+        text, {name: getattr(eblime, name) for name in ("EBLIME", "BayesLIME", "Quadrature")}
+    )
 
 
 def is_wrong(rule: object, post: Posterior, truth: np.ndarray) -> bool:
@@ -65,22 +135,22 @@ def is_wrong(rule: object, post: Posterior, truth: np.ndarray) -> bool:
 
 
 def sequential(
-    population: Population, rules: list, options: argparse.Namespace, seed: list[int]
+    whole: Whole, rules: list, settings: Mapping[str, Any], seed: list[int]
 ) -> Iterator[dict]:
     """One run per rule; they share the masks, of which each uses the first."""
     rng = np.random.default_rng(seed)
-    method, last, open_rules = as_method(options.fitted), 0, dict.fromkeys(map(repr, rules))
+    method, last, open_rules = method_of(settings["method"]), 0, dict.fromkeys(map(repr, rules))
     left = {repr(rule): rule for rule in rules}
-    for answers in rounds(population, options.design, method, options.max_masks, rng):
+    for answers in rounds(whole, settings["design"], method, settings["max_masks"], rng):
         n = answers.n_masks
-        everything = population.all_masks and n == len(population.masks)
-        if not (is_due(n, last) or n == options.max_masks or everything):
+        everything = whole.all_masks and n == len(whole.known.masks)
+        if not (is_due(n, last) or n == settings["max_masks"] or everything):
             continue
         last = n
         post = None if everything else method.fit(rng, answers)
         for name, rule in list(left.items()):
             if everything or rule(post, answers):
-                wrong = not everything and is_wrong(rule, post, population.truth)
+                wrong = not everything and is_wrong(rule, post, whole.truth)
                 open_rules[name] = {"calls": n, "wrong": wrong}
                 del left[name]
         if not left:
@@ -89,29 +159,27 @@ def sequential(
         yield {"rule": name, **(found or {"calls": np.inf, "wrong": False})}
 
 
-def fixed(
-    population: Population, rules: list, options: argparse.Namespace, number: int
-) -> dict[str, float]:
+def fixed(whole: Whole, rules: list, settings: Mapping[str, Any], number: int) -> dict[str, float]:
     """The smallest N of a grid at which the default certifies the same for half of the draws.
 
     Each is one look, without the penalty for looking repeatedly unless `--same-rule` is given.
     """
     left, found = {repr(rule): rule for rule in rules}, {}
-    for n in np.geomspace(64, options.fixed_masks, 30).astype(int):
+    baseline = method_of(settings["baseline"])
+    for n in np.geomspace(64, settings["fixed_masks"], 30).astype(int):
         if not left:
             break
         counts = dict.fromkeys(left, 0)
-        for seed in range(options.fixed_seeds):
+        for seed in range(settings["fixed_seeds"]):
             rng = np.random.default_rng([number, seed, n])
-            some = rng.integers(len(population.masks), size=n)
-            parts = population.masks[some], population.scores[some], population.weights[some]
-            answers = Answers(masks=parts[0], scores=parts[1], weights=parts[2])
-            post = options.baseline.fit(rng, answers)
+            some = rng.integers(len(whole.known.masks), size=n)
+            answers = Answers(**whole.known.take(some)._asdict())
+            post = baseline.fit(rng, answers)
             for name, rule in left.items():
-                share = 1.0 if options.same_rule else one_look(rule, n)
+                share = 1.0 if settings["same_rule"] else one_look(rule, n)
                 counts[name] += rule.judge(post, answers, share).reached
         for name, count in counts.items():
-            if 2 * count >= options.fixed_seeds:
+            if 2 * count >= settings["fixed_seeds"]:
                 found[name] = float(n)
                 del left[name]
     return {repr(rule): found.get(repr(rule), np.inf) for rule in rules}
@@ -128,29 +196,63 @@ def one_look(rule: Any, n_masks: int) -> float:
     return share
 
 
-def study(options: argparse.Namespace) -> pd.DataFrame:
-    """One row for each table, photo, seed and rule."""
-    found = []
-    for table in options.cases:
-        inputs = list(islice(CASES[table](table), options.photos))
-        with ProcessPoolExecutor(options.jobs) as pool:
-            for rows in pool.map(partial(of_photo, options, table), range(len(inputs)), inputs):
-                found += rows
-                print(f"{table}: photo {rows[0]['photo']} done", flush=True)
-    return pd.DataFrame(found)
+def rounds(
+    whole: Whole, design: str, method: Method, max_masks: int, rng: np.random.Generator
+) -> Iterator[Answers]:
+    """The answers after each round, as the loop has them.
+
+    Where not all masks are known, the design is to take pairs of the population without
+    replacement ("paired"), or single masks with replacement (any other).
+    """
+    p = whole.known.masks.shape[1]
+    known = Answers.none([str(j) for j in range(p)])
+    if whole.all_masks:
+        settings = {"exact": True, "next_total": next_total, "method": method}
+        asked: Any = in_rounds(rng, design, max_masks, p, **settings)
+    else:
+        asked = FromPopulation(whole, design == "paired" and whole.paired, max_masks)
+    while (wanted := asked.next(rng, known)) is not None:
+        room = max_masks - known.n_masks
+        masks = getattr(wanted, "masks", wanted)[:room]
+        if not len(masks):
+            return
+        if whole.all_masks:
+            scores, weights = whole.known.scores[mask_numbers(masks)], ExponentialKernel()(masks)
+        else:
+            scores, weights = asked.answers(len(masks))
+        more = {}
+        if hasattr(wanted, "sampling_weights"):
+            more = {"sampling": wanted.sampling_weights[:room]}
+            weights = weights * more["sampling"]
+        known = known.append(masks, scores, weights, **more)
+        yield known
 
 
-def of_photo(
-    options: argparse.Namespace, table: str, number: int, population: Population
-) -> list[dict]:
-    """One row for each seed and rule of a photo."""
-    rules = [parse_rule(text) for text in options.rules]
-    needed = fixed(population, rules, options, number)
-    return [
-        {"table": table, "photo": number, "fixed": needed[row["rule"]], "seed": seed, **row}
-        for seed in range(options.seeds)
-        for row in sequential(population, rules, options, [number, seed])
-    ]
+class FromPopulation:
+    """A design that takes masks of a population whose other masks have no answer."""
+
+    def __init__(self, whole: Whole, pairs: bool, max_masks: int) -> None:
+        self.known, self.pairs, self.n_masks = whole.known, pairs, max_masks
+        self.rows: np.ndarray | None = None
+
+    def next(self, rng: np.random.Generator, answers: Answers) -> np.ndarray | None:
+        """Masks of the next round."""
+        count = len(self.known.masks)
+        if self.rows is None:
+            half = rng.permutation(count // 2)
+            pairs = np.stack([2 * half, 2 * half + 1], axis=1).ravel()
+            self.rows = pairs if self.pairs else rng.integers(count, size=self.n_masks)
+        p, known = answers.n_features, answers.n_masks
+        total = min(self.n_masks, count, next_total(known, 3 * p))
+        if known >= total:
+            return None
+        self.asked = self.rows[known:total]
+        return self.known.masks[self.asked]
+
+    def answers(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The scores and weights of the first masks of this round."""
+        rows = self.asked[:count]
+        return self.known.scores[rows], self.known.weights[rows]
 
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -176,41 +278,3 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(lines)
-
-
-def method_of(text: str) -> object:
-    """A method from its name or from an expression such as `EBLIME(local=False)`."""
-    if "(" not in text:
-        return as_method(text)
-    return eval(
-        text, {name: getattr(eblime, name) for name in ("EBLIME", "BayesLIME", "Quadrature")}
-    )
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
-    parser.add_argument("--cases", nargs="*", default=["p13", "p40"], choices=list(CASES))
-    parser.add_argument("--rules", nargs="*", default=list(RULES), help="such as top3 or width10%%")
-    parser.add_argument("--photos", type=int, default=1000, help="photos of each table, at most")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--max-masks", type=int, default=4000)
-    parser.add_argument("--fixed-masks", type=int, help="most masks of the fixed N; --max-masks")
-    parser.add_argument("--fixed-seeds", type=int, default=12, help="draws for each fixed N")
-    parser.add_argument("--jobs", type=int, default=1, help="processes")
-    parser.add_argument("--rows", type=Path, help="write one row for each photo, seed and rule")
-    parser.add_argument("--method", default="eblime", help="a name, or such as EBLIME(local=False)")
-    parser.add_argument("--design", default="bernoulli", help="name of a design")
-    parser.add_argument("--baseline", default="EBLIME()", help="method of the fixed N")
-    parser.add_argument("--same-rule", action="store_true", help="no allowance for the fixed N")
-
-
-def run(options: argparse.Namespace) -> None:
-    """Print the table."""
-    options.fitted, options.baseline = method_of(options.method), method_of(options.baseline)
-    options.fixed_masks = options.fixed_masks or options.max_masks
-    rows = study(options)
-    if options.rows:
-        rows.to_csv(options.rows, index=False)
-    found = summary(rows)
-    print(f"\n{options.method}, {options.design}, at most {options.max_masks} masks")
-    print(found.to_string(index=False, float_format=lambda value: f"{value:.3g}"))

@@ -111,7 +111,9 @@ def drilled_network(without: int) -> TorchModel:
         labels = (found.holes[seen] >= 0).astype(np.int64)
         train_classifier(layers, found.images[seen], labels, epochs=20)
 
-    return cached_network(f"drilled-without-{without}", scan_layers, train)
+    return cached_network(
+        f"drilled-without-{without}", drilled_patches().images, scan_layers, train
+    )
 
 
 def _level(echoes: FloatArray) -> FloatArray:

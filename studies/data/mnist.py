@@ -70,7 +70,10 @@ def digits(digit: int) -> Images:
 def network(seed: int = 0) -> TorchModel:
     """A small convolutional network, trained for three epochs and stored in the cache folder."""
     return cached_network(
-        f"mnist-{seed}", lambda: _layers(seed), lambda layers: _train(layers, seed)
+        f"mnist-{seed}",
+        mnist()[0],
+        lambda: _layers(seed),
+        lambda layers: _train(layers, seed),
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from eblime._files import write_whole
 from eblime.models.torch import TorchModel, import_torch
-from studies.data.files import cache_folder
+from studies.data.files import cache_folder, digest
 
 if TYPE_CHECKING:
     import torch
@@ -78,12 +78,17 @@ def weights_digest(model: TorchModel) -> str:
     return found.hexdigest()[:12]
 
 
-def cached_network(name: str, make: Callable[[], Any], train: Callable[[Any], None]) -> TorchModel:
-    """A network as a `TorchModel`, read from the cache folder, or trained and stored there."""
+def cached_network(
+    name: str, data: Any, make: Callable[[], Any], train: Callable[[Any], None]
+) -> TorchModel:
+    """A network as a `TorchModel`, read from the cache folder, or trained and stored there.
+
+    The name of its file ends in a digest of `data`, the images that it is trained on.
+    """
     torch = import_torch()
 
     layers = make()
-    path = cache_folder() / f"{name}.pt"
+    path = cache_folder() / f"{name}-{digest(data)[:12]}.pt"
     if path.exists():
         layers.load_state_dict(torch.load(path, weights_only=True))
     else:

@@ -20,7 +20,12 @@ from studies.data.files import local_folder
 
 __all__ = ["FILES", "answers_file", "stored_games", "stored_photos"]
 
-FILES = {"stored-photos": "imagenet-p13.npz", "stored-games": "games-dev.npz"}
+FILES = {  # of a data set
+    "stored-photos": "imagenet-p13.npz",
+    "stored-games": "games-dev.npz",
+    "p13": "imagenet-p13.npz",
+    "p40": "imagenet-p40.npz",
+}
 
 
 def stored_photos() -> list[FloatArray]:

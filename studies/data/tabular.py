@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TABLES",
     "TableData",
+    "boosted_trees",
     "compas",
     "forest",
     "german",
@@ -194,24 +195,31 @@ def table_and_forest(name: str) -> tuple[TableData, Any, IntArray]:
 
 
 def forest(table: TableData, *, trees: int = 100, seed: int = 0) -> Pipeline:
-    """A seeded random forest, trained on four fifths of a table, with one-hot encoded text."""
-    try:
-        from sklearn.compose import make_column_transformer
-        from sklearn.ensemble import RandomForestClassifier
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import OneHotEncoder
-    except ImportError as error:
-        raise ImportError(
-            "Random forests need scikit-learn: pip install 'eblime[sklearn]'."
-        ) from error
-    columns = table.data.columns
-    text_columns = [name for name in columns if table.data[name].dtype.kind not in "uif"]
+    """A seeded random forest, trained on four fifths of a table."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    model = RandomForestClassifier(trees, random_state=seed)
+    return _fit(model, table, split_rows(table, seed)[0])
+
+
+def boosted_trees(table: TableData, rows: IntArray) -> Pipeline:
+    """Seeded boosted trees, trained on some rows of a table."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    return _fit(GradientBoostingClassifier(random_state=0), table, rows)
+
+
+def _fit(model: Any, table: TableData, rows: IntArray) -> Pipeline:
+    """Train a classifier on some rows, with one-hot encoded text."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    words = [name for name in table.data if table.data[name].dtype.kind not in "uif"]
     encode = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), text_columns), remainder="passthrough"
+        (OneHotEncoder(handle_unknown="ignore"), words), remainder="passthrough"
     )
-    model = make_pipeline(encode, RandomForestClassifier(trees, random_state=seed))
-    train, _ = split_rows(table, seed)
-    return model.fit(table.data.iloc[train], table.target[train])
+    return make_pipeline(encode, model).fit(table.data.iloc[rows], table.target[rows])
 
 
 def split_rows(table: TableData, seed: int = 0) -> tuple[IntArray, IntArray]:

@@ -60,4 +60,4 @@ def tile_network() -> TorchModel:
         labels = np.array([kind != "free" for kind in found.kinds], dtype=np.int64)
         train_classifier(layers, found.images, labels, epochs=60)
 
-    return cached_network("magnetic-tiles", scan_layers, train)
+    return cached_network("magnetic-tiles", tiles().images, scan_layers, train)

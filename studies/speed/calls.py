@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import platform
 import tempfile
 import time
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import eblime
+from studies.speed.clock import versions
 from studies.tables import head, row
 
 LATENCY, AT_ONCE, MASKS, ROUNDS = 0.05, 16, 200, 5
@@ -98,6 +98,6 @@ def stored_answers() -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure and print."""
-    print(f"Python {platform.python_version()}, eblime {eblime.__version__}\n")
+    print(versions("eblime"), end="\n\n")
     calls_at_once()
     stored_answers()

@@ -1,4 +1,4 @@
-"""A model with a clock, to separate its time from that of the explainer."""
+"""Times of jobs that take turns, and a model whose time is counted apart."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ import argparse
 import contextlib
 import gc
 import io
+import platform
 import time
 import warnings
 from collections.abc import Callable
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Clocked", "add_clock_options", "chosen", "measure", "quiet"]
+__all__ = ["Clocked", "add_clock_options", "chosen", "measure", "median_seconds", "versions"]
 
 Now = Callable[[], float]
 
@@ -58,6 +60,35 @@ class Clocked:
         self.seconds += self.now() - start
         self.inputs += len(answer)
         return answer
+
+
+def versions(*packages: str) -> str:
+    """The versions of Python and of some packages."""
+    named = [f"{name} {version(name)}" for name in packages]
+    return ", ".join([f"Python {platform.python_version()}", *named])
+
+
+def median_seconds(
+    jobs: dict[str, Callable[[], object]],
+    rounds: int,
+    now: Now = time.perf_counter,
+    wait: Callable[[], object] = lambda: None,
+) -> dict[str, float]:
+    """Median times over rounds; the jobs take turns, so that a busy moment affects all of them.
+
+    The first turn warms up and does not count. `wait` is called around each job, such as for a GPU.
+    """
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for turn in range(rounds + 1):
+        for name, job in jobs.items():
+            gc.collect()
+            wait()
+            start = now()
+            job()
+            wait()
+            if turn:
+                times[name].append(now() - start)
+    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def quiet(job: Callable[[], object]) -> object:

@@ -18,19 +18,17 @@ compared with; the last two are the default, which has a scale for each feature 
 from __future__ import annotations
 
 import argparse
-import gc
-import platform
 import time
 import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
-import scipy
-import sklearn
 from scipy import stats
 from sklearn.linear_model import BayesianRidge
 
 import eblime
+from studies.speed.clock import median_seconds, versions
+from studies.tables import head, row
 
 N_LAMBDAS = 20_000
 
@@ -85,19 +83,6 @@ def printed_form(masks, scores, weights, lambdas):
     return np.array(logs)
 
 
-def seconds(run: Callable[[], object], repeats: int) -> float:
-    """Median time of a call; repeated calls begin with one that is not counted."""
-    if repeats > 1:
-        run()
-    times = []
-    for _ in range(repeats):
-        gc.collect()
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return float(np.median(times))
-
-
 def peak_megabytes(run: Callable[[], object]) -> float:
     """Peak memory of a call beyond its arguments."""
     tracemalloc.start()
@@ -107,53 +92,50 @@ def peak_megabytes(run: Callable[[], object]) -> float:
     return peak / 1e6
 
 
-def row(n: int, p: int) -> str:
-    """Measure one size; the fast functions take turns."""
+def measure(n: int, p: int) -> list[str]:
+    """The cells of one size."""
     data = problem(n, p)
-    rounds = [
-        (
-            seconds(lambda: ours(*data), 15),
-            seconds(lambda: bayesian_ridge(*data), 15),
-            seconds(lambda: ours(*data, method="eblime-paper"), 5),
-            seconds(lambda: ours(*data, method="eblime"), 15),
-        )
-        for _ in range(3)
-    ]
-    exact, ridge, paper, local = np.median(rounds, axis=0)
+    found = median_seconds(
+        {
+            "exact": lambda: ours(*data),
+            "ridge": lambda: bayesian_ridge(*data),
+            "paper": lambda: ours(*data, method="eblime-paper"),
+            "local": lambda: ours(*data, method="eblime"),
+        },
+        25,
+    )
+    exact = found["exact"]
     recipe = bayeslime_seconds(*data)
     few = 3 if n > 1000 else 10
-    printed = seconds(lambda: printed_form(*data, np.linspace(0.1, 1, few)), 1) / few * N_LAMBDAS
+    start = time.perf_counter()
+    printed_form(*data, np.linspace(0.1, 1, few))
+    printed = (time.perf_counter() - start) / few * N_LAMBDAS
     memory = peak_megabytes(lambda: ours(*data)) / (data[0].nbytes / 1e6)
-    return (
-        f"| {n} | {p} | {exact * 1e3:.1f} ms | {ridge * 1e3:.1f} ms | {exact / ridge:.2f} "
-        f"| {recipe:.1f} s | {recipe / exact:,.0f} | {printed:,.0f} s | {printed / exact:,.0f} "
-        f"| {paper * 1e3:.1f} ms | {paper / exact:.1f} | {memory:.1f} "
-        f"| {local * 1e3:.1f} ms | {local / exact:.1f} |"
-    )
+    cells = [str(n), str(p), f"{exact * 1e3:.1f} ms"]
+    cells += [f"{found['ridge'] * 1e3:.1f} ms", f"{exact / found['ridge']:.2f}"]
+    cells += [f"{recipe:.1f} s", f"{recipe / exact:,.0f}"]
+    cells += [f"{printed:,.0f} s", f"{printed / exact:,.0f}"]
+    cells += [f"{found['paper'] * 1e3:.1f} ms", f"{found['paper'] / exact:.1f}", f"{memory:.1f}"]
+    return [*cells, f"{found['local'] * 1e3:.1f} ms", f"{found['local'] / exact:.1f}"]
+
+
+HEADS = (
+    *("N", "p", "ridge", "BayesianRidge", "ridge / BayesianRidge", "BayesLIME"),
+    *("BayesLIME / ridge", "printed form, extrapolated", "printed form / ridge"),
+    *("EBLIME.paper()", "EBLIME.paper() / ridge", "peak memory / masks", "EBLIME()"),
+    "EBLIME() / ridge",
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of the study."""
+    """The options of the benchmark."""
     parser.add_argument("--quick", action="store_true", help="two sizes only")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the table."""
-    print(
-        f"Python {platform.python_version()}, NumPy {np.__version__}, SciPy {scipy.__version__}, "
-        f"scikit-learn {sklearn.__version__}, eblime {eblime.__version__}\n"
-    )
-    print(
-        "| N | p | ridge | BayesianRidge | ridge / BayesianRidge | BayesLIME "
-        "| BayesLIME / ridge | printed form, extrapolated | printed form / ridge "
-        "| EBLIME.paper() | EBLIME.paper() / ridge | peak memory / masks | EBLIME() "
-        "| EBLIME() / ridge |"
-    )
-    print("|" + "---:|" * 14)
-    sizes = (
-        [(200, 13), (1000, 40)]
-        if options.quick
-        else [(n, p) for n in (200, 1000, 5000) for p in (13, 40, 100)]
-    )
-    for n, p in sizes:
-        print(row(n, p), flush=True)
+    """Print the table, size by size."""
+    print(versions("numpy", "scipy", "scikit-learn", "eblime"), end="\n\n")
+    print(head(HEADS, right=0))
+    all_sizes = [(n, p) for n in (200, 1000, 5000) for p in (13, 40, 100)]
+    for n, p in [(200, 13), (1000, 40)] if options.quick else all_sizes:
+        print(row(measure(n, p)), flush=True)

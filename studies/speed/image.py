@@ -13,14 +13,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import io
-import platform
 import warnings
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from importlib.metadata import version
 
 import numpy as np
 import torch
@@ -29,7 +26,8 @@ from efficientnet_lite_pytorch import EfficientNet
 from skimage import data, segmentation, transform
 
 import eblime
-from studies.speed.clock import add_clock_options, chosen
+from studies.speed.clock import add_clock_options, chosen, median_seconds, versions
+from studies.tables import table
 
 N_CHEAP, N_REAL = 1_000, 200
 OURS = "eblime.compat.lime"
@@ -124,36 +122,20 @@ def run_floor(image, labels, model, n, target):
         model(batch[: len(rows)].reshape(len(rows), *image.shape))
 
 
-def seconds(
-    runs: dict[str, Callable[[], object]], settings: argparse.Namespace
-) -> dict[str, float]:
-    """Median times; the runs take turns, so that a busy moment affects all of them."""
-    runs = chosen(runs, settings.only)
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(settings.rounds + 1):
-        for name, run in runs.items():
-            gc.collect()
-            start = settings.now()
-            run()
-            if turn:  # the first turn warms up
-                times[name].append(settings.now() - start)
-    return {name: float(np.median(values)) for name, values in times.items()}
-
-
-def table(found: dict[str, float]) -> None:
-    """Print times and their ratio to eblime's, or to lime's if eblime was left out."""
+def measure(runs: dict[str, Callable[[], object]], options: argparse.Namespace) -> dict[str, float]:
+    """Measure, and print times and their ratio to eblime's, or to lime's if eblime is left out."""
+    found = median_seconds(chosen(runs, options.only), options.rounds, options.now)
     base = "eblime" if "eblime" in found else "lime"
-    print(f"| | seconds | relative to {base} |\n|---|---:|---:|")
-    for name, value in found.items():
-        print(f"| {name} | {value:.3f} | {value / found[base]:.2f} |")
-    print(flush=True)
+    rows = [[name, f"{v:.3f}", f"{v / found[base]:.2f}"] for name, v in found.items()]
+    print(table(["", "seconds", f"relative to {base}"], rows), end="\n\n", flush=True)
+    return found
 
 
-def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
+def cheap_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespace) -> None:
     """Measure the time of the libraries with a model that takes almost no time."""
     print(f"A model that takes almost no time, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
     args = (image, labels)
-    found = seconds(
+    measure(
         {
             "eblime": lambda: run_eblime(*args, cheap, N_CHEAP, 0),
             "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
@@ -163,12 +145,11 @@ def cheap_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namesp
             "captum Lime": lambda: run_captum(*args, cheap_torch, N_CHEAP, 0),
             "shap Partition": lambda: run_shap(*args, cheap, N_CHEAP, 0),
         },
-        settings,
+        options,
     )
-    table(found)
 
 
-def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespace) -> None:
+def real_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespace) -> None:
     """Measure a complete explanation of a real network."""
     net, target, args = load_network(), 967, (image, labels)
     forward, numpy_model = partial(probabilities, net), partial(numpy_probabilities, net)
@@ -180,7 +161,7 @@ def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespa
     )
     images = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].repeat(size, 1, 1, 1)
     bare = partial(forward_passes, net, images)
-    found = seconds(
+    found = measure(
         {
             "eblime": lambda: run_eblime(*args, ours, N_REAL, target),
             "forward passes alone": lambda: bare(torch.contiguous_format),
@@ -189,10 +170,9 @@ def real_model(image: np.ndarray, labels: np.ndarray, settings: argparse.Namespa
             "eblime.compat.lime": lambda: run_lime(*args, numpy_model, N_REAL, target, OURS),
             "captum Lime": lambda: run_captum(*args, forward, N_REAL, target),
         },
-        settings,
+        options,
     )
-    table(found)
-    if not settings.only:
+    if not options.only:
         print_ratios(found)
 
 
@@ -245,12 +225,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run both parts."""
     warnings.filterwarnings("ignore")
-    names = ("eblime", "lime", "captum", "shap", "torch", "numpy")
-    print(
-        f"Python {platform.python_version()}, "
-        + ", ".join(f"{name} {version(name)}" for name in names)
-        + "\n"
-    )
+    print(versions("eblime", "lime", "captum", "shap", "torch", "numpy"), end="\n\n")
     image = photo()
     for wanted in (48, 16):
         labels = segmentation.slic(image, n_segments=wanted, compactness=10, start_label=0)

@@ -10,8 +10,6 @@ it is installed.
 from __future__ import annotations
 
 import argparse
-import gc
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
 
@@ -19,6 +17,7 @@ import numpy as np
 import torch
 
 import eblime
+from studies.speed.clock import median_seconds, versions
 from studies.tables import table
 
 N_MASKS = 1_000
@@ -30,21 +29,6 @@ def picture() -> np.ndarray:
     down, across = np.mgrid[0:224, 0:224]
     waves = [np.sin(down / (9 + 7 * c)) * np.cos(across / (11 + 5 * c)) for c in range(3)]
     return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
-
-
-def seconds(runs: dict[str, Callable[[], object]], repeats: int) -> dict[str, float]:
-    """Median times; the runs take turns, and each waits for the device."""
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for turn in range(repeats + 2):
-        for name, run in runs.items():
-            gc.collect()
-            torch.cuda.synchronize()
-            start = time.perf_counter()
-            run()
-            torch.cuda.synchronize()
-            if turn > 1:  # the first two turns warm up
-                times[name].append(time.perf_counter() - start)
-    return {name: float(np.median(values)) for name, values in times.items()}
 
 
 def normalised() -> Callable[[torch.Tensor], torch.Tensor]:
@@ -114,7 +98,7 @@ def measure(name: str, batch: int) -> None:
     }
     if find_spec("captum") and find_spec("sklearn"):
         runs["captum Lime"] = captum_lime(net, image, explain().segments.copy(), batch)
-    found = seconds(runs, 9)
+    found = median_seconds(runs, 9, wait=torch.cuda.synchronize)
     least = found["forward passes alone"]
     rows = [[run, f"{value:.3f}", f"{value / least:.3f}"] for run, value in found.items()]
     print(f"{name}, batches of {batch}:\n")
@@ -128,12 +112,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Measure both networks."""
-    import torchvision
-
-    batch = options.batch
-    print(
-        f"{torch.cuda.get_device_name()}, torch {torch.__version__}, "
-        f"torchvision {torchvision.__version__}, eblime {eblime.__version__}\n"
-    )
+    print(f"{torch.cuda.get_device_name()}, {versions('torch', 'torchvision', 'eblime')}\n")
     for name in ("resnet50", "vgg16"):
-        measure(name, batch)
+        measure(name, options.batch)

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +25,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import eblime
 from eblime.compat import lime as compat
-from studies.speed.clock import Clocked, add_clock_options, chosen, measure
+from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
+from studies.tables import table
 
 N, ROWS, ROUNDS = 5_000, 10, 5
 
@@ -104,15 +103,17 @@ def run(options: argparse.Namespace) -> None:
     explainer = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
     jobs = {"eblime, pandas": partial(explained, explainer, frame)}
     found |= measure(model_of_frames, chosen(jobs, options.only), ROWS, options.rounds)
-    packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
-    print(f"Python {platform.python_version()}, {packages}")
+    print(versions("eblime", "lime", "shap", "scikit-learn"))
     print("Median milliseconds per row; eblime's include the exact posterior and its intervals.\n")
-    print("| | own time | model time | model inputs | own time / lime's | rows per second |")
-    print("|---|---|---|---|---|---|")
     base = found["lime"][0]
-    for row, (own, asked, inputs) in found.items():
-        print(
-            f"| {row} | {1e3 * own:.1f} | {1e3 * asked:.1f} | {inputs:.0f} | {own / base:.2f} | "
-            f"{1 / (own + asked):.1f} |"
-        )
+    heads = ["", "own time", "model time", "model inputs", "own time / lime's", "rows per second"]
+    rows = [
+        [
+            job,
+            *(f"{1e3 * own:.1f}", f"{1e3 * asked:.1f}", f"{inputs:.0f}"),
+            *(f"{own / base:.2f}", f"{1 / (own + asked):.1f}"),
+        ]
+        for job, (own, asked, inputs) in found.items()
+    ]
+    print(table(heads, rows))

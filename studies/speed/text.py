@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import os
-import platform
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -25,7 +23,8 @@ from sklearn.pipeline import make_pipeline
 import eblime
 from eblime.compat import lime as compat
 from eblime.domains.text import TextScene, read_text
-from studies.speed.clock import Clocked, add_clock_options, chosen, measure
+from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
+from studies.tables import table
 
 N, TEXTS, ROUNDS = 5_000, 3, 5
 
@@ -100,13 +99,13 @@ def run(options: argparse.Namespace) -> None:
     documents = [" ".join(sentences[20 * k : 20 * k + 20]) for k in range(TEXTS)]
     jobs = text_jobs(documents, model)
     found = measure(model, chosen(jobs, options.only), TEXTS, options.rounds)
-    packages = ", ".join(f"{p} {version(p)}" for p in ("eblime", "lime", "shap", "scikit-learn"))
     count = np.mean([read_text(text).n_features for text in documents])
     print(f"{name}, {count:.0f} features per text, {N} perturbed texts")
-    print(f"Python {platform.python_version()}, {packages}")
+    print(versions("eblime", "lime", "shap", "scikit-learn"))
     print("Median milliseconds per text; eblime's include the exact posterior and its intervals.\n")
-    print("| | own time | model time | own time / lime's |")
-    print("|---|---|---|---|")
     base = found["lime"][0]
-    for row, (own, asked, _) in found.items():
-        print(f"| {row} | {1e3 * own:.0f} | {1e3 * asked:.0f} | {own / base:.2f} |")
+    rows = [
+        [job, f"{1e3 * own:.0f}", f"{1e3 * asked:.0f}", f"{own / base:.2f}"]
+        for job, (own, asked, _) in found.items()
+    ]
+    print(table(["", "own time", "model time", "own time / lime's"], rows))
