@@ -62,7 +62,7 @@ def rows_of(scores: np.ndarray, n: int, seed: int) -> list[dict[str, object]]:
     asked = draw_pairs(np.random.default_rng(seed), p, n)
     answers = Answers(masks=masks[asked], scores=scores[asked], weights=np.ones(len(asked)))
     estimands = [""] * len(indices)
-    fitted = fit_indices(np.random.default_rng(seed), answers, list(indices.values()), estimands)
+    fitted = fit_indices(answers, list(indices.values()), estimands)
     found: list[dict[str, object]] = []
     for (name, index), post in zip(indices.items(), fitted, strict=True):
         truth = exact_values(masks, scores, index)

@@ -325,7 +325,7 @@ def test_interactions_keep_their_pairs():
     masks = rng.integers(0, 2, (200, 6)).astype(float)
     answers = Answers(masks=masks, scores=masks[:, 4] * masks[:, 1], weights=np.ones(200))
     pairs = banzhaf().pairwise()
-    (found,) = fit_indices(rng, answers, [pairs], ["pairs"])
+    (found,) = fit_indices(answers, [pairs], ["pairs"])
 
     assert pairs.subsets(6)[np.argmax(found.mean)].tolist() == [1, 4]
 

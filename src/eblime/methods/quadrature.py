@@ -148,7 +148,7 @@ class Quadrature:
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """The posterior of the importances of one target."""
         index = self.functional(answers.n_features)
-        return fit_indices(rng, answers, [index], [self.estimand])[0]
+        return fit_indices(answers, [index], [self.estimand])[0]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
@@ -164,12 +164,12 @@ class _LeaveOneOut:
 
 
 def fit_indices(
-    rng: np.random.Generator, answers: Answers, indices: Sequence[Index], words: Sequence[str]
+    answers: Answers, indices: Sequence[Index], words: Sequence[str]
 ) -> tuple[Posterior, ...]:
     """Posteriors of several indices from the same answers, with what they are in words.
 
     The features are put in an order that the answers decide, so that the order in which they come
-    does not matter, nor does `rng`: few draws would move the means by a tenth of an sd.
+    does not matter, and nothing is drawn: few draws would move the means by a tenth of an sd.
     """
     masks, scores = _with_input(_check_binary(answers.masks), answers)
     order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")

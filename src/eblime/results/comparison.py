@@ -103,18 +103,9 @@ class Comparison:
         for name, entry in self.explanations.items():
             post = entry.posterior
             ends = post.interval(prob) if post.has_spread else np.full((post.n_features, 2), np.nan)
-            parts.append(
-                pd.DataFrame(
-                    {
-                        "feature": list(map(str, entry.features)),
-                        "method": name,
-                        "mean": post.mean,
-                        "low": ends[:, 0],
-                        "high": ends[:, 1],
-                        "rank": ranks(post.mean),
-                    }
-                )
-            )
+            columns = {"feature": list(map(str, entry.features)), "method": name, "mean": post.mean}
+            columns |= {"low": ends[:, 0], "high": ends[:, 1], "rank": ranks(post.mean)}
+            parts.append(pd.DataFrame(columns))
         return pd.concat(parts, ignore_index=True)
 
     def agreement(self, top: int = 5) -> pd.DataFrame:

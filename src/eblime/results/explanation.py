@@ -106,13 +106,7 @@ class Explanation:
         return f"{first}\nImportances: {self.posterior.estimand}" if by_quadrature(self) else first
 
     def heatmap(self, of: str = "mean") -> FloatArray:
-        """The importance of each pixel's superpixel, (H, W); for images only.
-
-        Parameters
-        ----------
-        of
-            "mean": the posterior mean; "sd": its standard deviation.
-        """
+        """The mean, or the "sd", of each pixel's superpixel, (H, W); for images only."""
         check_choice("of", of, ("mean", "sd"))
         values = self.posterior.mean if of == "mean" else self.posterior.sd
         return np.asarray(values[self.segments])
@@ -163,9 +157,6 @@ class Explanation:
         >>> e = eblime.TextExplainer(score).explain("good but slow")
         >>> [(name, round(mean, 2)) for name, mean in e.as_list(top=2)]
         [("word 'good'", 0.9), ("word 'slow'", -0.4)]
-        >>> name, mean, low, high = e.as_list(top=1, prob=0.95)[0]
-        >>> low <= mean <= high
-        True
         """
         if top is not None:
             check_count("top", top)
@@ -187,16 +178,7 @@ class Explanation:
         return {name: list(values) for name, values in self.scene.details().items()}
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:
-        """The same answers through another method, with no further model call.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> score = lambda texts: [0.9 * ("good" in t) - 0.4 * ("slow" in t) for t in texts]
-        >>> e = eblime.TextExplainer(score).explain("good but slow")
-        >>> e.refit("lime").posterior.mean.round(2) + 0.0
-        array([ 0.9,  0. , -0.4])
-        """
+        """The same answers through another method, with no further model call."""
         chosen = with_own_kernel(self, as_method(method))
         generator = as_generator(rng)
         state = generator.bit_generator.state
@@ -266,14 +248,6 @@ class Explanation:
             pickled: such an explanation does not know its model.
         progress
             As for `ImageExplainer`.
-
-        Examples
-        --------
-        >>> import eblime
-        >>> explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=100)
-        >>> e = explainer.explain("one two three four five six seven eight nine")
-        >>> len(e.more(50).masks)
-        150
         """
         if (explainer is None) != (x is None):
             raise ValueError("`explainer` and `x` must be given together, or neither of them.")

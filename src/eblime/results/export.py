@@ -137,6 +137,9 @@ def to_shap(
 ) -> shap.Explanation:
     """Several explanations with the same features as one `shap.Explanation`; it needs shap.
 
+    Its `values` have shape (inputs, features), or (inputs, features, targets). The fields of each
+    input are those of `Explanation.to_shap`.
+
     Parameters
     ----------
     explanations
@@ -144,12 +147,6 @@ def to_shap(
         must have the same features, such as the columns of a table.
     prob
         Probability of the intervals, which are the bounds.
-
-    Returns
-    -------
-    shap.Explanation
-        `values` has shape (inputs, features), or (inputs, features, targets). The fields of each
-        input are those of `Explanation.to_shap`.
 
     Examples
     --------

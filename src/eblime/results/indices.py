@@ -13,8 +13,7 @@ from eblime._checks import check_choice, check_count, check_level, check_number
 from eblime._repr import short_repr, stable_repr
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
-from eblime.answers import Answers
-from eblime.core.indices import Index, banzhaf, shapley
+from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
 from eblime.methods.common import LINEAR_FIT
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
@@ -116,10 +115,7 @@ class Interactions:
 
     def __repr__(self) -> str:
         """One line: what they are of."""
-        return (
-            f"Interactions(estimand={self.posterior.estimand!r}, n_pairs={len(self.pairs)}, "
-            f"posterior={self.posterior!r})"
-        )
+        return f"Interactions({self.posterior.estimand!r}, n_pairs={len(self.pairs)})"
 
     def __str__(self) -> str:
         """The largest interactions."""
@@ -153,7 +149,7 @@ def index_posteriors(
     """The posteriors of several methods' indices, from one fit."""
     answers = explanation.answers
     indices = [method.functional(answers.n_features) for method in methods]
-    return _fit(answers, indices, [method.estimand for method in methods])
+    return fit_indices(answers, indices, [method.estimand for method in methods])
 
 
 def by_quadrature(explanation: Explanation) -> bool:
@@ -214,7 +210,7 @@ def pair_interactions(explanation: Explanation, index: str) -> Interactions:
             f"Interactions need 2 to {_MOST_FEATURES} features; the explanation has {p}."
         )
     pairwise = (banzhaf() if index == "banzhaf" else shapley(p)).pairwise()
-    (found,) = _fit(answers, [pairwise], [_PAIRS[index]])
+    (found,) = fit_indices(answers, [pairwise], [_PAIRS[index]])
     return Interactions(
         posterior=found,
         pairs=pairwise.subsets(p),
@@ -270,8 +266,3 @@ def _known_kernel(explanation: Explanation) -> Kernel | None:
     if kernel is not None:
         return as_kernel(kernel)
     return kernel_of_repr(explanation.provenance.get("kernel"))
-
-
-def _fit(answers: Answers, indices: Sequence[Index], words: Sequence[str]) -> tuple[Posterior, ...]:
-    """Posteriors of indices; nothing in them is drawn, so that any generator will do."""
-    return fit_indices(np.random.default_rng(0), answers, indices, words)

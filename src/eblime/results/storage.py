@@ -221,21 +221,11 @@ def _check_readable(tree: Any, source: object) -> None:
         )
 
 
-def _one_size(explanation: Explanation) -> bool:
+def _one_size(e: Explanation) -> bool:
     """Whether posterior, scene and answers have the same features."""
-    features = {
-        explanation.posterior.n_features,
-        explanation.scene.n_features,
-        len(explanation.scene.features),
-        explanation.masks.shape[1],
-    }
-    return len(features) == 1 and features.pop() <= checks.MOST_FEATURES
-
-
-def _known_provenance(explanation: Explanation) -> bool:
-    """Whether the entries that tables and pages format are numbers."""
-    seconds = explanation.provenance.get("seconds")
-    return seconds is None or checks.number(low=0.0).holds(seconds)
+    p = e.answers.n_features
+    known = (e.posterior.n_features, e.scene.n_features, len(e.scene.features))
+    return p <= checks.MOST_FEATURES and known == (p, p, p)
 
 
 _ANSWERS: dict[str, checks.Check] = {
@@ -248,6 +238,7 @@ _ANSWERS: dict[str, checks.Check] = {
     "sampling": checks.optional(checks.floats("n", low=0.0)),
     "noisy": checks.flag(),
 }
+_SECONDS = checks.optional(checks.number(low=0.0))
 _EXPLANATION = {
     "posterior": checks.instance(Posterior),
     "target": checks.whole(0, _MOST_MASKS),
@@ -260,5 +251,5 @@ _EXPLANATION = {
 _RULES = {
     "one number of features throughout": _one_size,
     "finite importances": lambda e: bool(np.isfinite(e.posterior.mean).all()),
-    "a number of seconds in its provenance": _known_provenance,
+    "a number of seconds in its provenance": lambda e: _SECONDS.holds(e.provenance.get("seconds")),
 }

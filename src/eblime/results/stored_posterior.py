@@ -41,8 +41,8 @@ class StoredMethod:
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Refused: the method is not installed."""
         raise ValueError(
-            f"{self.name} is not installed here; its posterior was rebuilt from stored draws. "
-            "Choose another method, or install the package that provides it."
+            f"{self.name} is not installed here. Choose another method, or install the package "
+            "that provides it."
         )
 
 

@@ -102,11 +102,17 @@ class ImageScene:
 
 
 def _centroids(labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    """The mean row and column of each superpixel, (p,) each."""
-    flat, (height, width) = labels.ravel(), labels.shape
-    rows, columns = np.repeat(np.arange(height), width), np.tile(np.arange(width), height)
-    area = np.bincount(flat)
-    return np.bincount(flat, weights=rows) / area, np.bincount(flat, weights=columns) / area
+    """The mean row and column of each superpixel, (p,) each; a million pixels at a time."""
+    height, width = labels.shape
+    rows, columns, area = np.zeros((3, int(labels.max()) + 1))
+    step = max(1, (1 << 20) // width)
+    for start in range(0, height, step):
+        some = labels[start : start + step]
+        flat, down, across = some.ravel(), np.arange(start, start + len(some)), np.arange(width)
+        for total, weights in ((rows, down.repeat(width)), (columns, np.tile(across, len(some)))):
+            total += np.bincount(flat, weights, len(area))
+        area += np.bincount(flat, minlength=len(area))
+    return rows / area, columns / area
 
 
 def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:
