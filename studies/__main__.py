@@ -76,6 +76,8 @@ def main(words: Sequence[str] | None = None) -> None:
     try:
         options = parser_of(study).parse_args(words[1:])
         sys.modules[module_name(study)].run(options)
+    except KeyboardInterrupt:
+        sys.exit("Stopped. Finished items are saved: the same command resumes.")
     except ImportError as error:
         sys.exit(f"Error: {error}. The studies need: pip install -e '.[studies]'")
     except (ValueError, OSError) as error:

@@ -121,7 +121,7 @@ def test_covered_counts_superpixels_with_the_largest_positive_means():
     defect = np.array([[True, True, False, False]])
 
     def share(*means, top):
-        post = SimpleNamespace(mean=np.array(means), has_spread=True)
+        post = SimpleNamespace(mean=np.array(means))
         e = SimpleNamespace(posterior=post, segments=np.array([[0, 1, 2, 3]]))
         return covered(e, defect, top=top)
 

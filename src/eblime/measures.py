@@ -422,7 +422,8 @@ def max_sensitivity(explanation: Any, nearby: Sequence[Any]) -> float:
 def _importances(explanation: Any) -> FloatArray:
     """The posterior means of an explanation or a posterior, or the numbers themselves, (p,)."""
     posterior = getattr(explanation, "posterior", explanation)
-    return np.asarray(posterior.mean if hasattr(posterior, "has_spread") else posterior)
+    mean = getattr(posterior, "mean", None)
+    return np.asarray(posterior if mean is None or callable(mean) else mean)  # arrays have mean()
 
 
 def _heat(explanation: Any) -> FloatArray:
