@@ -25,6 +25,11 @@ NAMES = ["age", "debt", "job", "sex", "town"]
 FRAME = pd.DataFrame(ROWS, columns=NAMES)
 
 
+def store(stream, folder):
+    """Store a stream in a run folder."""
+    return stream_inputs.store_inputs(stream.entries, folder)
+
+
 @pytest.fixture
 def explainer():
     """An explainer of a model that takes frames."""
@@ -168,25 +173,25 @@ def test_stored_inputs_are_read_unchanged(tmp_path, rng):
     folder = Location.of(tmp_path)
     images = [rng.integers(0, 255, (4 + k, 5, 3), dtype=np.uint8) for k in range(3)]
     stream = Stream(entries=[(f"{k}.png", image) for k, image in enumerate(images)])
-    found = stream.stored_in(folder)
+    found = store(stream, folder)
 
     assert len(found) == 3
     assert found.name(2) == "2.png"
     for k, image in enumerate(images):
         np.testing.assert_array_equal(found.get(k), image)
     (tmp_path / "some").mkdir()
-    some = Stream(entries=[("a.txt", "a"), (None, "b")]).stored_in(Location.of(tmp_path / "some"))
+    some = store(Stream(entries=[("a.txt", "a"), (None, "b")]), Location.of(tmp_path / "some"))
     assert [some.name(k) for k in range(2)] == ["a.txt", "1"]
     for name, entries in (("t", ["a", "b"]), ("p", [tmp_path / "a", tmp_path / "b"])):
         (tmp_path / name).mkdir()
         stream = Stream(entries=((None, entry) for entry in entries))
-        found = stream.stored_in(Location.of(tmp_path / name))
+        found = store(stream, Location.of(tmp_path / name))
         assert [found.get(k) for k in range(2)] == entries
         assert found.name(1) == "1"
     with pytest.raises(TypeError, match="from number 0 to 1 must be all texts"):
-        Stream(entries=[(None, "a"), (None, 3)]).stored_in(Location.of(tmp_path / "x"))
+        store(Stream(entries=[(None, "a"), (None, 3)]), Location.of(tmp_path / "x"))
     with pytest.raises(ValueError, match="the iterator was empty"):
-        Stream(entries=iter([])).stored_in(Location.of(tmp_path / "y"))
+        store(Stream(entries=iter([])), Location.of(tmp_path / "y"))
 
 
 def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
@@ -194,26 +199,26 @@ def test_pictures_and_invalid_texts_are_stored_unchanged(tmp_path):
     from PIL import Image
 
     picture = Image.new("RGB", (6, 5), (200, 30, 60)).convert("P")
-    found = Stream(entries=[(None, picture)]).stored_in(Location.of(tmp_path / "a"))
+    found = store(Stream(entries=[(None, picture)]), Location.of(tmp_path / "a"))
     np.testing.assert_array_equal(found.get(0), np.asarray(picture.convert("RGB")))
-    found = Stream(entries=[(None, "cut \ud83d")]).stored_in(Location.of(tmp_path / "b"))
+    found = store(Stream(entries=[(None, "cut \ud83d")]), Location.of(tmp_path / "b"))
     assert found.get(0) == "cut \ud83d"
     mixed = [(None, {"age": 1.0}), (None, pd.DataFrame({"age": [2.0, 3.0]}))]
-    found = Stream(entries=mixed).stored_in(Location.of(tmp_path / "c"))
+    found = store(Stream(entries=mixed), Location.of(tmp_path / "c"))
     assert [found.get(k)["age"] for k in range(3)] == [1.0, 2.0, 3.0]
     (tmp_path / "x.csv").write_text('a\nTrue\n""\nFalse\n')
-    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path / "d"))
+    found = store(as_inputs(tmp_path / "x.csv"), Location.of(tmp_path / "d"))
     assert found.get(0)["a"] is True
     (tmp_path / "x.jsonl").write_text('{"text": null}\n')
     with pytest.raises(ValueError, match="line 1, must have a string"):
-        as_inputs(tmp_path / "x.jsonl").stored_in(Location.of(tmp_path / "e"))
+        store(as_inputs(tmp_path / "x.jsonl"), Location.of(tmp_path / "e"))
 
 
 def test_a_column_has_one_dtype(tmp_path, monkeypatch):
     """Whole numbers followed by fractions are floats; a column with a word holds strings."""
     monkeypatch.setattr(inputs_module, "_CHUNK", 2)
     (tmp_path / "x.csv").write_text("a,b,c\n1,1,x\n2,2,\n3,3.5,y\n4,,z\n5,word,\n")
-    found = as_inputs(tmp_path / "x.csv").stored_in(Location.of(tmp_path))
+    found = store(as_inputs(tmp_path / "x.csv"), Location.of(tmp_path))
 
     rows = [found.get(k) for k in range(5)]
     assert [row["a"] for row in rows] == [1, 2, 3, 4, 5]
@@ -221,7 +226,7 @@ def test_a_column_has_one_dtype(tmp_path, monkeypatch):
     assert rows[4]["b"] == "word"
     (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3,4\n")
     with pytest.raises(ValueError, match="cannot be read as a table"):
-        as_inputs(tmp_path / "bad.csv").stored_in(Location.of(tmp_path / "z"))
+        store(as_inputs(tmp_path / "bad.csv"), Location.of(tmp_path / "z"))
 
 
 def test_folders_and_files_are_inputs(tmp_path):
@@ -312,7 +317,7 @@ def test_files_of_others_are_not_touched(tmp_path, explainer):
 def test_the_content_of_an_input_is_the_same_in_every_process():
     """Objects are compared by value, not by address."""
     code = (
-        "import numpy as np; from eblime.batch.entries import content; "
+        "import numpy as np; from eblime.batch.inputs import content; "
         "print(content(np.array([['x', 1.5], ['y', None]], dtype=object)))"
     )
     found = {
@@ -398,9 +403,7 @@ def test_an_iterable_may_yield_one_object_again(tmp_path, kind):
                 held[:] = row
             yield held
 
-    stored = Stream(entries=((None, entry) for entry in refilled())).stored_in(
-        Location.of(tmp_path)
-    )
+    stored = store(Stream(entries=((None, entry) for entry in refilled())), Location.of(tmp_path))
 
     for number in range(4):
         np.testing.assert_array_equal(list(stored.get(number)), ROWS[number])
@@ -411,7 +414,7 @@ def test_an_iterable_may_refill_a_tensor(tmp_path):
     torch = pytest.importorskip("torch")
     held = torch.zeros(3)
     entries = ((None, held.fill_(number)) for number in range(3))
-    stored = Stream(entries=entries).stored_in(Location.of(tmp_path))
+    stored = store(Stream(entries=entries), Location.of(tmp_path))
 
     for number in range(3):
         np.testing.assert_array_equal(stored.get(number), np.full(3, number))
@@ -421,13 +424,13 @@ def test_inputs_that_cannot_be_copied_are_refused_like_others(tmp_path):
     """The message says which inputs can be stored."""
     stream = Stream(entries=iter([(None, (letter for letter in "ab"))]))
     with pytest.raises(TypeError, match="from number 0 to 0 must be all texts"):
-        stream.stored_in(Location.of(tmp_path))
+        store(stream, Location.of(tmp_path))
 
 
 def test_paths_may_have_any_bytes(tmp_path):
     """Also bytes that are not valid characters."""
     strange = Path(os.fsdecode(b"/nowhere/\xff.png"))
-    stored = Stream(entries=iter([(None, strange)])).stored_in(Location.of(tmp_path))
+    stored = store(Stream(entries=iter([(None, strange)])), Location.of(tmp_path))
 
     assert stored.get(0) == strange
     assert as_inputs([strange]).fingerprint

@@ -16,6 +16,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from itertools import chain
 from typing import Any, TypeVar
 
 from eblime._field_checks import (
@@ -28,45 +29,30 @@ from eblime._field_checks import (
     text,
     whole,
 )
+from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
+from eblime.core.overall import least_squares
+from eblime.methods.common import LINEAR_FIT
+from eblime.results.explanation import Explanation
 
 __all__ = [
-    "COLUMNS",
-    "DETAILS",
-    "DamagedFileError",
-    "check_manifest",
-    "checked_bytes",
-    "delete_parts",
-    "done_parts",
-    "map_parts",
-    "missing_parts",
-    "parquet_table",
-    "part_count",
-    "part_files",
-    "part_numbers",
-    "part_schema",
-    "read_manifest",
-    "read_part",
-    "read_table",
-    "remove_leftovers",
-    "with_checksum",
-    "write_checked",
+    *("DamagedFileError", "Rows", "check_manifest", "checked_bytes", "delete_parts", "done_parts"),
+    *("explained_rows", "failure_rows", "failures_in", "joined_rows", "map_parts", "missing_parts"),
+    *("parquet_table", "part_count", "part_files", "part_numbers", "part_schema", "read_manifest"),
+    *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
     "write_part",
 ]
 
 Result = TypeVar("Result")
+Rows = dict[str, list[Any]]  # column -> values
 SCHEMA = 1
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
-_OUR_FILES = (
-    "manifest.json",
-    "in-progress.json",
-    "failures.csv",
-    "part-*.parquet",
-    "explanations/*.eblime",
-    "inputs/*",
+_TEMPORARY = (
+    *(".manifest.json.*.tmp", ".in-progress.json.*.tmp", ".failures.csv.*.tmp"),
+    *(".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
 )
 DETAILS = {  # columns of `Explanation.details` that runs store; null where a domain has none
     "value": "string",
@@ -79,6 +65,7 @@ DETAILS = {  # columns of `Explanation.details` that runs store; null where a do
     "right": "int64",
     "area": "int64",
 }
+_CONVERT: dict[str, Callable[[Any], Any]] = {"string": str, "float64": float, "int64": int}
 COLUMNS = (
     ("input", "int64"),
     ("name", "string"),
@@ -254,6 +241,114 @@ def read_manifest(folder: Location) -> dict[str, Any]:
     return found
 
 
+# Rows of a part: one per input, target and feature, or one per failed input
+
+
+def joined_rows(pieces: Iterable[Rows]) -> Rows:
+    """Rows of several inputs, in the order given."""
+    rows: Rows = {column: [] for column, _ in COLUMNS}
+    for piece in pieces:
+        for column, values in rows.items():
+            values += piece[column]
+    return rows
+
+
+def failures_in(rows: Rows) -> int:
+    """How many inputs failed; each of them has one row."""
+    return sum(error is not None for error in rows["error"])
+
+
+def failure_rows(number: int, name: str, error: BaseException) -> Rows:
+    """The row of a failed input."""
+    known = {"input": number, "name": name, "error": _message(error)}
+    return {column: [known.get(column)] for column, _ in COLUMNS}
+
+
+def explained_rows(
+    explanations: Sequence[Explanation], number: int, name: str, prob: float
+) -> Rows:
+    """The rows of an input: one per target and feature."""
+    return joined_rows(_feature_rows(entry, number, name, prob) for entry in explanations)
+
+
+def _message(error: BaseException) -> str:
+    """Type and message of an error on one line."""
+    text = " ".join(str(error).split()) or "no message"
+    if isinstance(error, SystemExit):
+        text = f"the model called sys.exit({error.code!r})"
+    return printable(f"{type(error).__name__}: {text}")
+
+
+def _feature_rows(explanation: Explanation, number: int, name: str, prob: float) -> Rows:
+    """One row per feature of an explanation."""
+    post, details = explanation.posterior, explanation.details()
+    count = post.n_features
+    spread = post.columns(prob)
+    shared = {
+        "input": number,
+        "name": name,
+        "target": explanation.target,
+        "label": explanation.label,
+        "prediction": explanation.prediction,
+        "r2": post.r2,
+        "r2_held_out": post.r2_held_out,
+        "ess": post.ess,
+        "n_masks": post.n_masks,
+        "error": None,
+    }
+    rows: Rows = {column: [value] * count for column, value in shared.items()}
+    # a feature that belongs to a column of a table has the column's name in every input
+    rows["feature"] = list(map(str, details.get("column", explanation.features)))
+    rows["place"] = list(range(count))
+    rows["mean"] = post.mean.tolist()
+    for column in ("sd", "low", "high", "prob_positive"):
+        rows[column] = spread[column].tolist() if spread else [None] * count
+    rows |= _unshrunk(explanation)
+    return rows | _detail_rows(details, count)
+
+
+def _unshrunk(explanation: Explanation) -> Rows:
+    """Least-squares estimates and standard errors, for averages over inputs; null if unknown.
+
+    They are unknown for a method that estimates something else than the weighted linear fit, such
+    as Shapley values.
+    """
+    answers, post = explanation.answers, explanation.posterior
+    unknown: Rows = {"estimate": [None] * post.n_features, "se": [None] * post.n_features}
+    if not post.estimand.startswith(LINEAR_FIT):
+        return unknown
+    found = least_squares(
+        answers.masks, answers.scores, answers.weights, intercept="intercept" in post.extras
+    )
+    if found is None:
+        return unknown
+    estimate, se = found
+    return {
+        "estimate": estimate.tolist(),
+        "se": [0.0] * len(se) if explanation.exhaustive else se.tolist(),
+    }
+
+
+def _detail_rows(details: Mapping[str, Sequence[Any]], count: int) -> Rows:
+    """The details that runs have columns for; null if the input has none, or of another type."""
+    rows: Rows = {}
+    for column, kind in DETAILS.items():
+        try:
+            found = [_converted(value, kind) for value in details[column]]
+        except (KeyError, TypeError, ValueError, OverflowError):
+            found = [None] * count
+        rows[column] = found if len(found) == count else [None] * count
+    return rows
+
+
+def _converted(value: Any, kind: str) -> Any:
+    """A detail as its column stores it; a number with a fraction does not fit whole numbers."""
+    converted = None if value is None else _CONVERT[kind](value)
+    if kind == "int64" and converted != value:
+        raise ValueError(f"{value!r} is not a whole number.")
+    return converted
+
+
 # Parts
 
 
@@ -295,7 +390,9 @@ def delete_parts(folder: Location, parts: Iterable[int]) -> None:
 
 def remove_leftovers(folder: Location) -> None:
     """Delete temporary files of processes that were killed, and parts that were written twice."""
-    folder.remove_temporary(_OUR_FILES)
+    if folder.local_path is not None:
+        for file in chain(*map(folder.local_path.glob, _TEMPORARY)):
+            file.unlink(missing_ok=True)
     used = {*part_files(folder).values()}
     for name in folder.files():
         if _PART.fullmatch(name) and name not in used:

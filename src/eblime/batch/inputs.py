@@ -1,4 +1,8 @@
-"""Inputs of a run: a folder of files, a table, lines of text, a sequence, or a stream."""
+"""Inputs of a run: a folder of files, a table, lines of text, a sequence, or a stream.
+
+pandas, SciPy and Pillow objects are distinguished by their attributes, so that no optional package
+is imported only to look at an input.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,26 @@ import hashlib
 import io
 import json
 import os
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from eblime.batch.entries import content, has_rows, is_frame, is_sparse
-from eblime.batch.files import find_files
-from eblime.batch.location import Location
-from eblime.batch.parquet import open_parquet
-from eblime.batch.stream_inputs import store_inputs
+from eblime.batch.location import Location, arrow
+from eblime.domains.image.photo import PHOTO_ENDINGS
 
-__all__ = ["Inputs", "Stream", "as_inputs", "generator_of"]
+__all__ = [
+    *("Inputs", "Stream", "as_inputs", "content", "find_files", "generator_of"),
+    *("has_rows", "is_frame", "is_large", "is_picture", "is_row", "is_sparse"),
+]
 
+_READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
 _CHUNK = 4096 * 12  # rows of a .csv file that are read at a time
+_BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
 
 
 def generator_of(seed: int, number: int) -> np.random.Generator:
@@ -49,47 +58,10 @@ class Inputs(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Listed:
-    """The rows of a frame or an array, or the items of any sequence."""
-
-    values: Any  # a sparse matrix in CSR format, whose rows can be read
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the contents."""
-        found = hashlib.sha256(str(len(self)).encode())
-        if is_frame(self.values):
-            found.update(content(self.values))
-            return found.hexdigest()[:16]
-        for number in range(len(self)):
-            found.update(content(self.get(number)))
-        return found.hexdigest()[:16]
-
-    def __len__(self) -> int:
-        return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
-
-    def name(self, number: int) -> str:
-        """The row label of a frame; else the number."""
-        return str(self.values.index[number] if has_rows(self.values) else number)
-
-    def get(self, number: int) -> Any:
-        """A row, or an item."""
-        if has_rows(self.values):
-            return self.values.iloc[number]
-        if hasattr(self.values, "column_names"):  # an Arrow table, in which [number] is a column
-            return self.values.slice(number, 1)
-        return self.values[number]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stream:
     """Inputs that can be read only once and in order: pairs (name or None, input or frame)."""
 
     entries: Iterable[tuple[str | None, Any]]
-
-    def stored_in(self, folder: Location) -> Inputs:
-        """Store the inputs in the run folder, where they can be read by number."""
-        return store_inputs(self.entries, folder)
 
 
 def as_inputs(given: Any, apart_from: Location | None = None) -> Inputs | Stream:
@@ -99,7 +71,7 @@ def as_inputs(given: Any, apart_from: Location | None = None) -> Inputs | Stream
     """
     if isinstance(given, (str, os.PathLike, Location)):
         location = Location.of(given)
-        if apart_from is not None and location.is_same(apart_from):
+        if os.path.realpath(str(location)) == os.path.realpath(str(apart_from)):
             raise ValueError(f"`out` must not be the folder of the inputs, {str(location)!r}.")
         return _from_files(location)
     if isinstance(given, Inputs):
@@ -124,13 +96,16 @@ def _from_files(location: Location) -> Inputs | Stream:
     kind = location.kind()
     if kind == "nothing":
         raise FileNotFoundError(f"`inputs`: no folder or file {str(location)!r} exists.")
+    tables = [location] if location.suffix == ".parquet" and kind == "file" else []
     if kind == "folder":
-        tables = [name for name in location.files() if name.endswith(".parquet")]
-        if tables:
-            return _not_empty(open_parquet([location / name for name in tables]), location)
+        tables = [location / name for name in location.files() if name.endswith(".parquet")]
+    if tables:
+        found = _open_parquet(tables)
+        if len(found) == 0:
+            raise ValueError(f"{location} must have at least one row.")
+        return found
+    if kind == "folder":
         return find_files(location)
-    if location.suffix == ".parquet":
-        return _not_empty(open_parquet([location]), location)
     if location.suffix == ".jsonl":
         return Stream(entries=_json_lines(location))
     if location.suffix in (".csv", ".tsv"):
@@ -141,11 +116,249 @@ def _from_files(location: Location) -> Inputs | Stream:
     )
 
 
-def _not_empty(found: Inputs, location: Location) -> Inputs:
-    """Refuse a table without rows."""
-    if len(found) == 0:
-        raise ValueError(f"{location} must have at least one row.")
-    return found
+# Single inputs
+
+
+def has_rows(value: Any) -> bool:
+    """Whether a value is a pandas frame or series, whose entries have a position."""
+    return hasattr(value, "iloc")
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a pandas frame."""
+    return has_rows(value) and hasattr(value, "columns")
+
+
+def is_row(value: Any) -> bool:
+    """Whether a value is a pandas series, such as one row of a frame."""
+    return hasattr(value, "to_dict") and not is_frame(value)
+
+
+def is_sparse(value: Any) -> bool:
+    """Whether a value is a sparse matrix or array of SciPy."""
+    return hasattr(value, "tocsr")
+
+
+def is_picture(value: Any) -> bool:
+    """Whether a value is a Pillow image."""
+    return hasattr(value, "mode") and hasattr(value, "tobytes")
+
+
+def is_large(value: Any) -> bool:
+    """Whether a value is a file, a picture or an array of two or more axes, rather than a row."""
+    array = getattr(value, "ndim", 0) >= 2 and not is_sparse(value)
+    return array or isinstance(value, os.PathLike) or is_picture(value)
+
+
+def content(value: Any) -> bytes:
+    """The content of a value as bytes, which are the same in every process."""
+    if is_frame(value):
+        from pandas.util import hash_pandas_object
+
+        names = ",".join(map(str, value.columns)).encode()
+        return names + bytes(hash_pandas_object(value.astype(str)).to_numpy().tobytes())
+    if is_sparse(value):
+        value = value.toarray()
+    if isinstance(value, np.ndarray) and value.dtype.kind == "O":  # its bytes are addresses
+        return str(value.shape).encode() + json.dumps(value.tolist(), default=str).encode()
+    if hasattr(value, "tobytes"):  # arrays and pictures
+        return str(getattr(value, "shape", "")).encode() + bytes(value.tobytes())
+    if isinstance(value, os.PathLike):
+        path = Path(value)
+        return path.read_bytes() if path.is_file() else os.fsencode(path)
+    if is_row(value):
+        value = value.to_dict()
+    if hasattr(value, "to_pylist"):  # an Arrow table, whose printed form is shortened
+        value = value.to_pylist()
+    return json.dumps(value, default=str, sort_keys=True).encode()
+
+
+# Sequences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Listed:
+    """The rows of a frame or an array, or the items of any sequence."""
+
+    values: Any  # a sparse matrix in CSR format, whose rows can be read
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the contents."""
+        found = hashlib.sha256(str(len(self)).encode())
+        whole = [self.values] if is_frame(self.values) else map(self.get, range(len(self)))
+        for entry in whole:
+            found.update(content(entry))
+        return found.hexdigest()[:16]
+
+    def __len__(self) -> int:
+        return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
+
+    def name(self, number: int) -> str:
+        """The row label of a frame; else the number."""
+        return str(self.values.index[number] if has_rows(self.values) else number)
+
+    def get(self, number: int) -> Any:
+        """A row, or an item."""
+        if has_rows(self.values):
+            return self.values.iloc[number]
+        if hasattr(self.values, "column_names"):  # an Arrow table, in which [number] is a column
+            return self.values.slice(number, 1)
+        return self.values[number]
+
+
+# Files: photos, .txt files, or files with other endings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The files of a folder, sorted by name."""
+
+    folder: Location
+    names: Any  # a pyarrow array: millions of names are sent to every worker
+    fingerprint: str  # of names and sizes, and of contents unless they are large or remote
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def name(self, number: int) -> str:
+        """The file name, relative to the folder."""
+        return os.fsdecode(self.names[number].as_py())
+
+    def get(self, number: int) -> Any:
+        """The content of a .txt file; else the path, or an open file for a remote file."""
+        file = self.folder / self.name(number)
+        if file.suffix == ".txt":
+            return file.read().decode("utf8")
+        return file.local_path or io.BytesIO(file.read())
+
+
+def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:
+    """The files with these endings in a folder and its subfolders."""
+    sizes = {
+        name: size
+        for name, size in folder.files(recursive=True).items()
+        if name.lower().endswith(endings)
+    }
+    if not sizes:
+        either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+        raise ValueError(f"The folder {str(folder)!r} has no file that ends in {either}.")
+    pa, _ = arrow()
+    found = hashlib.sha256()
+    whole = folder.local_path is not None and sum(sizes.values()) <= _READ_WHOLE
+    for name, size in sizes.items():
+        found.update(os.fsencode(f"{name}\0{size}\n"))
+        if whole:
+            try:
+                found.update(_digest(folder / name))
+            except OSError:  # reported when the file is explained
+                continue
+    return Files(
+        folder=folder,
+        names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
+        fingerprint=found.hexdigest()[:16],
+    )
+
+
+def _digest(file: Location) -> bytes:
+    """The SHA-256 digest of a file."""
+    found = hashlib.sha256()
+    with file.stream() as stream:
+        while block := stream.read(1 << 20):
+            found.update(block)
+    return found.digest()
+
+
+# Parquet files: only the row group of the wanted row is read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetRows:
+    """The rows of several files, one after the other."""
+
+    files: tuple[str, ...]
+    groups: tuple[tuple[int, int], ...]  # number of the file, and of the row group in it
+    starts: tuple[int, ...]  # first row of each group, then the number of rows
+    fingerprint: str  # of the contents of small local files, and of the footers of others
+
+    def __len__(self) -> int:
+        return self.starts[-1]
+
+    def name(self, number: int) -> str:
+        """The row label, if the frame had labels when it was written; else the number."""
+        import pandas as pd
+
+        frame, row = self._block(number)
+        return str(number if isinstance(frame.index, pd.RangeIndex) else frame.index[row])
+
+    def get(self, number: int) -> Any:
+        """A row as a pandas series."""
+        frame, row = self._block(number)
+        return frame.iloc[row]
+
+    def _block(self, number: int) -> tuple[Any, int]:
+        """A frame that contains the row, and the position of the row in it."""
+        position = bisect_right(self.starts, number) - 1
+        file, group = self.groups[position]
+        row = number - self.starts[position]
+        return _frame(self.files[file], group, row // _BLOCK, self.fingerprint), row % _BLOCK
+
+
+def _open_parquet(files: Sequence[Location]) -> ParquetRows:
+    """Read the footers of Parquet files; rows are read when they are needed."""
+    groups: list[tuple[int, int]] = []
+    starts = [0]
+    digest = hashlib.sha256()
+    schema = None
+    local = [file.local_path for file in files if file.local_path is not None]
+    small = len(local) == len(files) and sum(p.stat().st_size for p in local) <= _READ_WHOLE
+    for number, file in enumerate(files):
+        footer = _footer(file)
+        names = footer.schema.to_arrow_schema().names
+        if schema is not None and names != schema:
+            raise ValueError(f"{file} must have the columns of {files[0]}; got {names}.")
+        schema = names
+        if small:
+            digest.update(_digest(file))
+        for position in range(footer.num_row_groups):
+            group = footer.row_group(position)
+            groups.append((number, position))
+            starts.append(starts[-1] + group.num_rows)
+            # offsets, sizes, and the smallest and largest value of every column
+            digest.update(repr(group.to_dict()).encode())
+    return ParquetRows(
+        files=tuple(map(str, files)),
+        groups=tuple(groups),
+        starts=tuple(starts),
+        fingerprint=digest.hexdigest()[:16],
+    )
+
+
+def _footer(file: Location) -> Any:
+    """The metadata of a Parquet file."""
+    _, pq = arrow()
+    system, path = file.open()
+    try:
+        return pq.read_metadata(path, filesystem=system)
+    except (OSError, ValueError) as error:  # pyarrow's own error is a ValueError
+        raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from error
+
+
+@lru_cache(maxsize=2)
+def _group(file: str, group: int, fingerprint: str) -> Any:
+    """One row group as an Arrow table; the fingerprint keeps caches of other files apart."""
+    _, pq = arrow()
+    system, path = Location(file).open()
+    return pq.ParquetFile(path, filesystem=system).read_row_group(group)
+
+
+@lru_cache(maxsize=4)
+def _frame(file: str, group: int, block: int, fingerprint: str) -> Any:
+    """Some rows of a group as a frame."""
+    return _group(file, group, fingerprint).slice(block * _BLOCK, _BLOCK).to_pandas()
+
+
+# Streams
 
 
 def _csv(location: Location) -> Iterator[tuple[None, Any]]:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from eblime._text import printable
-from eblime.batch.inputs import Inputs
+from eblime.batch.inputs import Inputs, content, is_frame, is_sparse
 from eblime.batch.location import Location
+from eblime.domains.record import Domain
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, Stop
 
-__all__ = [
-    "Job",
-    "check_explainer",
-    "make_explainer",
-    "on_gpu",
-]
+__all__ = ["Job", "check_explainer", "explainer_settings", "make_explainer", "on_gpu"]
+
+# the model is compared by its predictions; the others do not change a result
+_LEFT_OUT = ("model", "progress", "cache", "calls")
 
 
 def check_explainer(given: Any) -> None:
@@ -82,3 +84,37 @@ class Job:
             return printable(self.inputs.name(number))
         except Exception:
             return str(number)
+
+
+def explainer_settings(explainer: Any) -> dict[str, str]:
+    """The settings of an explainer that decide its results, except its model, as strings."""
+    calls = explainer.loop.calls
+    found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
+    if calls.max_calls is not None:
+        found["max_calls"] = str(calls.max_calls)
+    for entry in fields(explainer):
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+            found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
+    return found
+
+
+def _as_string(name: str, value: Any) -> str:
+    """A setting as a short string that is the same in every process."""
+    if name == "labels" and isinstance(value, Mapping):
+        value = {int(column): str(label) for column, label in sorted(value.items())}
+    elif name == "labels" and value is not None:
+        value = [str(label) for label in value]
+    elif name == "settings" and isinstance(value, Mapping):  # of a domain
+        value = {str(key): _as_string("", value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, Domain):
+        return value.name
+    if isinstance(value, tuple):  # such as ("entropy", labels)
+        value = tuple(
+            item if isinstance(item, (str, int, float)) else _as_string("", item) for item in value
+        )
+    if isinstance(value, np.ndarray) or is_frame(value) or is_sparse(value):
+        return hashlib.sha256(content(value)).hexdigest()
+    if hasattr(value, "write_ipc"):  # a polars frame
+        return hashlib.sha256(content(value.to_pandas())).hexdigest()
+    words = repr(value).split(" at 0x")[0]
+    return words if len(words) <= 200 else hashlib.sha256(words.encode()).hexdigest()

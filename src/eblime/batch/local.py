@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.folder import part_numbers, write_part
+from eblime.batch.folder import failures_in, joined_rows, part_numbers, write_part
 from eblime.batch.job import Job, on_gpu
 from eblime.batch.location import Location
-from eblime.batch.rows import failures_in, joined_rows
 from eblime.batch.worker import Worker, check_finished
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 from eblime.explainers.base import BaseExplainer

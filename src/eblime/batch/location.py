@@ -6,7 +6,6 @@ files are renamed when they are complete, and a store shows an object only once 
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -18,9 +17,7 @@ from typing import Any
 
 from eblime._files import write_whole
 
-__all__ = ["READ_WHOLE", "Location", "arrow"]
-
-READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
+__all__ = ["Location", "arrow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +75,6 @@ class Location:
         """The file name extension, in lower case."""
         return Path(self.name).suffix.lower()
 
-    def is_same(self, other: Location) -> bool:
-        """Whether both are one place, also by way of symbolic links."""
-        one, two = self.local_path, other.local_path
-        if one is None or two is None:
-            return self == other
-        return one.resolve() == two.resolve()
-
     def make(self) -> None:
         """Create the folder if it does not exist."""
         if self.local_path is not None:
@@ -111,14 +101,6 @@ class Location:
         """The content of a file."""
         with self.stream() as stream:
             return bytes(stream.read())
-
-    def digest(self) -> str:
-        """The SHA-256 digest of a file."""
-        found = hashlib.sha256()
-        with self.stream() as stream:
-            while block := stream.read(1 << 20):
-                found.update(block)
-        return found.hexdigest()
 
     def stream(self) -> Any:
         """A file, open for reading."""
@@ -170,14 +152,6 @@ class Location:
         first, _, inside = rest.partition("/")
         system, root = _store(f"{scheme}://{first}{query}")
         return system, f"{root.rstrip('/')}/{inside}"
-
-    def remove_temporary(self, patterns: tuple[str, ...]) -> None:
-        """Delete temporary files that a crash left while it wrote files of these patterns."""
-        if self.local_path is not None:
-            for pattern in patterns:
-                subfolder, _, name = pattern.rpartition("/")
-                for file in (self.local_path / subfolder).glob(f".{name}.*.tmp"):
-                    file.unlink(missing_ok=True)
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -14,7 +14,6 @@ import numpy as np
 from eblime._checks import check_count, check_level, check_number
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
-from eblime.batch.entries import is_large
 from eblime.batch.folder import (
     check_manifest,
     delete_parts,
@@ -26,12 +25,12 @@ from eblime.batch.folder import (
     read_manifest,
     remove_leftovers,
 )
-from eblime.batch.inputs import Inputs, Stream, as_inputs
-from eblime.batch.job import Job, check_explainer
+from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large
+from eblime.batch.job import Job, check_explainer, explainer_settings
 from eblime.batch.local import remove_marker, run_local
 from eblime.batch.location import Location
 from eblime.batch.results import Run
-from eblime.batch.resume_check import explainer_settings
+from eblime.batch.stream_inputs import store_inputs
 from eblime.batch.workers import Count, Workers
 from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
@@ -166,7 +165,7 @@ def _open_job(
     retry: bool,
 ) -> Job:
     """Write or check the inputs and the manifest; with `retry`, delete parts with failures."""
-    inputs = given.stored_in(folder) if isinstance(given, Stream) else given
+    inputs = store_inputs(given.entries, folder) if isinstance(given, Stream) else given
     size = part_size or _part_size(folder, inputs)
     about = {"count": len(inputs), "inputs": inputs.fingerprint, "part_size": size}
     settings = {**settings, **about}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray
-from eblime.batch.entries import has_rows, is_sparse
+from eblime.batch.inputs import has_rows, is_sparse
 from eblime.engine.asker import books_of
 from eblime.engine.calls import Caller
 from eblime.engine.loop import advance, converse, reply_from

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from eblime.batch.entries import bytes_held, content, is_frame, is_picture, is_row
 from eblime.batch.folder import (
     DamagedFileError,
     checked_bytes,
@@ -29,6 +28,7 @@ from eblime.batch.folder import (
     read_manifest,
     write_checked,
 )
+from eblime.batch.inputs import content, is_frame, is_picture, is_row
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.scene import as_pixels
 from eblime.engine.calls import copied
@@ -159,9 +159,16 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, A
             continue
         names.append(name)
         values.append(copied(value))  # the iterable may refill one array or dictionary
-        size += bytes_held(value)
+        size += _bytes_held(value)
     if values:
         yield _some(names), values
+
+
+def _bytes_held(value: Any) -> int:
+    """About how many bytes a value takes in memory."""
+    if is_picture(value):
+        return int(np.prod(value.size)) * 4
+    return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
 
 
 def _some(names: Sequence[str | None]) -> Names:

@@ -14,18 +14,28 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
+
 from eblime import registry
 from eblime._threads import available_cores, few_threads
-from eblime.batch.folder import part_numbers, write_part
+from eblime.batch.folder import (
+    Rows,
+    explained_rows,
+    failure_rows,
+    failures_in,
+    joined_rows,
+    part_files,
+    part_numbers,
+    read_part,
+    write_part,
+)
 from eblime.batch.inputs import generator_of
-from eblime.batch.job import Job, make_explainer, on_gpu
+from eblime.batch.job import Job, explainer_settings, make_explainer, on_gpu
 from eblime.batch.location import arrow
-from eblime.batch.resume_check import check_same_model, explainer_settings
-from eblime.batch.rows import Rows, explained_rows, failure_rows, failures_in, joined_rows
 from eblime.batch.shared_calls import explain_together, group_size
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import Calls
-from eblime.engine.loop import Talk, advance, converse, explain, reply_from
+from eblime.engine.loop import Talk, advance, converse, explain, reply_from, score_of_input
 from eblime.engine.query import Reply
 from eblime.engine.settings import LoopSettings, Question, stop_settings
 from eblime.engine.targets import check_targets
@@ -37,6 +47,8 @@ from eblime.results.storage import pack
 __all__ = ["Worker", "check_finished"]
 
 Result = list[Explanation] | BaseException
+_ASKED = 9  # inputs of a part whose predictions are compared
+_NEAR = 0.02  # relative difference that another device may cause
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
 
 
@@ -74,7 +86,7 @@ class Worker:
         check_targets(job.settings["targets"], explainer.labels)
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         if job.resumed:
-            check_same_model(worker)
+            _compare_model(worker)
         return worker
 
     def do(self, part: int) -> int:
@@ -215,8 +227,71 @@ class _Conversation:
 
 
 def check_finished(job: Job) -> None:
-    """Refuse an explainer or a model that differs from the one of a finished run."""
-    check_same_model(Worker.start(replace(job, resumed=False)), explain=False)
+    """Refuse an explainer or a model that differs from the one of a finished run.
+
+    The model must answer at least one question about it.
+    """
+    worker = Worker.start(replace(job, resumed=False))
+    answers = _compare_model(worker)
+    if answers and not any(answers):
+        raise RuntimeError(
+            f"The model failed on all {len(answers)} inputs of {job.folder} that it was asked "
+            "about, so it cannot be compared with the model of the run. `eblime.open_run` reads "
+            "the run without a model."
+        )
+
+
+def _compare_model(worker: Worker) -> list[bool]:
+    """Refuse an explainer or a model that differs from the one of the first and last part.
+
+    The model is asked about a few inputs; returns for each whether it answered.
+    """
+    job = worker.job
+    files = [*part_files(job.folder).items()]
+    answers = []
+    for part, name in dict.fromkeys([*files[:1], *files[-1:]]):
+        try:
+            table, about = read_part(job.folder, job.run, part, name)
+        except (OSError, ValueError):  # a damaged part is done again
+            continue
+        for setting in sorted({*about, *worker.about}):
+            before, now = about.get(setting), worker.about.get(setting)
+            if before != now:
+                raise ValueError(
+                    f"{job.folder} was created with {setting}={before}; this call has "
+                    f"{setting}={now}. Use another folder, or the explainer of the run."
+                )
+        good = table[table["error"].isna()]
+        first = good[good["input"] == good["input"].min()]
+        size = float((first["mean"].abs() + 0.1 * first["prediction"].abs()).max())
+        for row in good.drop_duplicates("input")[:_ASKED].itertuples():
+            allowed = _NEAR * (0.1 * abs(row.prediction) + size) + 1e-9
+            answers.append(_has_same_score(worker, row, allowed))
+    return answers
+
+
+def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
+    """Refuse a model whose score differs, unless it is random; False if it does not answer."""
+
+    def ask() -> Any:
+        loop = replace(worker.loop, calls=replace(worker.loop.calls, cache=None))
+        try:
+            scores = score_of_input(loop, worker.subject(int(row.input)))
+        except Exception:
+            return None
+        return float(scores[int(row.target)]) if row.target < len(scores) else np.inf
+
+    found = ask()
+    if found is None or abs(found - row.prediction) <= allowed:
+        return found is not None
+    again = ask()
+    if again is not None and (again == found or abs(again - found) <= allowed):
+        now = f"{found:.4g}" if found < np.inf else "no such output"
+        raise ValueError(
+            f"{worker.job.folder} was created with another model: its stored prediction for "
+            f"{row.name!r} is {row.prediction:.4g}; the model now returns {now}."
+        )
+    return True
 
 
 def _listed(found: Any) -> Result:

@@ -15,9 +15,15 @@ from time import monotonic
 from typing import Any, Literal, NamedTuple, Protocol
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime.batch.folder import part_numbers, write_part
+from eblime.batch.folder import (
+    Rows,
+    failure_rows,
+    failures_in,
+    joined_rows,
+    part_numbers,
+    write_part,
+)
 from eblime.batch.job import Job
-from eblime.batch.rows import Rows, failure_rows, failures_in, joined_rows
 
 __all__ = ["Count", "Finished", "Slot", "Task", "WorkerStartError", "Workers", "supervise"]
 

@@ -33,7 +33,7 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Photos:
     """The photos of a folder and its subfolders, in the size that the model takes."""
-    from eblime.batch.files import find_files
+    from eblime.batch.inputs import find_files
     from eblime.batch.location import Location
 
     folder = Location.of(argument)
@@ -61,7 +61,7 @@ def explainer(
 class Photos:
     """The photos of a folder, cut and scaled to the size that the model takes."""
 
-    files: Any  # of `eblime.batch.files`
+    files: Any  # of `eblime.batch.inputs`
     size: Size | None
 
     @property

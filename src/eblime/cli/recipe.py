@@ -208,7 +208,7 @@ def file_options(command: Command) -> list[str]:
 
 def _digest(path: str) -> str | None:
     """Checksum of a file; None for a Python name."""
-    return Location.of(path).digest() if Path(path).is_file() else None
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if Path(path).is_file() else None
 
 
 _TEXT, _WHOLE = text(), whole(0)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import eblime
-from eblime.batch import overall as overall_module
+from eblime.batch import results as results_module
 from eblime.batch.overview import overview
 from eblime.core.overall import absolute_moments
 
@@ -235,7 +235,7 @@ def test_comparisons_that_do_not_fit_are_refused(run):
 def test_large_runs_are_fitted_to_a_sample(run, monkeypatch):
     """Half of the inputs gives about the same importances; the plain mean is exact."""
     whole = run.summary().set_index("feature")
-    monkeypatch.setattr(overall_module, "MOST", N // 2)
+    monkeypatch.setattr(results_module, "MOST", N // 2)
     part = run.summary().set_index("feature").loc[whole.index]
 
     np.testing.assert_allclose(part["mean"], whole["mean"])
