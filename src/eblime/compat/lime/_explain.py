@@ -23,6 +23,7 @@ from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
 from eblime.methods.lime import LIME
 from eblime.posterior import Posterior
+from eblime.results.explanation import Explanation
 
 _PRIVATE = ("_LimeTabularExplainer__data_inverse", "_LimeTextExplainer__data_labels_distances")
 
@@ -85,6 +86,41 @@ class Weights:
         return self.name
 
 
+def ask(
+    drawn: Drawn, model: Callable[[Any], Any], labels: Sequence[int], top: int | None, **how: Any
+) -> tuple[FloatArray, dict[int, Explanation]]:
+    """Ask the model: all its outputs, (N, outputs), and explanations by label.
+
+    With `top` the labels are the most likely ones, in lime's order. `how` are settings of
+    `eblime.Explainer`.
+    """
+    answers: list[FloatArray] = []
+    chosen = [] if top else list(dict.fromkeys(labels))
+
+    def outputs(batch: Any) -> FloatArray:
+        found = model(batch)
+        scores = as_floats("scores", found.toarray() if hasattr(found, "toarray") else found)
+        if scores.ndim != 2 or max(chosen, default=0) >= scores.shape[1]:
+            raise ValueError(
+                "The model must return scores of shape (n, classes), and `labels` must be columns "
+                f"of it; got shape {scores.shape} and labels {chosen}."
+            )
+        answers.append(check_scores(scores, len(scores), ndim=2))
+        chosen[:] = chosen or np.argsort(scores[0])[-(top or 0) :].tolist()
+        return scores[:, chosen]
+
+    n = len(drawn.data)
+    once = SimpleNamespace(next=lambda rng, known: None if known.n_masks else n)
+    domain = Domain(name="lime", feature="feature", scene=Drawn, read=lambda x: x, design=once)
+    try:  # all outputs that are left
+        found = Explainer(outputs, domain, n_masks=n, **how).explain_targets(drawn, 10**6)
+    except ModelError as error:  # programs for lime expect the model's own errors
+        raise error.__cause__ or error from None
+    kept = {j: replace(e, scene=drawn.input, source=None) for j, e in found.items()}
+    explained = {label: replace(kept[j], target=label) for j, label in enumerate(chosen)}
+    return np.concatenate(answers), explained
+
+
 class LimeExplainer:
     """What explainers share: the settings of the fit, and the way to a result."""
 
@@ -131,72 +167,41 @@ class LimeExplainer:
         from sklearn.metrics import pairwise_distances
 
         check_count("num_features", num_features)
-        base, data, how = self.base, drawn.data, self.feature_selection
+        base, data, selection = self.base, drawn.data, self.feature_selection
+        about: dict[str, Any] = {"input": {}, "design": "as in lime", "seed": "random_state"}
         distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
         weigh: Any = getattr(base, "kernel_fn", np.ones_like)
-        kernel: Any = lambda near: weigh(distances)  # noqa: E731
-        about: dict[str, Any] = {"input": {}, "design": "as in lime", "seed": "random_state"}
         usual = metric == "euclidean" or (metric == "cosine" and (data[0] == 1).all())
         if usual and getattr(weigh, "func", None) is exponential_kernel:
-            width = weigh.keywords["kernel_width"] / unit
-            kernel = ExponentialKernel(distance=metric, width=width)  # type: ignore[arg-type]
+            width, known = weigh.keywords["kernel_width"] / unit, str(metric)
+            kernel: Any = ExponentialKernel(distance=known, width=width)  # type: ignore[arg-type]
         else:
-            about["kernel"] = f"kernel_fn on {metric} distances"
+            kernel, about["kernel"] = lambda near: weigh(distances), f"kernel_fn of {metric}"
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
-        chosen = [] if top_labels else list(dict.fromkeys(labels))
-        answers: list[FloatArray] = []
-
-        def outputs(batch: Any) -> FloatArray:
-            found = model(batch)
-            scores = as_floats("scores", found.toarray() if hasattr(found, "toarray") else found)
-            if scores.ndim != 2 or max(chosen, default=0) >= scores.shape[1]:
-                raise ValueError(
-                    "The model must return scores of shape (n, classes), and `labels` must be "
-                    f"columns of it; got shape {scores.shape} and labels {chosen}."
-                )
-            answers.append(check_scores(scores, len(scores), ndim=2))
-            if not chosen:
-                chosen.extend(np.argsort(scores[0])[-(top_labels or 0) :].tolist())
-            return scores[:, chosen]
-
-        once = SimpleNamespace(next=lambda rng, known: None if known.n_masks else len(data))
-        domain = Domain(name="lime", feature="feature", scene=Drawn, read=lambda x: x, design=once)
-        explainer = Explainer(
-            outputs,
-            domain,
-            n_masks=len(data),
-            kernel=kernel,
-            method=base.method if certain else LIME(),
-            progress=progress,
-            calls=Calls(batch_size=batch_size or len(data)),
-        )
-        try:
-            found = explainer.explain_targets(drawn, 10**6)  # all that are chosen
-        except ModelError as error:  # programs for lime expect the model's own errors
-            raise error.__cause__ or error from None
-        scores = np.concatenate(answers)
+        calls = Calls(batch_size=batch_size or len(data))
+        how = {"kernel": kernel, "method": base.method if certain else LIME(), "calls": calls}
+        scores, found = ask(drawn, model, labels, top_labels, progress=progress, **how)
+        names: Any = {0: "prediction"}
         if self.mode == "classification":
             if self.class_names is None:
                 self.class_names = [str(j) for j in range(scores.shape[1])]
-            names = self.class_names
+            names = result.class_names = self.class_names
+            result.predict_proba = scores[0]
             order = np.argsort(-scores[0], kind="stable")[:10].tolist()
             about["top_classes"] = [(class_name(names, j), float(scores[0, j])) for j in order]
-            vars(result).update(class_names=names, predict_proba=scores[0])
-        for column, label in enumerate(chosen):
-            e = replace(found[column], scene=drawn.input, target=label, source=None)
+        for label, e in found.items():
             if certain:
-                fit = base.summarise(e.posterior, data[0], e.scores[0], num_features, how)
+                fit = base.summarise(e.posterior, data[0], e.scores[0], num_features, selection)
             else:
-                settings = {"model_regressor": regressor, "feature_selection": how}
+                settings = {"model_regressor": regressor, "feature_selection": selection}
                 fit = fit_label(data, scores, distances, label, num_features, **settings)
                 fit = float(np.ravel(fit[0])[0]), [(int(j), float(w)) for j, w in fit[1]], *fit[2:]
                 source = type(base if regressor is None else regressor).__name__
                 e = e.refit(Weights("LIME" if source == "LimeBase" else source, fit[1], fit[0]))
             result.intercept[label], result.local_exp[label], result.score, result.local_pred = fit
-            named = class_name(self.class_names, label) if "top_classes" in about else "prediction"
-            known = {k: v for k, v in e.provenance.items() if k != "seconds"} | about
-            result.keep(label, replace(e, label=named, provenance=known))
-        result.top_labels = chosen[::-1] if top_labels else None
+            facts = {k: v for k, v in e.provenance.items() if k != "seconds"} | about
+            result.keep(label, replace(e, label=class_name(names, label), provenance=facts))
+        result.top_labels = list(found)[::-1] if top_labels else None
         return scores

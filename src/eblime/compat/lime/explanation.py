@@ -32,6 +32,8 @@ class Result:
         self.score: float | None = None
         self.local_pred: Any = None
         self.top_labels: list[int] | None = None
+        self.class_names: Sequence[Any] | None = None
+        self.predict_proba: Any = None
         self._kept: dict[int, tuple[Explained, Any, list[float]]] = {}
         self._opened: dict[int, Explained] = {}
 
@@ -126,7 +128,6 @@ class Explanation(Result):
         self.mode = mode
         self.random_state = random_state
         self.class_names = class_names
-        self.predict_proba: Any = None
         if mode == "regression":
             self.class_names = ["negative", "positive"]
             self.predicted_value: Any = None

@@ -52,21 +52,17 @@ class ImageExplanation(Result):
         With neither `positive_only` nor `negative_only`, superpixels that raise the score are
         painted green and have 1 in the mask, the others red and -1.
         """
-        listed = self._listed(label)
+        listed, sign = self._listed(label), int(positive_only) - int(negative_only)
         if positive_only and negative_only:
             raise ValueError("`positive_only` and `negative_only` must not both be True.")
         picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
         mask = np.zeros(self.segments.shape, self.segments.dtype)
-        if positive_only or negative_only:
-            sign = 1 if positive_only else -1
+        if sign:
             listed = [(j, weight) for j, weight in listed if sign * weight > max(min_weight, 0)]
         for j, weight in listed[:num_features]:
-            if abs(weight) < min_weight:
-                continue
-            inside = self.segments == j
-            picture[inside] = self.image[inside]
-            mask[inside] = 1
-            if not (positive_only or negative_only):
+            inside = (self.segments == j) & (abs(weight) >= min_weight)
+            picture[inside], mask[inside] = self.image[inside], 1
+            if not sign:
                 mask[inside] = -1 if weight < 0 else 1
                 picture[inside, 0 if weight < 0 else 1] = np.max(self.image)
         return picture, mask

@@ -29,7 +29,8 @@ class Pieces:
         self.as_list = list(self.scene.pieces)
         self.as_np = np.array(self.as_list)
         self.string_start = np.cumsum([0, *map(len, self.as_list)])[:-1]
-        places = [np.flatnonzero(np.equal(self.scene.owners, j)) for j in range(self.num_words())]
+        owners = np.asarray(self.scene.owners)
+        places = [np.flatnonzero(owners == j) for j in range(self.num_words())]
         self.inverse_vocab: list[str] = [self.as_list[found[0]] for found in places]
         self.positions: Any = [found.tolist() for found in places] if bow else np.ravel(places)
 
