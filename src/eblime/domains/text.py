@@ -195,16 +195,7 @@ def _names(words: Sequence[str], counts: Sequence[int], kind: str, bag: bool) ->
 
 
 def find_spans(text: str, tokens: Tokens) -> list[Span]:
-    """Start and end of each token, in order and without overlap.
-
-    Parameters
-    ----------
-    text
-        The text.
-    tokens
-        "word", "sentence", "char", a regular expression that matches tokens, or a function from
-        the text to tokens, as strings in their order or as (start, end).
-    """
+    """Start and end of each token, in order and without overlap; see `read_text`."""
     if callable(tokens):
         spans = _spans_of(text, tokens(text))
     else:

@@ -17,7 +17,7 @@ from eblime.compat.lime.discretize import (
 )
 from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
 from eblime.domains.tabular import TableScene
-from eblime.domains.tabular.numerals import short_text
+from eblime.domains.tabular.cells import short_text
 from eblime.protocols import Method
 
 _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencies")

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
-from eblime.domains.tabular.cells import is_missing
+from eblime.domains.tabular.cells import exact_text, is_missing, value_text
 from eblime.domains.tabular.frames import Frame
-from eblime.domains.tabular.numerals import exact_text, value_text
 
 __all__ = ["Background", "Feature", "TableSettings", "prepare"]
 

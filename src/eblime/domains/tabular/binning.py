@@ -13,8 +13,16 @@ from scipy import special
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.domains.tabular.cells import Cells, as_number, is_missing, is_time, python_value
-from eblime.domains.tabular.numerals import edge_text, exact_text, value_text
+from eblime.domains.tabular.cells import (
+    Cells,
+    as_number,
+    edge_text,
+    exact_text,
+    is_missing,
+    is_time,
+    python_value,
+    value_text,
+)
 
 __all__ = ["BinSpec", "Column", "cut_category", "cut_number"]
 

@@ -15,7 +15,7 @@ from eblime.domains.tabular import TableScene
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, python_value
-from eblime.domains.tabular.frames import ArrayFrame, Frame, SparseFrame
+from eblime.domains.tabular.frames import ArrayFrame, SparseFrame
 from eblime.domains.tabular.neighbourhood import (
     RowContext,
     TableNeighbourhood,
@@ -24,7 +24,7 @@ from eblime.domains.tabular.neighbourhood import (
 )
 from eblime.protocols import Neighbourhood
 
-__all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row", "row_values"]
+__all__ = ["REPRESENTATIONS", "TableSubject", "as_mapping", "open_row"]
 
 REPRESENTATIONS = ("binary", "continuous", "continuous-mean")
 
@@ -71,7 +71,7 @@ def open_row(
     Parameters
     ----------
     row
-        See `read_row`.
+        A mapping, a pandas series, a frame of one row, or a sequence of values.
     table
         The background: prepared, or a sparse matrix, which is prepared for each row.
     settings
@@ -82,7 +82,7 @@ def open_row(
     if isinstance(table, SparseFrame):
         background, values = _open_sparse_row(row, table, settings)
     else:
-        background, values = table, read_row(row, table)
+        background, values = table, _read_row(row, table)
     frame, values = background.frame.append_row(values)  # in the dtypes of the background
     background = background.for_row(values)
     continuous = representation != "binary"
@@ -117,36 +117,23 @@ def _open_sparse_row(
     return prepare(table.select(columns), settings), [float(value) for value in dense[columns]]
 
 
-def read_row(row: Any, background: Background) -> list[Any]:
+def _read_row(row: Any, background: Background) -> list[Any]:
     """The values of a row in the order of the background's columns, checked.
 
-    Parameters
-    ----------
-    row
-        A mapping, a pandas series, a frame of one row, or a sequence of values.
-    background
-        The background. If it is an array, labels count only if they are the column names;
-        otherwise the values are taken in their order.
+    If the background is an array, labels count only if they are the column names; otherwise the
+    values are taken in their order.
     """
-    values = row_values(row, background.frame)
+    names, given = list(background.frame.names), as_mapping(row)
+    if isinstance(given, Mapping):
+        others = len(given) == len(names) and not all(name in given for name in names)
+        if isinstance(background.frame, ArrayFrame) and others:
+            given = list(given.values())
+    by_name = isinstance(given, Mapping)
+    values = _by_name(given, names) if by_name else _in_order(given, len(names))
     both = list(zip(background.columns, values, strict=True))
     for column, value in both:
         _check_value(column, value)
     return [_as_category(column, value) for column, value in both]
-
-
-def row_values(row: Any, frame: Frame) -> list[Any]:
-    """The values of a row in the order of a table's columns; see `read_row`."""
-    names, given = list(frame.names), as_mapping(row)
-    if (
-        isinstance(frame, ArrayFrame)
-        and isinstance(given, Mapping)
-        and len(given) == len(names)
-        and not all(name in given for name in names)
-    ):
-        given = list(given.values())
-    by_name = isinstance(given, Mapping)
-    return _by_name(given, names) if by_name else _in_order(given, len(names))
 
 
 def as_mapping(row: Any) -> Any:
