@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.core.lam import FixedLambda, GridLambda
+from eblime.core.lam import GridLambda
 from eblime.core.laws import PointValue
 from eblime.core.overall import least_squares
 from eblime.laws import Draws, DrawsLaw, normal_law
 
 GRID = GridLambda(nodes=np.arange(1, 1001) / 1000, weights=np.full(1000, 1 / 1000))
-NUMBERS = [FixedLambda(value=1.0), GRID, PointValue(value=1.0)]
+NUMBERS = [GRID, PointValue(value=1.0)]
 
 
 def constant() -> eblime.Posterior:

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
     from eblime.kernels import ExponentialKernel as ExponentialKernel
-    from eblime.methods.bayeslime import BayesLIME as BayesLIME
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.baylime import BayLIME as BayLIME
     from eblime.methods.eblime import EBLIME as EBLIME
-    from eblime.methods.lime import LIME as LIME
     from eblime.methods.quadrature import Quadrature as Quadrature
     from eblime.methods.regression import fit as fit
+    from eblime.methods.ridge import LIME as LIME
+    from eblime.methods.ridge import BayesLIME as BayesLIME
     from eblime.models.adapt import as_model as as_model
     from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "AnswerCache": "eblime.engine.cache",
-    "BayesLIME": "eblime.methods.bayeslime",
+    "BayesLIME": "eblime.methods.ridge",
     "BayesSHAP": "eblime.methods.bayesshap",
     "BayLIME": "eblime.methods.baylime",
     "Calls": "eblime.engine.calls",
@@ -68,7 +68,7 @@ _HOMES = {
     "TorchModel": "eblime.models.torch",
     "as_model": "eblime.models.adapt",
     "EBLIME": "eblime.methods.eblime",
-    "LIME": "eblime.methods.lime",
+    "LIME": "eblime.methods.ridge",
     "Posterior": "eblime.posterior",
     "Quadrature": "eblime.methods.quadrature",
     "Ranking": "eblime.stopping.rules",

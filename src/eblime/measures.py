@@ -21,7 +21,7 @@ from eblime._checks import check_count, check_level
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.overall import same_signs, top_features, top_jaccard
-from eblime.methods.lime import LIME
+from eblime.methods.ridge import LIME
 
 __all__ = [
     "Stability",

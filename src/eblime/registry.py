@@ -47,10 +47,10 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "eblime": "eblime.methods.eblime:EBLIME",
         "eblime-ridge": "eblime.methods.eblime:common_ridge",
         "eblime-paper": "eblime.methods.eblime:EBLIME.paper",
-        "bayeslime": "eblime.methods.bayeslime:BayesLIME",
+        "bayeslime": "eblime.methods.ridge:BayesLIME",
         "baylime": "eblime.methods.baylime:BayLIME",
         "bayesshap": "eblime.methods.bayesshap:BayesSHAP",
-        "lime": "eblime.methods.lime:LIME",
+        "lime": "eblime.methods.ridge:LIME",
         "quadrature": "eblime.methods.quadrature:Quadrature",
     },
     "designs": {

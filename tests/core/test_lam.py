@@ -9,13 +9,13 @@ from scipy import integrate, stats
 
 from eblime.core.lam import (
     Evidence,
-    FixedLambda,
     GridLambda,
     grid_lambda,
     gumbel_sample,
     half_line_lambda,
     log_half_cauchy,
 )
+from eblime.core.laws import PointValue
 from eblime.core.spectrum import decompose, respond
 
 
@@ -189,7 +189,7 @@ def test_grid_quantile_and_cdf():
 
 def test_fixed_lambda_never_moves():
     """A lambda set by hand is its own mean, quantile and draw."""
-    law = FixedLambda(value=2.0)
+    law = PointValue(value=2.0)
 
     assert (law.mean, law.median, float(law.quantile(0.9))) == (2.0, 2.0, 2.0)
     assert_allclose(law.sample(3), 2.0)

@@ -7,7 +7,8 @@ from problems import problem
 from scipy import integrate, stats
 
 import eblime
-from eblime.core.lam import FixedLambda, PanelLambda, log_half_cauchy
+from eblime.core.lam import PanelLambda, log_half_cauchy
+from eblime.core.laws import PointValue
 from eblime.core.mixture import Mixture
 
 SHAPES = [(14, 3), (5, 8)]  # tall and wide
@@ -169,9 +170,7 @@ def test_all_mass_at_one_lambda_is_the_t_law(rng, lam):
     """With lambda fixed the posterior is Proposition 1 with sigma^2 integrated out."""
     data = problem(rng, 14, 3)
     exact = eblime.fit(*data, method=settings(False)).law
-    fixed = Mixture(
-        basis=exact.basis, evidence=exact.evidence, lam=FixedLambda(value=lam), unit=1.0
-    )
+    fixed = Mixture(basis=exact.basis, evidence=exact.evidence, lam=PointValue(value=lam), unit=1.0)
     loc, scale, df = paper.conditional(*data, lam, 1.5, 0.3)
 
     assert_allclose(fixed.mean, loc, rtol=1e-9)

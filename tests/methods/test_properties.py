@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 from problems import problem
 
 import eblime
-from eblime.core.lam import FixedLambda
+from eblime.core.laws import PointValue
 from eblime.core.mixture import Mixture
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -117,7 +117,7 @@ def test_repeating_masks_equals_weighing_them(seed, shape, lam):
         Mixture(
             basis=post.law.basis,
             evidence=post.law.evidence,
-            lam=FixedLambda(value=lam),
+            lam=PointValue(value=lam),
             unit=post.law.unit,
         ).mean
         for post in (repeated, weighed)

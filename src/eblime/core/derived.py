@@ -7,7 +7,7 @@ mask's own residual instead, and the law is stretched to it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from eblime.core.laws import Draws, summarize
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
-from eblime.core.student import StudentMixture
+from eblime.core.student import StudentLaw, StudentMixture
 
 __all__ = [
     "AffineLaw",
@@ -147,17 +147,12 @@ def noise_factors(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AffineLaw:
+class AffineLaw(StudentLaw):
     """The law of `offset + matrix @ coefficients`, exact where that of the coefficients is."""
 
     base: Mixture  # law of m coefficients
     matrix: FloatArray  # (p, m)
     offset: FloatArray  # (p,)
-
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def n_features(self) -> int:
@@ -170,11 +165,6 @@ class AffineLaw:
         return np.asarray(self.offset + self.matrix @ self.base.mean)
 
     @property
-    def sd(self) -> FloatArray:
-        """Posterior standard deviations, (p,)."""
-        return self._marginals().sd
-
-    @property
     def cov(self) -> FloatArray:
         """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
         cov = self.base.cov
@@ -185,22 +175,6 @@ class AffineLaw:
     def summary(self, prob: float) -> dict[str, FloatArray]:
         """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
         return summarize(self, prob)
-
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Marginal quantiles, (K,) -> (K, p)."""
-        return self.offset + self._marginals().quantile(q[:, None])
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Marginal highest-density intervals, (p, 2)."""
-        return self.offset[:, None] + self._marginals().hdi(prob)
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Marginal densities."""
-        return self._marginals().pdf(x - self.offset)
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Marginal distribution functions."""
-        return self._marginals().cdf(x - self.offset)
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0 | Y), (p,)."""
@@ -221,9 +195,9 @@ class AffineLaw:
         draws = self.base.draw(rng, n)
         return Draws(beta=self.offset + draws.beta @ self.matrix.T, extras=draws.extras)
 
-    def _marginals(self) -> StudentMixture:
-        """The law of each importance without its offset."""
-        return self.base.combinations(self.matrix)
+    def marginals(self) -> StudentMixture:
+        """The law of each importance alone."""
+        return replace(self.base.combinations(self.matrix), offset=self.offset)
 
     def _above_zero(self, matrix: FloatArray, offset: FloatArray) -> FloatArray:
         """P(offset + matrix @ coefficients > 0), one half where that is exactly zero."""

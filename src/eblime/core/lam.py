@@ -26,7 +26,6 @@ from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 
 __all__ = [
     "Evidence",
-    "FixedLambda",
     "GridLambda",
     "LambdaLaw",
     "PanelLambda",
@@ -98,89 +97,39 @@ def log_local_precision(x: FloatArray) -> FloatArray:
 
 
 class LambdaLaw(Protocol):
-    """A law of lambda as a rule of nodes and weights, with its own summaries."""
+    """A law of lambda as a rule of nodes and weights, with its own summaries.
+
+    A `PointValue` is one: lambda set by hand, as in LIME and BayesLIME.
+    """
 
     @property
     def nodes(self) -> FloatArray:
         """Values of lambda at which expectations are summed, shape (L,)."""
-        ...
 
     @property
     def weights(self) -> FloatArray:
         """Their weights, summing to one, shape (L,)."""
-        ...
 
     @property
     def mean(self) -> float:
         """Posterior mean of lambda, `inf` where it does not exist."""
-        ...
 
     @property
     def log_mean(self) -> float:
         """Posterior mean of log(lambda)."""
-        ...
 
     @property
     def median(self) -> float:
         """Posterior median of lambda."""
-        ...
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles of lambda, in the shape of `q`."""
-        ...
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """P(lambda <= x | Y), in the shape of `x`."""
-        ...
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
         """Draw i.i.d. values, shape (n,)."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FixedLambda:
-    """Lambda set by hand, as in LIME and BayesLIME."""
-
-    value: float
-
-    @property
-    def nodes(self) -> FloatArray:
-        """The one value."""
-        return np.array([self.value])
-
-    @property
-    def weights(self) -> FloatArray:
-        """All the weight."""
-        return np.ones(1)
-
-    @property
-    def mean(self) -> float:
-        """The value."""
-        return self.value
-
-    @property
-    def log_mean(self) -> float:
-        """The log of the value."""
-        return float(np.log(self.value))
-
-    @property
-    def median(self) -> float:
-        """The value."""
-        return self.value
-
-    def quantile(self, q: ArrayLike) -> FloatArray:
-        """The value, in the shape of `q`."""
-        return np.full_like(check_prob("q", q), self.value)
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """A step at the value."""
-        return np.heaviside(as_floats("x", x) - self.value, 1.0)
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Repeat the value n times."""
-        check_count("n", n)
-        return np.full(n, self.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

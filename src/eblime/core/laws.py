@@ -469,7 +469,7 @@ class PointMass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointValue:
-    """A single number that a method knows without uncertainty, such as lime's intercept.
+    """A single number that a method knows without uncertainty, such as lime's lambda.
 
     Examples
     --------
@@ -480,6 +480,21 @@ class PointValue:
     """
 
     value: float
+
+    @property
+    def nodes(self) -> FloatArray:
+        """The one value, as a rule to sum expectations by."""
+        return np.array([self.value])
+
+    @property
+    def weights(self) -> FloatArray:
+        """All the weight."""
+        return np.ones(1)
+
+    @property
+    def log_mean(self) -> float:
+        """The log of the value."""
+        return float(np.log(self.value))
 
     @property
     def mean(self) -> float:

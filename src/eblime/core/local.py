@@ -20,7 +20,7 @@ from eblime.core.lam import gauss_rule, log_local_precision
 from eblime.core.laws import Draws
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, project, rescale
-from eblime.core.student import StudentMixture
+from eblime.core.student import StudentLaw, StudentMixture
 
 __all__ = [
     "GaussianCopula",
@@ -215,7 +215,7 @@ _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalMixture:
+class LocalMixture(StudentLaw):
     """P(beta | Y) with a precision `lambda phi_j` for each feature."""
 
     base: Mixture  # the law of beta_j exp(fitted_j / 2) at the fitted precisions
@@ -223,19 +223,9 @@ class LocalMixture:
     mean: FloatArray  # (p,) E(beta | Y)
 
     @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
-
-    @property
     def n_features(self) -> int:
         """Number of features, p."""
         return len(self.fitted)
-
-    @property
-    def sd(self) -> FloatArray:
-        """Posterior standard deviations, (p,); infinite where the second moment does not exist."""
-        return self.marginals().sd
 
     @property
     def cov(self) -> FloatArray:
@@ -247,30 +237,6 @@ class LocalMixture:
         cov[~np.isfinite(variance)] = cov[:, ~np.isfinite(variance)] = np.nan
         cov[np.diag_indices(p)] = variance
         return cov
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
-        return self.marginals().summary(prob)
-
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Marginal quantiles, (K,) -> (K, p)."""
-        return self.marginals().quantile(q[:, None])
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Marginal highest-density intervals, (p, 2)."""
-        return self.marginals().hdi(prob)
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Marginal densities."""
-        return self.marginals().pdf(x)
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Marginal distribution functions."""
-        return self.marginals().cdf(x)
-
-    def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0 | Y), (p,); one half where the scores are constant."""
-        return self.marginals().prob_positive()
 
     def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal.

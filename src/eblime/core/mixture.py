@@ -16,7 +16,7 @@ from eblime._checks import as_floats, as_generator, check_count, check_level, ch
 from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import Draws
-from eblime.core.student import StudentMixture
+from eblime.core.student import StudentLaw, StudentMixture
 
 __all__ = [
     "Intercept",
@@ -28,7 +28,7 @@ _BLOCK = 1 << 22  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mixture:
+class Mixture(StudentLaw):
     """P(beta | Y), integrated over lambda by the rule of its law."""
 
     basis: FloatArray  # (m, r) right singular vectors of the weighted masks, a row per coefficient
@@ -36,11 +36,6 @@ class Mixture:
     lam: LambdaLaw
     unit: float  # what one unit of beta here is worth in the scores' own units
     hidden: int = 0  # leading coefficients that are not features: a penalised intercept
-
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def n_features(self) -> int:
@@ -62,11 +57,6 @@ class Mixture:
     def mean(self) -> FloatArray:
         """E(beta | Y), (p,)."""
         return self.unit * self.coefficients[self.hidden :]
-
-    @property
-    def sd(self) -> FloatArray:
-        """Posterior standard deviations, (p,); infinite where the second moment does not exist."""
-        return self.marginals().sd
 
     @property
     def cov(self) -> FloatArray:
@@ -94,30 +84,6 @@ class Mixture:
         spread = self._spread_matrix(df - 2 if df > 3 else df)
         root = np.sqrt(np.diag(spread))
         return np.asarray(np.clip(spread / root / root[:, None], -1.0, 1.0))
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
-        return self.marginals().summary(prob)
-
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Marginal quantiles, (K,) -> (K, p)."""
-        return self.marginals().quantile(q[:, None])
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Marginal highest-density intervals, (p, 2)."""
-        return self.marginals().hdi(prob)
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Marginal densities."""
-        return self.marginals().pdf(x)
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Marginal distribution functions."""
-        return self.marginals().cdf(x)
-
-    def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0 | Y), (p,); one half where the scores are constant."""
-        return self.marginals().prob_positive()
 
     def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal; O(L p^3).

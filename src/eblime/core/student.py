@@ -7,6 +7,7 @@ function serves every node and every feature: ten times faster than computing ea
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +19,7 @@ from scipy import special
 from eblime._types import BoolArray, FloatArray
 
 __all__ = [
+    "StudentLaw",
     "StudentMixture",
     "broadcast_rows",
     "point_density",
@@ -137,7 +139,7 @@ class StudentMixture:
     df: float
     unit: float
     heavy: BoolArray  # (m,) True where the mixture's second moment does not exist
-    offset: float = 0.0
+    offset: float | FloatArray = 0.0  # (m,) where each law has its own
 
     @property
     def mean(self) -> FloatArray:
@@ -197,7 +199,7 @@ class StudentMixture:
         """Shortest intervals that contain `prob`, (m, 2)."""
         m = self.loc.shape[1]
         if not self.unit:
-            return np.full((m, 2), self.offset)
+            return np.broadcast_to(np.reshape(self.offset, (-1, 1)), (m, 2)).copy()
         places = shortest_intervals(self._quantiles, self._pdf, prob, m)
         return np.asarray(self.offset + self.unit * places).T
 
@@ -238,6 +240,50 @@ class StudentMixture:
             begin = np.where(inside, middle, low)
             width = self.scale.min(axis=0)
             return solve_quantiles(self._cdf, self._pdf, q, begin, (low, high), width)
+
+
+class StudentLaw(ABC):
+    """A joint law of importances whose marginals are mixtures of t laws."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def marginals(self) -> StudentMixture:
+        """The law of each importance alone."""
+
+    @property
+    def has_spread(self) -> bool:
+        """Always True."""
+        return True
+
+    @property
+    def sd(self) -> FloatArray:
+        """Posterior standard deviations, (p,); infinite where the second moment does not exist."""
+        return self.marginals().sd
+
+    def summary(self, prob: float) -> dict[str, FloatArray]:
+        """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
+        return self.marginals().summary(prob)
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Marginal quantiles, (K,) -> (K, p)."""
+        return self.marginals().quantile(q[:, None])
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Marginal highest-density intervals, (p, 2)."""
+        return self.marginals().hdi(prob)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Marginal densities."""
+        return self.marginals().pdf(x)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """Marginal distribution functions."""
+        return self.marginals().cdf(x)
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0 | Y), (p,); one half where the scores are constant."""
+        return self.marginals().prob_positive()
 
 
 def broadcast_rows(x: ArrayLike, m: int) -> tuple[FloatArray, tuple[int, ...]]:

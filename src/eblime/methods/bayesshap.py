@@ -11,7 +11,6 @@ from eblime._checks import check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.derived import AffineLaw
-from eblime.core.lam import FixedLambda
 from eblime.core.laws import PointValue
 from eblime.core.mixture import Mixture, NoiseVariance
 from eblime.core.pairs import find_pairs
@@ -144,7 +143,7 @@ class BayesSHAP:
         a = -reached / 2 if flat else 0.0
         evidence = evidence_of(spectrum, response, a=a, b=0.0, pairs=pairs)
         value = _FLAT if flat else 1.0 if self.ridge is None else float(self.ridge)
-        lam = FixedLambda(value=value)
+        lam = PointValue(value=value)
         return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
 
 

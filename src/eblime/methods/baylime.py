@@ -15,7 +15,6 @@ from eblime.answers import Answers
 from eblime.core.fit_quality import is_constant, power_of_two
 from eblime.core.gaussian_ridge import Precisions, fit_precisions, normal_moments
 from eblime.core.held_out import held_out_r2, leave_one_out
-from eblime.core.lam import FixedLambda
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import decompose, respond
@@ -208,7 +207,7 @@ class _LeaveOneOut:
         law = Mixture(
             basis=spectrum.basis,
             evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
-            lam=FixedLambda(value=self.lam),
+            lam=PointValue(value=self.lam),
             unit=response.unit,
         )
         return held_out_r2(scores, weights, leave_one_out(masks, left, weights, law, flat=True))

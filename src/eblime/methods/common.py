@@ -84,22 +84,13 @@ def bayesian_posterior(
     intercept = _intercept(spectrum, response, mixture)
     if intercept is not None:
         extras["intercept"] = intercept
-    if law is None or not response.unit:
-        coefficients = mixture.coefficients
-    else:
+    coefficients = mixture.coefficients
+    if law is not None and response.unit:
         coefficients = law.mean / response.unit
-    kind = "penalised" if mixture.hidden else "free" if spectrum.flat else "no"
-    return Posterior(
-        law=mixture if law is None else law,
-        estimand=f"{LINEAR_FIT}{kind} intercept",
-        method=name,
-        n_masks=len(spectrum.rows),
-        r2=_surrogate_r2(spectrum, response, coefficients),
-        ess=effective_size(spectrum.root**2),
-        extras=extras,
-        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
-        score_range=score_range(answers.scores, answers.weights),
-    )
+    posterior = _assemble(name, answers, spectrum, response, mixture, coefficients)
+    if mixture.hidden:
+        posterior = replace(posterior, estimand=f"{LINEAR_FIT}penalised intercept")
+    return replace(posterior, law=mixture if law is None else law, extras=extras)
 
 
 def local_posterior(
@@ -125,15 +116,42 @@ def local_posterior(
         noise = 1 / float(spectrum.root @ spectrum.root)
         direction, offset = -spectrum.centre * scales, response.mean + float(moved)
         extras["intercept"] = Intercept(law=base.along(direction, noise=noise, offset=offset))
+    posterior = _assemble(name, answers, spectrum, response, base, coefficients)
+    return replace(posterior, law=law, extras=extras, held_out=held_out)
+
+
+def point_posterior(
+    name: str, answers: Answers, spectrum: Spectrum, response: Response, mixture: Mixture
+) -> Posterior:
+    """Assemble the result of a method that gives the mean of a mixture as a point estimate."""
+    beta = mixture.mean
+    beta.flags.writeable = False
+    intercept = response.mean - float(spectrum.centre @ beta)
+    posterior = _assemble(name, answers, spectrum, response, mixture, mixture.coefficients)
+    return replace(
+        posterior,
+        law=PointMass(mean=beta, method=name),
+        extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
+    )
+
+
+def _assemble(
+    name: str,
+    answers: Answers,
+    spectrum: Spectrum,
+    response: Response,
+    mixture: Mixture,
+    coefficients: FloatArray,
+) -> Posterior:
+    """The posterior of a regression; R^2 is that of the coefficients."""
     return Posterior(
-        law=law,
+        law=mixture,
         estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
-        extras=extras,
-        held_out=held_out,
+        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
         score_range=score_range(answers.scores, answers.weights),
     )
 
@@ -159,28 +177,8 @@ def allow_unequal_noise(
     return replace(posterior, law=StretchedLaw(law=law, factors=factors))
 
 
-def point_posterior(
-    name: str, answers: Answers, spectrum: Spectrum, response: Response, mixture: Mixture
-) -> Posterior:
-    """Assemble the result of a method that gives the mean of a mixture as a point estimate."""
-    beta = mixture.mean
-    beta.flags.writeable = False
-    intercept = response.mean - float(spectrum.centre @ beta)
-    return Posterior(
-        law=PointMass(mean=beta, method=name),
-        estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
-        method=name,
-        n_masks=len(spectrum.rows),
-        r2=_surrogate_r2(spectrum, response, mixture.coefficients),
-        ess=effective_size(spectrum.root**2),
-        extras={"lam": mixture.lam, "intercept": PointValue(value=intercept)},
-        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
-        score_range=score_range(answers.scores, answers.weights),
-    )
-
-
 def _surrogate_r2(spectrum: Spectrum, response: Response, coefficients: FloatArray) -> float:
-    """Weighted R^2 of the surrogate; 1 where constant scores are met, as scikit-learn has it."""
+    """Weighted R^2 of the surrogate; 1 for constant scores that it fits, as in scikit-learn."""
     y, root = response.y, spectrum.root
     total = y if spectrum.flat else y - root * (root @ y) / (root @ root)
     missed = y - spectrum.masks @ coefficients

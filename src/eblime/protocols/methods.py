@@ -72,6 +72,15 @@ class DesignParts(Protocol):
     """What a design may have in addition to `next`; each part is optional.
 
     A function that returns all masks at once may have `for_kernel`.
+
+    Examples
+    --------
+    The design "adaptive" chooses its masks for one method:
+
+    >>> import eblime
+    >>> from eblime.designs import Adaptive
+    >>> Adaptive(n_masks=64).for_method(eblime.Quadrature(index="shapley")).method.index
+    'shapley'
     """
 
     def for_method(self, method: Method) -> Design:
@@ -128,7 +137,20 @@ class Method(Protocol):
 
 
 class MethodParts(Protocol):
-    """What a method may have in addition to `name` and `fit`; each part is optional."""
+    """What a method may have in addition to `name` and `fit`; each part is optional.
+
+    Examples
+    --------
+    `Quadrature` has a limit on its masks, and asks about both ends:
+
+    >>> import eblime
+    >>> eblime.Quadrature().most_masks, eblime.Quadrature().ends
+    (3000, 'useful')
+    """
+
+    @property
+    def has_spread(self) -> bool:
+        """Whether it states its uncertainty, which stop rules need; True by default."""
 
     @property
     def ends(self) -> Literal["required", "useful", "unused"]:

@@ -27,8 +27,7 @@ __all__ = [
     "FIRST",
     "GROWTH",
     "UNSEEN",
-    "All",
-    "AnyOf",
+    "Combination",
     "Rule",
     "Verdict",
     "is_due",
@@ -219,13 +218,21 @@ class Rule(ABC):
 
     def __and__(self, other: Rule) -> Rule:
         """Both rules must be reached."""
-        return All(rules=_flatten(All, self, other)) if isinstance(other, Rule) else NotImplemented
+        return self._join(other, every=True)
 
     def __or__(self, other: Rule) -> Rule:
         """One of the rules must be reached."""
+        return self._join(other, every=False)
+
+    def _join(self, other: Rule, *, every: bool) -> Rule:
+        """A combination of both; those of the same kind are taken apart."""
         if not isinstance(other, Rule):
             return NotImplemented
-        return AnyOf(rules=_flatten(AnyOf, self, other))
+        parts: list[Rule] = []
+        for rule in (self, other):
+            same = isinstance(rule, Combination) and rule.every == every
+            parts.extend(rule.rules if same else [rule])  # type: ignore[attr-defined]
+        return Combination(rules=tuple(parts), every=every)
 
     def __repr__(self) -> str:
         """The rule as it is written, with the settings that differ from the defaults."""
@@ -240,10 +247,11 @@ class Rule(ABC):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class All(Rule):
-    """Every rule must be reached: `a & b`."""
+class Combination(Rule):
+    """Several rules, of which every one must be reached (`a & b`), or one (`a | b`)."""
 
     rules: tuple[Rule, ...]
+    every: bool
 
     @property
     def needs_spread(self) -> bool:
@@ -251,55 +259,24 @@ class All(Rule):
         return any(rule.needs_spread for rule in self.rules)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
-        """The verdicts of all rules, which share the error rate."""
-        verdicts = _verdicts(self.rules, posterior, answers, share)
-        return Verdict(
-            reached=all(verdict.reached for verdict in verdicts),
-            text="; ".join(verdict.text for verdict in verdicts),
-            factor=max(verdict.factor for verdict in verdicts),
-        )
+        """The verdicts of the rules, each with an equal part of the error rate.
 
-    def __repr__(self) -> str:
-        """The rules joined by `&`."""
-        return " & ".join(f"({r!r})" if isinstance(r, AnyOf) else repr(r) for r in self.rules)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class AnyOf(Rule):
-    """One rule must be reached: `a | b`."""
-
-    rules: tuple[Rule, ...]
-
-    @property
-    def needs_spread(self) -> bool:
-        """Whether one of the rules needs a method that states its uncertainty."""
-        return any(rule.needs_spread for rule in self.rules)
-
-    def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
-        """The verdicts of the rules that are reached, or of all; they share the error rate."""
-        verdicts = _verdicts(self.rules, posterior, answers, share)
+        Of rules of which one is enough, the text has those that are reached, or all.
+        """
+        part = share / len(self.rules)
+        verdicts = [rule.judge(posterior, answers, part) for rule in self.rules]
         met = [verdict for verdict in verdicts if verdict.reached]
+        told = verdicts if self.every else met or verdicts
         return Verdict(
-            reached=bool(met),
-            text="; ".join(verdict.text for verdict in met or verdicts),
-            factor=min(verdict.factor for verdict in verdicts),
+            reached=len(met) == len(verdicts) if self.every else bool(met),
+            text="; ".join(verdict.text for verdict in told),
+            factor=(max if self.every else min)(verdict.factor for verdict in verdicts),
         )
 
     def __repr__(self) -> str:
-        """The rules joined by `|`."""
-        return " | ".join(map(repr, self.rules))
-
-
-def _verdicts(
-    rules: tuple[Rule, ...], posterior: Posterior, answers: Answers, share: float
-) -> list[Verdict]:
-    """The verdict of each rule, with an equal part of the error rate."""
-    return [rule.judge(posterior, answers, share / len(rules)) for rule in rules]
-
-
-def _flatten(kind: type[All] | type[AnyOf], *rules: Rule) -> tuple[Rule, ...]:
-    """The rules, with those of the same kind of combination taken apart."""
-    found: list[Rule] = []
-    for rule in rules:
-        found.extend(rule.rules if isinstance(rule, kind) else [rule])
-    return tuple(found)
+        """The rules joined by `&` or `|`."""
+        inner = [
+            f"({rule!r})" if self.every and isinstance(rule, Combination) else repr(rule)
+            for rule in self.rules
+        ]
+        return (" & " if self.every else " | ").join(inner)
