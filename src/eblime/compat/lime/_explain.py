@@ -21,7 +21,7 @@ from eblime.engine.model_errors import ModelError
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
-from eblime.methods.lime import LIME
+from eblime.methods.ridge import LIME
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 

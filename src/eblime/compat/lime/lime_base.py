@@ -7,8 +7,8 @@ import numpy as np
 
 from eblime._checks import check_choice
 from eblime._types import FloatArray, IntArray
-from eblime.methods.lime import LIME
 from eblime.methods.regression import as_method, fit
+from eblime.methods.ridge import LIME
 from eblime.posterior import Posterior
 from eblime.protocols import Method
 
