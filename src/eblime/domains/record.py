@@ -173,6 +173,9 @@ class Command:
 class Domain:
     """One kind of input: how it is read, saved, drawn and given on the command line.
 
+    The registry names the explainers, views and commands of the built-in domains, which belong to
+    other parts of the library.
+
     Parameters
     ----------
     name

@@ -119,13 +119,7 @@ class Comparison:
 
         check_count("top", top)
         rows = [
-            {
-                "first": first,
-                "second": second,
-                "top_jaccard": top_jaccard(a, b, top),
-                "same_signs": same_signs(a, b, top),
-                "kendall": kendall(a, b),
-            }
+            (first, second, top_jaccard(a, b, top), same_signs(a, b, top), kendall(a, b))
             for (first, a), (second, b) in combinations(self._means().items(), 2)
         ]
         names = ["first", "second", "top_jaccard", "same_signs", "kendall"]

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -282,12 +283,10 @@ def _names_and_data(explanation: Explanation) -> tuple[list[str], Any]:
 
 def _numbers(values: list[str]) -> Any:
     """Values of a row, as numbers where they are numbers; an array of floats if all are."""
-    found: list[Any] = []
-    for value in values:
-        try:
-            found.append(float(value))
-        except ValueError:
-            found.append(value)
+    found: list[Any] = list(values)
+    for place, value in enumerate(values):
+        with suppress(ValueError):
+            found[place] = float(value)
     plain = all(isinstance(value, float) for value in found)
     return np.array(found, dtype=float if plain else object)
 

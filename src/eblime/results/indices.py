@@ -61,17 +61,13 @@ class Interactions:
     @property
     def names(self) -> list[str]:
         """The pairs by name."""
-        return [
-            f"{self.features[i]} \N{MULTIPLICATION SIGN} {self.features[j]}" for i, j in self.pairs
-        ]
+        names = self.features
+        return [f"{names[i]} \N{MULTIPLICATION SIGN} {names[j]}" for i, j in self.pairs]
 
     def matrix(self, of: FloatArray | None = None) -> FloatArray:
         """The posterior means, (p, p), symmetric with zeros on the diagonal.
 
-        Parameters
-        ----------
-        of
-            Other numbers, one per pair, such as `posterior.sd`.
+        `of` are other numbers, one per pair, such as `posterior.sd`.
         """
         found = np.zeros((len(self.features), len(self.features)))
         first, second = self.pairs.T
