@@ -75,7 +75,7 @@ def check_design(design: Any, method: Method | None = None) -> None:
     if isinstance(design, str):
         found = registry.find("designs", design)
         _for_method(found(n_masks=1) if isinstance(found, type) else found, method)
-    elif not (callable(design) or hasattr(design, "next")):
+    elif not (callable(design) or isinstance(design, Design)):
         raise TypeError(
             "`design` must be a name, a function of (rng, n_masks, p) that returns masks, or an "
             f"object with a method `next`; got {design!r}."
@@ -108,7 +108,7 @@ def as_design(
         found = found(n_masks=n_masks)
     if adapt := getattr(found, "for_kernel", None):
         found = adapt(kernel)
-    if hasattr(found, "next"):
+    if isinstance(found, Design):
         made: Design = _for_method(found, method)
         return made
     return one_shot(found, n_masks)
@@ -170,7 +170,7 @@ def in_rounds(
     ValueError
         If `max_masks` is less than the first round.
     """
-    may_end = hasattr(_found(design), "ending_early")
+    may_end = getattr(_found(design), "ending_early", None) is not None
     whole = exact and not may_end
     made = as_design(design, max_masks, p, exact=whole, method=method, kernel=kernel)
     if may_end:
@@ -224,7 +224,7 @@ def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
         plan: Any = every[np.stack([half, 2**p - 1 - half], axis=1).ravel()]
     else:
         drawn = masks(rng, n_masks, p)
-        plan = drawn if hasattr(drawn, "masks") else np.asarray(drawn)
+        plan = drawn if is_dataclass(drawn) else np.asarray(drawn)
     count = len(getattr(plan, "masks", plan))
     pairs = 1 + rng.permutation((count - 2) // 2) if count > 3 else np.empty(0, dtype=np.intp)
     inner = (2 * pairs[:, None] + np.arange(2)).ravel()

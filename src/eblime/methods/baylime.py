@@ -149,7 +149,7 @@ class BayLIME:
         if self.prior_mean != 0.0:
             raise ValueError("`prior` and `prior_mean` must not both be given.")
         posterior = getattr(prior, "posterior", prior)
-        if not (hasattr(posterior, "mean") and hasattr(posterior, "has_spread")):
+        if not isinstance(posterior, Posterior):
             raise TypeError(
                 f"`prior` must be an explanation or a posterior; got a {type(prior).__name__}."
             )

@@ -37,7 +37,7 @@ def as_method(method: str | Method) -> Method:
     if isinstance(method, str):
         made: Method = registry.find("methods", method)()
         return made
-    if isinstance(method, type) or not (hasattr(method, "fit") and hasattr(method, "name")):
+    if isinstance(method, type) or not isinstance(method, Method):
         known = ", ".join(repr(name) for name in registry.names("methods"))
         raise TypeError(
             f"`method` must be one of {known} or an object such as EBLIME(); got {method!r}."

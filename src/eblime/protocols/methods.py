@@ -34,6 +34,7 @@ Kernel = Callable[[FloatArray], FloatArray]  # closeness (N, p) -> weights (N,)
 Stop = Callable[["Posterior", "Answers"], "str | None"]  # the reason to stop, or None
 
 
+@runtime_checkable
 class Design(Protocol):
     """Decides which masks to ask about next, round by round.
 
@@ -100,6 +101,7 @@ class DesignParts(Protocol):
         """
 
 
+@runtime_checkable
 class Method(Protocol):
     """Turns answers into a posterior of the importances.
 
