@@ -20,7 +20,7 @@ import eblime
 from eblime._files import write_whole
 from eblime._types import FloatArray
 from eblime.designs.masks import bernoulli, exhaustive
-from eblime.domains.players import PLAYERS
+from eblime.games import PLAYERS
 from studies.data.files import cache_folder, digest
 
 __all__ = ["AnswerTable", "Game", "TableRow", "ask_all_masks", "cached_answers", "game_explainer"]

@@ -57,7 +57,7 @@ ALLOWED = {
         *("narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_digest", "_lazy", "_types", "_warn", "protocols", "PIL", "narwhals"),
+        *("_checks", "_digest", "_types", "_warn", "protocols", "PIL", "narwhals"),
         *("numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {
@@ -66,13 +66,17 @@ ALLOWED = {
         *("posterior", "protocols", "registry", "arviz", "numpy", "shap", "shapiq"),
     },
     "engine": {
-        *("_checks", "_digest", "_lazy", "_progress", "_repr", "_threads", "_types"),
+        *("_checks", "_digest", "_progress", "_repr", "_threads", "_types"),
         *("_version", "_warn", "answers", "core", "designs", "kernels", "methods", "models"),
         *("posterior", "protocols", "results", "stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "domains", "engine", "methods", "models"),
         *("protocols", "registry", "results", "numpy"),
+    },
+    "games": {
+        *("_checks", "_types", "domains", "engine", "explainers", "models", "protocols"),
+        "numpy",
     },
     # what people look at
     "plot": {
@@ -115,7 +119,7 @@ ALLOWED = {
             "_threads",
         ),
         *("_types", "_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("models", "protocols", "registry", "reporting", "results", "stopping", "fsspec"),
+        *("protocols", "registry", "reporting", "results", "stopping", "fsspec"),
         *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
     "measures": {

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from eblime.batch.run import explain_many as explain_many
     from eblime.engine.cache import AnswerCache as AnswerCache
     from eblime.engine.calls import Calls as Calls
+    from eblime.engine.calls import ModelError as ModelError
     from eblime.engine.calls import Retry as Retry
-    from eblime.engine.query import ModelError as ModelError
     from eblime.explainers.compare import compare as compare
-    from eblime.explainers.game import game as game
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
+    from eblime.games import game as game
     from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.baylime import BayLIME as BayLIME
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from eblime.models.adapt import as_model as as_model
     from eblime.models.keras import KerasModel as KerasModel
     from eblime.models.onnx import OnnxModel as OnnxModel
-    from eblime.models.stored_game import stored_game as stored_game
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.posterior import Posterior as Posterior
     from eblime.reporting.page import report as report
@@ -60,7 +59,7 @@ _HOMES = {
     "ExponentialKernel": "eblime.kernels",
     "ImageExplainer": "eblime.explainers.image",
     "KerasModel": "eblime.models.keras",
-    "ModelError": "eblime.engine.query",
+    "ModelError": "eblime.engine.calls",
     "OnnxModel": "eblime.models.onnx",
     "Retry": "eblime.engine.calls",
     "TabularExplainer": "eblime.explainers.tabular",
@@ -80,16 +79,15 @@ _HOMES = {
     "fit": "eblime.methods.regression",
     "open_run": "eblime.batch.results",
     "load": "eblime.results.storage",
-    "game": "eblime.explainers.game",
+    "game": "eblime.games",
     "report": "eblime.reporting.page",
-    "stored_game": "eblime.models.stored_game",
     "to_shap": "eblime.results.export",
 }
 
 __all__ = ["__version__", *_HOMES]
 
-_PACKAGES = ("compat", "core", "datasets", "designs", "family", "measures", "methods", "plot")
-_module = lazy_modules("eblime", (*_PACKAGES, "stopping", "testing"))
+_PACKAGES = ("compat", "core", "datasets", "designs", "family", "games", "measures", "methods")
+_module = lazy_modules("eblime", (*_PACKAGES, "plot", "stopping", "testing"))
 
 
 def __getattr__(name: str) -> object:

@@ -11,6 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eblime
+from eblime.batch.shared_calls import explain_together
 from eblime.engine import calls
 from eblime.engine.calls import Caller, Calls
 
@@ -83,9 +84,9 @@ def test_a_repeated_call_gets_the_same_batch():
 def test_a_batch_that_cannot_be_copied_is_passed_on():
     """As a list of locks or open files, which a domain of another package may make."""
     batch = [threading.Lock()]
-    caller = Caller(model=lambda given: [given is batch], calls=Calls(retry=FAST))
+    caller = Caller(lambda given: [given is batch], Calls(retry=FAST))
 
-    assert caller(batch) == [True]
+    assert caller.answer(batch, 1) == [True]
 
 
 @pytest.mark.parametrize(("is_async", "concurrency"), [(False, 1), (True, 1), (True, 8)])
@@ -229,9 +230,9 @@ def test_a_timeout_may_be_longer_than_clocks_count():
         time.sleep(0.01)
         return score(texts)
 
-    caller = Caller(model=model, calls=Calls(timeout=1e12))
+    caller = Caller(model, Calls(timeout=1e12))
 
-    assert caller([TEXT]) == score([TEXT])
+    assert caller.answer([TEXT], 1) == score([TEXT])
 
 
 def test_a_call_that_took_too_long_is_repeated():
@@ -275,7 +276,7 @@ def test_an_answer_at_the_last_moment_is_used(monkeypatch):
 
     monkeypatch.setattr(calls, "in_thread", lambda function, batch: LateFuture())
 
-    assert Caller(model=score, calls=Calls(timeout=5))([TEXT]) == [0.5]
+    assert Caller(score, Calls(timeout=5)).answer([TEXT], 1) == [0.5]
 
 
 class Gate:
@@ -355,7 +356,7 @@ def test_async_calls_have_timeouts_and_retries():
     assert cancelled == [1]
     tries.clear()
     with pytest.raises(TimeoutError, match="no answer within"):
-        Caller(model=explainer.model, calls=Calls(timeout=0.05))([TEXT])
+        Caller(explainer.model, Calls(timeout=0.05)).answer([TEXT], 1)
 
 
 def test_errors_of_calls_at_once_name_their_masks():
@@ -441,8 +442,6 @@ def test_a_budget_ends_the_questions(together):
 
     explainer = eblime.TextExplainer(model, calls=eblime.Calls(max_calls=100))
     if together:
-        from eblime.batch.shared_calls import explain_together
-
         subjects = [explainer.subject(TEXT), explainer.subject(TEXT[4:])]
         rngs = [np.random.default_rng(0), np.random.default_rng(1)]
         found = [entry[0] for entry in explain_together(explainer.loop, subjects, 1, rngs)]
@@ -463,6 +462,43 @@ def test_a_budget_ends_the_questions(together):
         .explain(TEXT)
         .provenance
     )
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+@pytest.mark.parametrize("together", [False, True])
+def test_a_budget_counts_every_attempt(together, concurrency):
+    """Inputs of repeated calls too: the model never gets more than it allows."""
+    sent, lock = [], threading.Lock()
+
+    def model(texts):
+        with lock:
+            sent.append(len(texts))
+            if len(sent) % 3 == 1:
+                raise ConnectionError("busy")
+        return score(texts)
+
+    calls = eblime.Calls(max_calls=100, retry=FAST, batch_size=10, concurrency=concurrency)
+    explainer = eblime.TextExplainer(model, calls=calls)
+    if together:
+        rngs = [np.random.default_rng(k) for k in range(2)]
+        subjects = [explainer.subject(TEXT), explainer.subject(TEXT[4:])]
+        found = [entry[0] for entry in explain_together(explainer.loop, subjects, 1, rngs)]
+    else:
+        found = [explainer.explain(TEXT)]
+
+    assert sum(sent) <= 100 * len(found)
+    assert sum(e.provenance["model_calls"] for e in found) == sum(sent)
+    for e in found:
+        assert "max_calls" in e.provenance["stopped"]
+        assert 20 < len(np.unique(e.masks, axis=0)) < 100
+        assert_array_equal(e.scores, score(e.scene.inputs(e.masks)))
+
+
+def test_a_budget_that_is_used_up_by_failures_names_the_failure():
+    """If there are too few answers to explain."""
+    calls = eblime.Calls(max_calls=40, retry=eblime.Retry(times=50, wait=0.0), batch_size=10)
+    with pytest.raises(eblime.ModelError, match="ConnectionError: busy"):
+        eblime.TextExplainer(Flaky(1000), calls=calls).explain(TEXT)
 
 
 def test_a_budget_leaves_no_room_for_all_masks():

@@ -10,7 +10,7 @@ import eblime
 from eblime.batch.shared_calls import explain_together
 from eblime.designs.masks import bernoulli
 from eblime.engine.loop import converse
-from eblime.engine.plan import plan_of
+from eblime.engine.questions import Draft
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 
@@ -115,11 +115,12 @@ def test_the_loop_is_a_conversation():
     subject = explainer.subject(TEXT)
     talk = converse(explainer.loop, subject, 1, 0)
     question = next(talk)
-    plan = plan_of(question)
-    scores = np.array(score(question.neighbourhood.inputs(plan.rows_to_ask)))[:, None]
+    draft = Draft(question)
+    scores = np.array(score(question.neighbourhood.inputs(draft.asked)))[:, None]
+    draft.enter(slice(0, len(scores)), scores)
 
     with pytest.raises(StopIteration) as end:
-        talk.send(plan.reply(scores))
+        talk.send(draft.reply(batch_size=len(scores), calls=len(scores)))
     assert_array_equal(end.value.value[0].posterior.mean, explainer.explain(TEXT).posterior.mean)
 
 

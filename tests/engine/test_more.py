@@ -114,7 +114,7 @@ def test_after_all_masks_there_are_no_more():
     e = made("text")[0].explain("one two three", 0)
 
     assert e.exhaustive
-    with pytest.raises(ValueError, match="All masks have been asked"):
+    with pytest.raises(ValueError, match="The model was asked about all masks"):
         e.more(5)
 
 

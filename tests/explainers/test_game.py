@@ -14,7 +14,7 @@ import eblime
 from eblime.core.indices import shapley
 from eblime.core.quadrature import exact_values
 from eblime.designs.masks import exhaustive
-from eblime.domains.players import PLAYERS
+from eblime.games import PLAYERS, stored_game
 
 WORDS = ["red", "green", "blue", "black", "white"]
 ALL = exhaustive(np.random.default_rng(0), 0, len(WORDS))
@@ -149,7 +149,7 @@ def test_a_stored_game_is_a_model(tmp_path) -> None:
     table = np.zeros(8)
     for players, value in values().items():
         table[sum(2**j for j in players)] = value
-    games = [eblime.stored_game(source) for source in (npz, listed, values(), table)]
+    games = [stored_game(source) for source in (npz, listed, values(), table)]
 
     for game in games:
         np.testing.assert_array_equal(game(masks), games[0](masks))
@@ -162,30 +162,30 @@ def test_a_stored_game_is_a_model(tmp_path) -> None:
 def test_strange_games_are_refused(tmp_path) -> None:
     """Strange games are refused."""
     with pytest.raises(ValueError, match=r"2\^p values"):
-        eblime.stored_game(np.zeros(6))
+        stored_game(np.zeros(6))
     with pytest.raises(ValueError, match="`players` must name each of the 2 players"):
-        eblime.stored_game(np.zeros(4), players=["a"])
+        stored_game(np.zeros(4), players=["a"])
     with pytest.raises(ValueError, match="finite"):
-        eblime.stored_game([0.0, np.nan])
+        stored_game([0.0, np.nan])
     with pytest.raises(ValueError, match=r"\.npz or \.json"):
-        eblime.stored_game(tmp_path / "game.txt")
+        stored_game(tmp_path / "game.txt")
     (tmp_path / "bad.json").write_text('{"data": {"0": 1}}')
     with pytest.raises(ValueError, match="not a game of shapiq"):
-        eblime.stored_game(tmp_path / "bad.json")
+        stored_game(tmp_path / "bad.json")
     np.savez(tmp_path / "bad.npz", x=np.zeros(2))
     with pytest.raises(ValueError, match="not a game of shapiq"):
-        eblime.stored_game(tmp_path / "bad.npz")
+        stored_game(tmp_path / "bad.npz")
     (tmp_path / "bad.json").write_text("{")
     with pytest.raises(ValueError, match=r"bad\.json is not a game of shapiq"):
-        eblime.stored_game(tmp_path / "bad.json")
+        stored_game(tmp_path / "bad.json")
     np.savez(tmp_path / "bad.npz", coalitions=np.eye(3), values=np.zeros(2))
     with pytest.raises(ValueError, match="not a game of shapiq"):
-        eblime.stored_game(tmp_path / "bad.npz")
+        stored_game(tmp_path / "bad.npz")
     with pytest.raises(TypeError, match="must have tuples as coalitions; got 0"):
-        eblime.stored_game({0: 1.0, 1: 2.0})
+        stored_game({0: 1.0, 1: 2.0})
     with pytest.raises(ValueError, match="each coalition once"):
-        eblime.stored_game({(): 0.0, (0, 1): 1.0, (1, 0): 2.0})
-    partial = eblime.stored_game({(): 0.0, (0, 1): 1.0})
+        stored_game({(): 0.0, (0, 1): 1.0, (1, 0): 2.0})
+    partial = stored_game({(): 0.0, (0, 1): 1.0})
     with pytest.raises(ValueError, match=r"coalition \[1\] is not stored; 2 of 2\^2 are"):
         partial([[1, 1], [0, 1]])
 
@@ -279,4 +279,4 @@ def test_the_real_shapiq_takes_games_and_gives_the_same_values(tmp_path) -> None
     stored.precompute()
     for name in ("g.npz", "g.json"):
         stored.save_values(tmp_path / name)
-        np.testing.assert_allclose(eblime.stored_game(tmp_path / name)(ALL), by_hand(ALL))
+        np.testing.assert_allclose(stored_game(tmp_path / name)(ALL), by_hand(ALL))

@@ -333,15 +333,15 @@ def test_a_batch_that_does_not_fit_into_memory_is_made_smaller():
             raise MemoryError("too large")
         return linear(batch)
 
-    import eblime.engine.query as query
+    import eblime.engine.batches as batches
 
     clock = iter(np.cumsum(1 / np.arange(1, 10_000)))  # every batch is faster than the one before
-    original = query.time.perf_counter
+    original = batches.time.perf_counter
     try:
-        query.time.perf_counter = lambda: next(clock)
+        batches.time.perf_counter = lambda: next(clock)
         e = explain(model, n_masks=300)
     finally:
-        query.time.perf_counter = original
+        batches.time.perf_counter = original
 
     assert e.provenance["batch_size"] <= 16
     assert_allclose(e.posterior.mean, SIZES, atol=1e-4)
@@ -434,15 +434,15 @@ def test_the_fastest_batch_size_is_found():
 
         return model
 
-    import eblime.engine.query as query
+    import eblime.engine.batches as batches
 
-    original = query.time.perf_counter
+    original = batches.time.perf_counter
     try:
-        query.time.perf_counter = lambda: clock["now"]
+        batches.time.perf_counter = lambda: clock["now"]
         small = explain(timed(lambda n: 0.02 * n if n <= 4 else 0.07 * n), n_masks=400)
         large = explain(timed(lambda n: 1.0 + 0.001 * n), n_masks=2000)
     finally:
-        query.time.perf_counter = original
+        batches.time.perf_counter = original
 
     assert small.provenance["batch_size"] == 4
     assert large.provenance["batch_size"] >= 128

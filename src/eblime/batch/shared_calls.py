@@ -7,15 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray
 from eblime.batch.inputs import has_rows, is_sparse
-from eblime.engine.asker import books_of
-from eblime.engine.calls import Caller
+from eblime.engine.calls import Caller, call_model
 from eblime.engine.loop import advance, converse, reply_from
-from eblime.engine.plan import Plan, plan_of
-from eblime.engine.query import ModelError, Reply
-from eblime.engine.settings import LoopSettings, Question
-from eblime.models.scores import as_scores
+from eblime.engine.questions import Draft, Question, Reply, open_books
+from eblime.engine.settings import LoopSettings
 from eblime.protocols import Subject
 from eblime.results.explanation import Explanation
 from eblime.stopping.rule import FIRST
@@ -94,64 +90,45 @@ def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list
 
 def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Reply]:
     """The replies to several questions, from few calls; stored answers are not asked again."""
-    with books_of(settings) as book_of:
-        books = [book_of(question.neighbourhood) for question in questions]
-        plans = [plan_of(*pair) for pair in zip(questions, books, strict=True)]
-        scores = _scores(settings, plans)
-        for book, plan, found in zip(books, plans, scores, strict=True):
-            if book is not None and len(found):
-                plan.verify(found)
-                book.write(plan.keys_to_ask, found)
-    return [plan.reply(found) for plan, found in zip(plans, scores, strict=True)]
+    with open_books(settings) as book_of:
+        drafts = [Draft(question, book_of(question.neighbourhood)) for question in questions]
+        asking = [draft for draft in drafts if len(draft.again) or len(draft.asked)]
+        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
+    sent = [replied.get(id(draft), (0, 0)) for draft in drafts]
+    return [
+        draft.reply(batch_size=size, calls=calls)
+        for draft, (size, calls) in zip(drafts, sent, strict=True)
+    ]
 
 
-def _scores(settings: LoopSettings, plans: Sequence[Plan]) -> list[FloatArray]:
-    """The scores that each plan asks for, (n, outputs)."""
-    if not all(len(plan.rows_to_ask) for plan in plans):
-        return [_alone(settings, plan) for plan in plans]
-    batches = [plan.question.neighbourhood.inputs(plan.rows_to_ask) for plan in plans]
-    return _shared(settings, batches, [len(plan.rows_to_ask) for plan in plans])
-
-
-def _alone(settings: LoopSettings, plan: Plan) -> FloatArray:
-    """The scores of one plan, in as many calls as memory needs; none if it asks nothing new."""
-    rows, question = plan.rows_to_ask, plan.question
-    if not len(rows):
-        original = plan.original()
-        assert original is not None  # else it would be asked
-        return np.empty((0, len(original)))
-    most = min(_most_rows(settings), question.neighbourhood.room)
-    pieces = np.split(rows, range(most, len(rows), most))
-    inputs = question.neighbourhood.inputs
-    return np.concatenate([_called(settings, inputs(some), len(some)) for some in pieces])
-
-
-def _shared(
-    settings: LoopSettings, batches: Sequence[Any], sizes: Sequence[int]
-) -> list[FloatArray]:
-    """The scores of each batch, from one model call if the batches can be joined."""
-    try:
-        joined = _joined(batches)
-    except (TypeError, ValueError):  # such as arrays of different lengths
-        return [_called(settings, *pair) for pair in zip(batches, sizes, strict=True)]
-    return np.split(_called(settings, joined, sum(sizes)), np.cumsum(sizes)[:-1])
-
-
-def _called(settings: LoopSettings, batch: Any, size: int) -> FloatArray:
-    """The scores of a batch, (size, outputs)."""
-    try:
-        returned = Caller(model=settings.model, calls=settings.calls)(batch)
-        raw = as_scores(returned)
-    except Exception as error:
-        raise ModelError(f"The model failed: {type(error).__name__}: {error}") from error
-    scores = raw[:, None] if raw.ndim == 1 else raw
-    is_real = not np.iscomplexobj(scores)
-    if not (is_real and scores.ndim == 2 and len(scores) == size and np.isfinite(scores).all()):
-        raise ModelError(
-            f"The model must return finite real scores for a batch of {size}; got shape "
-            f"{raw.shape} of {raw.dtype}."
-        )
-    return scores.astype(np.float64)  # a copy: the model may fill the same array again
+def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
+    """Ask what the drafts ask about; returns the size of each, and its inputs in all attempts."""
+    rows = [np.concatenate([draft.again, draft.asked]) for draft in drafts]
+    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
+    if len(batches) > 1:
+        try:
+            joined = [(_joined(batches), drafts)]
+        except (TypeError, ValueError):  # such as arrays of different lengths
+            joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
+    else:
+        joined = [(batch, drafts) for batch in batches]
+    found = []
+    for batch, group in joined:
+        sizes = [len(draft.again) + len(draft.asked) for draft in group]
+        tries = [
+            draft.question.budget // size
+            for draft, size in zip(group, sizes, strict=True)
+            if draft.question.budget is not None
+        ]
+        limit = sum(sizes) * min(tries) if tries else None
+        caller = Caller(settings.model, settings.calls, limit)
+        scores = call_model(caller, batch, sum(sizes))
+        for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
+            n = len(draft.again)
+            draft.check_again(some[:n])
+            draft.enter(slice(0, len(draft.asked)), some[n:])
+            found.append((len(some), len(some) * caller.sent // sum(sizes)))
+    return found
 
 
 def _joined(batches: Sequence[Any]) -> Any:

@@ -36,8 +36,8 @@ from eblime.batch.shared_calls import explain_together, group_size
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import Calls
 from eblime.engine.loop import Talk, advance, converse, explain, reply_from, score_of_input
-from eblime.engine.query import Reply
-from eblime.engine.settings import LoopSettings, Question, stop_settings
+from eblime.engine.questions import Question, Reply
+from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import RenderedScene, Subject

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from eblime.domains.players import PLAYERS as PLAYERS
     from eblime.domains.record import Command as Command
     from eblime.domains.record import Domain as Domain
     from eblime.domains.record import Item as Item
     from eblime.domains.record import Option as Option
 
 _HOMES = {
-    "PLAYERS": "players",
     "Command": "record",
     "Domain": "record",
     "Item": "record",

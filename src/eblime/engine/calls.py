@@ -5,22 +5,39 @@ from __future__ import annotations
 import copy
 import os
 import random
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, fields, replace
-from threading import TIMEOUT_MAX
+from threading import TIMEOUT_MAX, Lock
 from typing import Any
 
+import numpy as np
+
 from eblime._checks import check_count, check_number
+from eblime._types import FloatArray, IntArray
 from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.background import AsyncModel, in_thread
+from eblime.models.scores import as_scores
 from eblime.protocols import Model
 
-__all__ = ["Caller", "Calls", "Retry", "as_retry", "copied", "is_out_of_memory"]
+__all__ = [
+    "Caller",
+    "Calls",
+    "ModelError",
+    "OverBudgetError",
+    "Retry",
+    "call_model",
+    "check_scores",
+    "copied",
+    "is_out_of_memory",
+    "model_error",
+]
 
 CacheLike = str | os.PathLike[str] | AnswerCache | None
+_BATCH = "A model is called with a batch of inputs, not with one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,49 +197,161 @@ class Calls:
         return self.timeout is None and self.concurrency == 1 and as_retry(self.retry) is None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Calls a model with a batch: with its timeout, its retries, and in the background."""
+class ModelError(RuntimeError):
+    """The model failed or returned something that is not a score, for the masks named.
 
-    model: Model
-    calls: Calls
+    Examples
+    --------
+    >>> import eblime
+    >>> try:
+    ...     eblime.TextExplainer(lambda texts: 1 / 0).explain("a good day")
+    ... except eblime.ModelError as error:
+    ...     print(type(error.__cause__).__name__)
+    ZeroDivisionError
+    """
+
+
+def model_error(rows: IntArray | int, error: BaseException) -> ModelError:
+    """The error that says where the model failed: at masks by number, or in a batch of n."""
+    message = f"The model failed on {_place(rows)}: {type(error).__name__}: {error}"
+    # a model that treats a batch as one input: `text.lower()` of a list, `if row["age"] > 40`
+    single = isinstance(error, AttributeError)  # also scikit-learn's NotFittedError, a ValueError
+    if isinstance(error, ValueError):
+        single = "truth value" in str(error)
+    return ModelError(f"{message.rstrip('.')}. {_BATCH}" if single else message)
+
+
+def check_scores(
+    returned: Any,
+    rows: IntArray | int,
+    *,
+    width: int | None = None,
+    columns: Sequence[int] = (),
+    fetch: Callable[[Any], Any] = np.asarray,
+) -> FloatArray:
+    """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
+
+    Parameters
+    ----------
+    returned
+        By the model; on a GPU perhaps not computed yet.
+    rows
+        Numbers of the perturbed inputs, or how many inputs there are.
+    width
+        Number of outputs, if known.
+    columns
+        Outputs to keep; empty keeps all.
+    fetch
+        Brings the scores into main memory.
+    """
+    n, where = rows if isinstance(rows, int) else len(rows), _place(rows)
+    shape = tuple(getattr(returned, "shape", None) or np.shape(returned))
+    if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
+        raise ModelError(
+            f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
+            f"for {where} it returned shape {shape}."
+            + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
+            + (f" {_BATCH}" if shape == () else "")
+        )
+    outputs = 1 if len(shape) == 1 else shape[1]
+    if width is not None and outputs != width:
+        raise ModelError(
+            f"The model must return as many outputs for every mask; it returned {width} for the "
+            f"input itself and {outputs} for {where}."
+        )
+    try:
+        raw = fetch(returned[:, list(columns)] if columns and len(shape) == 2 else returned)
+        if np.iscomplexobj(raw):
+            raise TypeError("they are complex")
+        # a copy: the model may fill the same array again at its next call
+        scores = np.array(raw, dtype=np.float64).reshape(n, -1)
+    except (TypeError, ValueError) as error:
+        message = f"The model must return real numbers; for {where} it did not: {error}."
+        raise ModelError(message) from error
+    except Exception as error:
+        raise model_error(rows, error) from error
+    if not np.isfinite(scores).all():
+        row, column = (int(index) for index in np.argwhere(~np.isfinite(scores))[0])
+        where = where if isinstance(rows, int) else _place(rows[row : row + 1])
+        raise ModelError(
+            f"The model must return finite scores; for {where} output "
+            f"{columns[column] if columns else column} is {scores[row, column]}."
+        )
+    return scores
+
+
+def _place(rows: IntArray | int) -> str:
+    """Masks by number, or the size of a batch, for a message."""
+    if isinstance(rows, int):
+        return f"a batch of {rows}"
+    masks = rows[rows >= 0]
+    if len(masks) == 0:
+        return "the input itself"
+    return f"mask {masks[0]}" if len(masks) == 1 else f"masks {masks.min()} to {masks.max()}"
+
+
+class OverBudgetError(Exception):
+    """A call would ask about more inputs than `max_calls` allows."""
+
+
+class Caller:
+    """Calls one model with batches: with a timeout, with retries, and in the background.
+
+    `sent` counts the inputs of every attempt, and none is made beyond `limit`.
+    """
+
+    def __init__(self, model: Model, calls: Calls, limit: int | None = None) -> None:
+        self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
+        self._retry, self._lock = as_retry(calls.retry), Lock()
+
+    def count(self, n: int) -> None:
+        """Count n inputs that the model is asked about; refuse them beyond the limit."""
+        with self._lock:
+            if n > self.room:
+                raise OverBudgetError
+            self.sent += n
 
     @property
-    def waits(self) -> bool:
-        """Whether a call is waited for at once, because only one is under way."""
-        return self.calls.concurrency == 1
+    def room(self) -> int:
+        """How many more inputs the model may be asked about."""
+        return sys.maxsize if self.limit is None else self.limit - self.sent
 
-    def start(self, batch: Any) -> Future[Any]:
-        """Call the model in the background."""
-        model, limits = self.model, (self.calls.timeout, as_retry(self.calls.retry))
-        if isinstance(model, AsyncModel) and limits == (None, None):
-            return model.submit(batch)
-        return in_thread(self, batch)
+    def answer(self, batch: Any, n: int) -> Any:
+        """What the model returns for a batch of n inputs, after as many tries as allowed."""
+        self.count(n)
+        return self._try(batch, n)
 
-    def __call__(self, batch: Any) -> Any:
-        """What the model returns, after as many tries as allowed."""
-        retry, failures = as_retry(self.calls.retry), 0
+    def start(self, batch: Any, n: int) -> Future[Any]:
+        """The same in the background."""
+        self.count(n)
+        plain = self.calls.timeout is None and self._retry is None
+        if plain and isinstance(self.model, AsyncModel):
+            return self.model.submit(batch)
+        return in_thread(self._try, batch, n)
+
+    def _try(self, batch: Any, n: int) -> Any:
+        """Call the model until it answers or no try is left."""
+        failures = 0
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._once(batch if retry is None else copied(batch))
+                return self._once(batch if self._retry is None else copied(batch))
             except Exception as error:
                 failures += 1
-                if retry is None or not retry.again(error, failures):
+                if self._retry is None or not self._retry.again(error, failures):
                     raise
-                time.sleep(min(retry.pause(failures), TIMEOUT_MAX))
+                try:
+                    self.count(n)
+                except OverBudgetError as over:
+                    raise over from error
+                time.sleep(min(self._retry.pause(failures), TIMEOUT_MAX))
 
     def _once(self, batch: Any) -> Any:
         """One call, for as long as it may take."""
-        timeout = self.calls.timeout
+        timeout, model = self.calls.timeout, self.model
         if timeout is None:
-            return self.model(batch)
-        begin: Callable[[Any], Future[Any]] = (
-            self.model.submit
-            if isinstance(self.model, AsyncModel)
-            else lambda batch: in_thread(self.model, batch)
-        )
-        future = begin(batch)
+            return model(batch)
+        future = model.submit(batch) if isinstance(model, AsyncModel) else in_thread(model, batch)
         try:
             return future.result(min(timeout, TIMEOUT_MAX))
         except NotYet:
@@ -231,6 +360,18 @@ class Caller:
             raise TimeoutError(f"no answer within the timeout of {timeout:g} s") from None
         finally:
             future.cancel()
+
+
+def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:
+    """All outputs of a model for a batch of n inputs, (n, outputs), checked.
+
+    The family and runs with shared calls ask through this function.
+    """
+    try:
+        returned = as_scores(caller.answer(batch, n))
+    except Exception as error:
+        raise model_error(n, error) from error
+    return check_scores(returned, n)
 
 
 def copied(value: Any) -> Any:

@@ -14,7 +14,6 @@ from eblime._progress import Progress, check_progress
 from eblime._types import FloatArray
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, OwnLaw, as_design, rows_of
-from eblime.engine.limits import check_most_masks
 from eblime.engine.settings import LoopSettings
 from eblime.engine.state import State
 from eblime.protocols import Composite, Design, Neighbourhood, Subject
@@ -40,16 +39,12 @@ class Source:
         check_count("n", n)
         check_progress(progress)
         if explanation.exhaustive:
-            raise ValueError("All masks have been asked; there are no more.")
-        state = _continued(self.state, explanation, n)
-        exact = state.neighbourhood.exact
-        check_most_masks(state.settings, len(explanation.features), exact=exact)
-        design = _More(
-            design=_larger(state.settings, len(explanation.features)),
-            total=state.settings.n_masks,
-        )
+            raise ValueError("The model was asked about all masks; there are no more.")
+        state = _state_before(self.state, explanation, n)
+        settings = state.settings.for_input(state.subject.scene, exact=state.neighbourhood.exact)
+        design = _More(design=_larger_design(settings, state), total=settings.n_masks)
         talk = rounds(state, design)
-        (found,) = finish(talk, state.settings, state.subject, progress=progress).values()
+        (found,) = finish(talk, settings, state.subject, progress=progress).values()
         before, now = explanation.prediction, found.prediction
         if not np.isclose(before, now, rtol=1e-3, atol=1e-6):
             raise ValueError(
@@ -71,7 +66,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
         seed=explanation.provenance.get("seed"),
         rng=np.random.default_rng(0),
         start=time.perf_counter(),
-        neighbourhood=_restored(settings, subject, explanation),
+        neighbourhood=_restore_neighbourhood(settings, subject, explanation),
         first=explanation.answers,
     )
     return Source(state=state)
@@ -92,7 +87,9 @@ def _check_same_input(scene: Any, stored: Any) -> None:
         )
 
 
-def _restored(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Neighbourhood:
+def _restore_neighbourhood(
+    settings: LoopSettings, subject: Subject, explanation: Explanation
+) -> Neighbourhood:
     """The perturbed inputs of a loaded explanation, made again from its seed."""
     seed, masks = explanation.provenance.get("seed"), explanation.masks
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
@@ -107,7 +104,7 @@ def _restored(settings: LoopSettings, subject: Subject, explanation: Explanation
     return restored
 
 
-def _continued(state: State, explanation: Explanation, n: int) -> State:
+def _state_before(state: State, explanation: Explanation, n: int) -> State:
     """The state before the next question about one target."""
     answers, cost = explanation.answers, explanation.provenance
     total = answers.n_masks + n
@@ -125,7 +122,7 @@ def _continued(state: State, explanation: Explanation, n: int) -> State:
         seed=state.seed,
         rng=_generator(answers),
         start=time.perf_counter() - float(cost.get("seconds", 0.0)),
-        neighbourhood=_answered(state, answers),
+        neighbourhood=_neighbourhood_of(state, answers),
         first=answers,
         answers=(answers,),
         replies=tuple(
@@ -136,7 +133,7 @@ def _continued(state: State, explanation: Explanation, n: int) -> State:
     )
 
 
-def _answered(state: State, answers: Answers) -> Neighbourhood:
+def _neighbourhood_of(state: State, answers: Answers) -> Neighbourhood:
     """The perturbed inputs that have an answer."""
     if len(state.neighbourhood.masks) == answers.n_masks:
         return state.neighbourhood
@@ -154,24 +151,18 @@ def _generator(answers: Answers) -> np.random.Generator:
     return np.random.default_rng(int.from_bytes(digest, "little"))
 
 
-def _larger(settings: LoopSettings, p: int) -> Design:
+def _larger_design(settings: LoopSettings, state: State) -> Any:
     """The design with room for more masks."""
-    design = as_design(
+    design: Any = as_design(
         settings.design,
         settings.n_masks,
-        p,
+        state.first.n_features,
         exact=False,
         method=settings.fitted_by,
         kernel=settings.kernel,
     )
-    names: list[str] = [entry.name for entry in fields(design)] if is_dataclass(design) else []
-    return _with_n_masks(design, settings.n_masks) if "n_masks" in names else design
-
-
-def _with_n_masks(design: Any, n_masks: int) -> Design:
-    """A design that is a dataclass, with another number of masks."""
-    larger: Design = replace(design, n_masks=n_masks)
-    return larger
+    sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
+    return replace(design, n_masks=settings.n_masks) if sized else design
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,32 +1,23 @@
-"""Settings of the loop, and the questions that it asks."""
+"""Settings of the loop: checked, limited by what a method takes, with a stop rule."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from eblime._checks import check_count, check_number
 from eblime._repr import stable_repr
-from eblime._types import FloatArray, IntArray
 from eblime.designs.rounds import check_design
 from eblime.engine.calls import Calls
-from eblime.engine.plan import Reply
-from eblime.engine.targets import Labels, check_labels, columns_of
+from eblime.engine.targets import Labels, check_labels
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
-from eblime.protocols import Kernel, Method, Neighbourhood, Stop
+from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
 
-__all__ = [
-    "LoopSettings",
-    "Question",
-    "brief",
-    "check_max_masks",
-    "rule_name",
-    "stop_settings",
-]
+__all__ = ["LoopSettings", "brief", "check_max_masks", "rule_name", "stop_settings"]
 
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
@@ -54,12 +45,21 @@ class LoopSettings:
         return self.n_masks if self.until is None else self.max_masks
 
     @property
+    def may_end_early(self) -> bool:
+        """Whether a rule or a time can end the questions."""
+        return self.until is not None or self.max_seconds is not None
+
+    @property
     def fitted_by(self) -> Method:
         """The method; one that needs no weights takes the kernel of these settings."""
         method = as_method(self.method)
         adapt = getattr(method, "with_kernel", None)
         adapted: Method = method if adapt is None else adapt(self.kernel)
         return adapted
+
+    def part(self, name: str, default: Any) -> Any:
+        """An optional part of the method; see `protocols.MethodParts`."""
+        return getattr(self.fitted_by, name, default)
 
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
@@ -70,25 +70,46 @@ class LoopSettings:
         if self.design is not None:
             check_design(self.design, self.fitted_by)
 
+    def least_answers(self, p: int) -> int:
+        """How many answers an explanation needs: more than features, unless fewer are wanted."""
+        return min(self.n_masks, p + 2)
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Question:
-    """Perturbed inputs that the loop wants scores for."""
+    def may_ask_all(self, p: int) -> bool:
+        """Whether the model may be asked about all 2^p masks."""
+        return self.calls.max_calls is None or 2**p <= self.calls.max_calls
 
-    neighbourhood: Neighbourhood
-    rows: IntArray  # numbers of the perturbed inputs
-    targets: Any  # which outputs to keep: a number of the highest, or a list
-    labels: Labels | None
-    ranked: bool  # whether the outputs can be compared, as those of a classifier
-    opening: Reply | None  # the reply of the first round; None in the first round
-    expected: int = 0  # masks that it will take in all, as far as is known
-    before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
-    budget: int | None = None  # inputs that the model may be asked about; None is no limit
-    least: int = 1  # different inputs that must have an answer if the user interrupts
+    def for_input(self, scene: Scene, *, exact: bool) -> LoopSettings:
+        """The settings for an input: refused if they do not suit it.
 
-    def choose(self, original: FloatArray) -> Sequence[int]:
-        """The outputs to keep, given the scores of the input itself."""
-        return columns_of(self.targets, original, self.labels, ranked=self.ranked)
+        With a stop rule, no more masks are asked than the method takes. Where there is room for all
+        2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
+        asks about all of them in the end, which need no fit: then nothing is cut.
+        """
+        p, found = scene.n_features, self
+        least = min(2**p, self.least_answers(p) + 1)
+        if self.calls.max_calls is not None and self.calls.max_calls < least:
+            raise ValueError(
+                f"`max_calls` must be at least {least} for an input with {p} features; got "
+                f"{self.calls.max_calls}."
+            )
+        room_for_all = exact and 2**p <= self.budget and self.may_ask_all(p)
+        most = self.part("most_masks", None)
+        if most is not None and not (room_for_all and isinstance(self.design, str)):
+            if self.until is not None:
+                found = replace(self, max_masks=min(self.max_masks, most))
+            elif min(self.n_masks, 2**p) > most and not room_for_all:
+                raise ValueError(
+                    f"`n_masks` must be at most {most:,} for {self.fitted_by.name}, or at least "
+                    f"2^{p} to ask about all masks; got {self.n_masks:,}. Use EBLIME() for more "
+                    "masks."
+                )
+        self.part("check_features", lambda p: None)(p)
+        if self.part("ends", "unused") == "required" and not exact:
+            raise ValueError(
+                "`method` needs the score with everything hidden, which an input of the domain "
+                f"{scene.domain!r} does not have; got {self.fitted_by!r}."
+            )
+        return found
 
 
 def stop_settings(
@@ -108,12 +129,13 @@ def stop_settings(
     max_seconds
         The time after which no further round begins; None has no limit.
     """
+    if until is None and max_masks is None and max_seconds is None:
+        return settings
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     if max_seconds is not None:
         check_number("max_seconds", max_seconds)
-    spread = getattr(as_method(settings.method), "has_spread", True)
-    if isinstance(rule, Rule) and rule.needs_spread and not spread:
+    if isinstance(rule, Rule) and rule.needs_spread and not settings.part("has_spread", True):
         raise ValueError(
             f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
             f"{settings.method!r}."

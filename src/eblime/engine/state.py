@@ -10,24 +10,18 @@ from typing import Any
 import numpy as np
 import scipy
 
-from eblime._checks import as_generator, check_weights
+from eblime._checks import as_generator, check_masks, check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
 from eblime._version import __version__
+from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
+from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
-from eblime.engine.limits import (
-    check_most_calls,
-    check_most_masks,
-    least_answers,
-    limited,
-    may_ask_all,
-)
-from eblime.engine.plan import Reply
-from eblime.engine.settings import LoopSettings, Question, brief, rule_name
+from eblime.engine.questions import Question, Reply
+from eblime.engine.settings import LoopSettings, brief, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
-from eblime.engine.wanted import checked_masks, weights_of, with_ends
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
 from eblime.models.adapt import has_ranked_outputs
@@ -41,36 +35,21 @@ __all__ = ["State", "begin"]
 def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) -> State:
     """The state before the first question."""
     check_targets(targets, settings.labels)
-    generator, p = as_generator(rng), subject.scene.n_features
-    check_most_calls(settings, p)
+    generator = as_generator(rng)
     neighbourhood = subject.neighbourhood(generator)
-    settings = limited(settings, p, exact=neighbourhood.exact)
-    check_most_masks(settings, p, exact=neighbourhood.exact)
-    if hasattr(settings.fitted_by, "check_features"):
-        settings.fitted_by.check_features(p)
-    if _method_ends(settings) == "required" and not neighbourhood.exact:
-        raise ValueError(
-            "`method` needs the score with everything hidden, which an input of the domain "
-            f"{subject.scene.domain!r} does not have; got {settings.fitted_by!r}."
-        )
+    settings = settings.for_input(subject.scene, exact=neighbourhood.exact)
+    seed = int(rng) if isinstance(rng, (int, np.integer)) else None
     return State(
         settings=settings,
         subject=subject,
         targets=targets,
-        seed=_seed(rng),
+        seed=seed if seed is not None or rng is None else "a generator",
         rng=generator,
         start=time.perf_counter(),
         neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
         expected=settings.budget,
     )
-
-
-def _seed(rng: RNGLike) -> int | str | None:
-    """The seed as it is recorded."""
-    if isinstance(rng, (int, np.integer)):
-        return int(rng)
-    return None if rng is None else "a generator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -104,22 +83,33 @@ class State:
     fit: Fit | None = None  # of the answers so far, if the stop rule needed it
     spent: int = 0  # model calls of the explanation that this one continues
 
-    def extended(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
-        """With more perturbed inputs to ask about."""
-        scene, known = self.subject.scene, len(self.neighbourhood.masks)
-        if known == 0 and self.neighbourhood.exact and _method_ends(self.settings) != "unused":
-            wanted = with_ends(wanted, scene.n_features)
-        masks = wanted.masks if isinstance(wanted, Proposal) else wanted
+    def extend(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
+        """Add perturbed inputs to ask about, and their weights."""
+        known, p = len(self.neighbourhood.masks), self.first.n_features
+        masks: Any = wanted.masks if isinstance(wanted, Proposal) else wanted
+        drawn = wanted.sampling_weights if isinstance(wanted, Proposal) else None  # corrects draws
         if not isinstance(masks, (int, np.integer)):
-            masks = checked_masks(masks, scene.n_features)
+            masks = check_design_masks(masks, p)
+            ends = self.settings.part("ends", "unused")
+            if known == 0 and self.neighbourhood.exact and ends != "unused":
+                masks, drawn = _add_ends(masks, drawn)
         grown = self.neighbourhood.extend(self.rng, masks)
         sampling = grown.sampling_weights[known:]
-        if isinstance(wanted, Proposal):
-            sampling = sampling * check_weights(wanted.sampling_weights, len(sampling))
-        weights = weights_of(self.settings.kernel, grown.closeness[known:], sampling, warn=warn)
+        if drawn is not None:
+            sampling = sampling * check_weights(drawn, len(sampling))
+        closeness = grown.closeness[known:]
+        kernel = as_kernel(self.settings.kernel)
+        weights = check_weights(kernel(closeness), len(closeness)) * sampling
+        counting = min(int(np.count_nonzero(weights)), round(effective_size(weights)))
+        if warn and counting < p:
+            warn_user(
+                f"There are more features ({p}) than masks that count ({counting}): expect wide "
+                "intervals. Ask for more masks, cut the input into fewer features, or use a wider "
+                "kernel."
+            )
         expected = self.expected
         if known == 0 and grown.exact and is_exhaustive(grown.masks):
-            if not self.may_ask_all:
+            if not self.settings.may_ask_all(p):
                 raise ValueError(
                     f"`max_calls` must be at least {len(weights)}, the number of all masks, for an "
                     f"exhaustive design; got {self.settings.calls.max_calls}."
@@ -137,37 +127,24 @@ class State:
 
     def question(self) -> Question:
         """The perturbed inputs that have no answer yet."""
-        rows = np.arange(self.first.n_masks, len(self.neighbourhood.masks))
+        known, total = self.first.n_masks, len(self.neighbourhood.masks)
+        most = self.settings.calls.max_calls
+        scores = [answers.scores for answers in self.answers]
         return Question(
             neighbourhood=self.neighbourhood,
-            rows=rows,
+            rows=np.arange(known, total),
             targets=self.targets,
             labels=self.settings.labels,
             ranked=has_ranked_outputs(self.settings.model),
             opening=self.replies[0] if self.replies else None,
-            expected=max(self.expected, len(self.neighbourhood.masks)),
-            before=np.stack([known.scores for known in self.answers], axis=1)
-            if self.answers
-            else None,
-            budget=self._budget(),
-            least=max(
-                0,
-                least_answers(self.settings.n_masks, self.first.n_features) - self.first.n_masks,
-            ),
+            expected=max(self.expected, total),
+            before=np.stack(scores, axis=1) if scores else None,
+            budget=None if most is None else most - sum(reply.calls for reply in self.replies),
+            least=max(0, self.settings.least_answers(self.first.n_features) - known),
         )
 
-    @property
-    def may_ask_all(self) -> bool:
-        """Whether the model may be asked about all 2^p masks."""
-        return may_ask_all(self.settings, self.first.n_features)
-
-    def _budget(self) -> int | None:
-        """How many inputs the model may still be asked about."""
-        most = self.settings.calls.max_calls
-        return None if most is None else most - sum(reply.calls for reply in self.replies)
-
-    def answered(self, reply: Reply) -> State:
-        """With the model's reply appended."""
+    def append(self, reply: Reply) -> State:
+        """Append the model's reply."""
         assert self.weights is not None
         opening = reply if not self.replies else self.replies[0]
         before = self.answers or tuple(
@@ -194,23 +171,16 @@ class State:
             stopped=reply.stopped,
         )
 
-    def fitted(self) -> tuple[Posterior, ...]:
-        """The posteriors of all targets."""
-        masks = self.first.masks
-        with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
-            return fit_each(
-                self.settings.fitted_by,
-                self.rng,
-                self.answers,
-                exhaustive=self.exhaustive,
-            )
-
     def with_fit(self) -> State:
         """With the posteriors of all targets, which a stop rule and the explanations share."""
         if self.fit is not None:
             return self
-        generator = self.rng.bit_generator.state
-        return replace(self, fit=Fit(generator=generator, posteriors=self.fitted()))
+        masks, generator = self.first.masks, self.rng.bit_generator.state
+        with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
+            posteriors = fit_each(
+                self.settings.fitted_by, self.rng, self.answers, exhaustive=self.exhaustive
+            )
+        return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
 
     @property
     def calls(self) -> int:
@@ -222,8 +192,14 @@ class State:
         """Whether every mask was asked once, and determines its input: no chance is left."""
         return self.neighbourhood.exact and is_exhaustive(self.first.masks)
 
-    def explanations(self) -> dict[int, Explanation]:
-        """From answers to explanations, by column."""
+    @property
+    def fits(self) -> list[tuple[Posterior, Answers]]:
+        """The posterior and the answers of each target."""
+        assert self.fit is not None
+        return list(zip(self.fit.posteriors, self.answers, strict=True))
+
+    def explanations(self, source: Any) -> dict[int, Explanation]:
+        """From answers to explanations, by column; `source` continues them."""
         opening, fit = self.replies[0], self.with_fit().fit
         assert fit is not None
         original, labels = opening.original, self.settings.labels
@@ -242,6 +218,7 @@ class State:
                 exhaustive=self.exhaustive,
                 provenance=provenance,
                 generator=fit.generator,
+                source=source,
             )
             for column, answers, posterior in zip(
                 opening.columns, self.answers, fit.posteriors, strict=True
@@ -283,6 +260,25 @@ def _with_hidden(answers: Answers, exact: bool) -> Answers:
     return replace(answers, hidden=float(answers.scores[rows[0]])) if rows.size else answers
 
 
-def _method_ends(settings: LoopSettings) -> str:
-    """Whether the method uses the scores at both ends: "required", "useful" or "unused"."""
-    return str(getattr(settings.fitted_by, "ends", "unused"))
+def check_design_masks(masks: Any, p: int) -> FloatArray:
+    """Masks of a design, which may be the user's: (n, p) zeros and ones, made read-only."""
+    checked = check_masks(masks).copy()
+    if checked.shape[1] != p or not np.isin(checked, (0, 1)).all():
+        raise ValueError(
+            f"`design` must return zeros and ones of shape (N, {p}); got shape {checked.shape} "
+            f"with values from {checked.min():g} to {checked.max():g}."
+        )
+    checked.flags.writeable = False
+    return checked
+
+
+def _add_ends(
+    masks: FloatArray, sampling: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """The masks of the first round, with all shown and all hidden added, with weight zero."""
+    p = masks.shape[1]
+    ends = [np.full(p, end) for end in (1.0, 0.0) if not (masks == end).all(axis=1).any()]
+    if not ends:
+        return masks, sampling
+    own = np.ones(len(masks)) if sampling is None else sampling
+    return np.concatenate([masks, ends]), np.concatenate([own, np.zeros(len(ends))])

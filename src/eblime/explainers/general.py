@@ -8,9 +8,9 @@ from typing import Any
 
 from eblime import registry
 from eblime._progress import Progress
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.record import Domain
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method, Subject

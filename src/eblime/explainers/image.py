@@ -10,8 +10,8 @@ from eblime._progress import Progress
 from eblime.domains.image.hiding import HIDES, Hide
 from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
+from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.models.scaling import warn_unscaled

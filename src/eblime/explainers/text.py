@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from eblime._progress import Progress
+from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text import TOKENS, Tokens, read_text
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.neighbourhood import MaskedSubject
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method

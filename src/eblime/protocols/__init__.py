@@ -18,6 +18,7 @@ from eblime.protocols.inputs import (
     Renderer,
     Scene,
     Subject,
+    masks_at,
 )
 from eblime.protocols.methods import (
     Design,
@@ -63,4 +64,5 @@ __all__ = [
     "SharedMethod",
     "Stop",
     "Subject",
+    "masks_at",
 ]

@@ -21,10 +21,22 @@ __all__ = [
     "Renderer",
     "Scene",
     "Subject",
+    "masks_at",
 ]
 
 INPUT_ITSELF = -1  # the row number of the input itself in a neighbourhood
 ALL_HIDDEN = -2  # the row number of the input with every feature hidden
+
+
+def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
+    """Masks by number: ones for the input itself, zeros for everything hidden."""
+    if rows.size and rows.min() >= 0:
+        return masks[rows]
+    found = np.ones((len(rows), masks.shape[1]))
+    found[rows == ALL_HIDDEN] = 0
+    inside = rows >= 0
+    found[inside] = masks[rows[inside]]
+    return found
 
 
 class Scene(Protocol):

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF, MaskedScene, Scene
+from eblime.protocols import MaskedScene, Scene, masks_at
 
-__all__ = ["MaskedNeighbourhood", "MaskedSubject", "masks_at"]
+__all__ = ["MaskedNeighbourhood", "MaskedSubject"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,22 +78,11 @@ class MaskedNeighbourhood:
     def keys(self, rows: IntArray) -> list[bytes]:
         """The masks, packed into bits."""
         bits = np.packbits(masks_at(self.masks, rows) > 0.5, axis=1)
-        return [row.tobytes() for row in bits]
+        keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
+        return keys
 
     def _masked(self) -> MaskedScene:
         """The scene, which must be able to make inputs from masks."""
         if not isinstance(self.scene, MaskedScene):
             raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")
         return self.scene
-
-
-def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
-    """Masks by number: ones for the input itself, zeros for everything hidden."""
-    if rows.size and rows.min() >= 0:
-        return masks[rows]
-    found = np.ones((len(rows), masks.shape[1]))
-    found[rows == ALL_HIDDEN] = 0
-    inside = rows >= 0
-    found[inside] = masks[rows[inside]]
-    assert set(np.unique(rows[~inside])) <= {INPUT_ITSELF, ALL_HIDDEN}
-    return found

@@ -1,14 +1,13 @@
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.ensemble import RandomForestClassifier
 
 import eblime
-from eblime.engine.neighbourhood import MaskedNeighbourhood, masks_at
-from eblime.engine.query import ModelError, ask
-from eblime.engine.settings import Question
 
-WEIGHTS = np.array([0.5, -0.2, 0.1])
+WEIGHTS = np.linspace(-0.5, 1.0, 12)
 
 
 class Elsewhere:
@@ -26,16 +25,24 @@ class Elsewhere:
 
 
 class Device:
-    """A scorer that works like a GPU's: launches overlap, answers are fetched later."""
+    """A model that works like one on a GPU: launches overlap, answers are fetched later."""
 
     ways, overlaps, sizes = 1, True, (4, 8)
 
     def __init__(self):
         self.flying = self.most = 0
 
-    def launch(self, neighbourhood, rows, way=0):
+    def __call__(self, batch):
+        """Never called: it renders the images itself."""
+        raise NotImplementedError
+
+    @contextmanager
+    def scorer(self, scene):
+        """Open it for an image."""
+        yield self
+
+    def launch(self, masks, way=0):
         """Count what is under way."""
-        masks = masks_at(neighbourhood.masks, rows)
         self.flying += 1
         self.most = max(self.most, self.flying)
         return Elsewhere(np.stack([masks @ WEIGHTS, -(masks @ WEIGHTS)], axis=1))
@@ -46,43 +53,37 @@ class Device:
         return launched._scores
 
 
-def question(masks, targets):
-    """A first question about these masks."""
-    return Question(
-        neighbourhood=MaskedNeighbourhood(scene=None, masks=masks),
-        rows=np.arange(len(masks)),
-        targets=targets,
-        labels=None,
-        ranked=True,
-        opening=None,
-    )
+def explain(device, **calls):
+    """Explain the second output for an image with twelve superpixels."""
+    grid = ("grid", {"rows": 3, "columns": 4})
+    explainer = eblime.ImageExplainer(device, segmentation=grid, n_masks=40, hide=0)
+    return explainer.explain(np.ones((12, 16)), 1, calls=eblime.Calls(**calls))
 
 
 @pytest.mark.parametrize("size", [1, 5, 50, None])
-def test_scores_are_fetched_from_where_they_are(rng, size):
+def test_scores_are_fetched_from_where_they_are(size):
     """Nothing touches an answer on a device but `fetch`, and two batches are under way at most."""
-    masks = rng.integers(0, 2, size=(40, 3)).astype(float)
-    scorer = Device()
-    asked = ask(scorer, question(masks, [1]), batch_size=size)
+    device = Device()
+    e = explain(device, batch_size=size)
 
-    assert_allclose(asked.scores[:, 0], -(masks @ WEIGHTS))
-    assert_allclose(asked.original, [0.4, -0.4])
-    assert scorer.flying == 0
-    assert scorer.most <= 2
+    assert_allclose(e.scores, -(e.masks @ WEIGHTS))
+    assert_allclose(e.prediction, -WEIGHTS.sum())
+    assert device.flying == 0
+    assert device.most <= 2
     if size in (1, 5):
-        assert scorer.most == 2
+        assert device.most == 2
 
 
-def test_an_error_of_the_device_names_the_masks(rng):
+def test_an_error_of_the_device_names_the_masks():
     """What fails on fetching is reported like what fails on launching."""
-    scorer = Device()
+    device = Device()
 
     def broken(launched):
         raise RuntimeError("device lost")
 
-    scorer.fetch = broken
-    with pytest.raises(ModelError, match=r"failed on masks .*RuntimeError: device lost"):
-        ask(scorer, question(np.eye(3), [0]), batch_size=4)
+    device.fetch = broken
+    with pytest.raises(eblime.ModelError, match=r"failed on masks .*RuntimeError: device lost"):
+        explain(device, batch_size=4)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,292 @@
+"""Questions of the loop and the model's replies; nothing is asked twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from eblime._types import FloatArray, IntArray
+from eblime.engine.batches import Batches
+from eblime.engine.cache import CacheBook, as_cache
+from eblime.engine.calls import Caller, ModelError, OverBudgetError, model_error
+from eblime.engine.settings import LoopSettings
+from eblime.engine.targets import Labels, columns_of
+from eblime.protocols import INPUT_ITSELF, Neighbourhood, Scene
+
+__all__ = ["Draft", "Question", "Remembered", "Reply", "open_books", "open_model"]
+
+OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
+INTERRUPTED = "interrupted by the user"
+_NEAR = 1e-3  # of the largest score: how far the answers of one model to one input may differ
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Question:
+    """Perturbed inputs that the loop wants scores for."""
+
+    neighbourhood: Neighbourhood
+    rows: IntArray  # numbers of the perturbed inputs
+    targets: Any  # which outputs to keep: a number of the highest, or a list
+    labels: Labels | None
+    ranked: bool  # whether the outputs can be compared, as those of a classifier
+    opening: Reply | None  # the reply of the first round; None in the first round
+    expected: int = 0  # masks that it will take in all, as far as is known
+    before: FloatArray | None = None  # (n, T) scores of the perturbed inputs before these
+    budget: int | None = None  # inputs that the model may be asked about; None is no limit
+    least: int = 1  # different inputs that must have an answer if the questions end early
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the model answered to a question."""
+
+    scores: FloatArray  # (n, T) of the perturbed inputs that have an answer
+    original: FloatArray  # (outputs,) for the input itself
+    columns: Sequence[int]  # the outputs kept
+    batch_size: int  # of the last full batch; 0 if the model was not asked
+    calls: int  # inputs that the model was asked about, in every attempt
+    answered: IntArray | None = None  # positions among those in question; None is all of them
+    stopped: str | None = None  # why some have no answer
+    verified: bool = False  # the model was asked about stored answers again
+
+
+class Draft:
+    """A reply in the making: which answers are known, what has to be asked, and what came.
+
+    Perturbed inputs with the same key are asked once, and not at all if an earlier round or the
+    cache knows the answer.
+
+    Attributes
+    ----------
+    asked
+        Numbers of the inputs to ask about; the input itself, where it is asked, comes first.
+    again
+        Numbers of inputs whose answers are stored, to see that it is still the same model.
+    original
+        All outputs for the input itself; None while they are not known.
+    """
+
+    def __init__(
+        self, question: Question, book: CacheBook | None = None, *, shuffle: bool = False
+    ) -> None:
+        rows, before = question.rows, question.before
+        self.question, self._book = question, book
+        n_before = 0 if before is None else len(before)
+        numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
+        self._itself, *keys = question.neighbourhood.keys(numbers)
+        earlier = {key: k for k, key in enumerate(keys[:n_before])}
+        self._keys = keys[n_before:]
+        first: dict[bytes, int] = {}  # position of the first input with each key
+        self._source = np.array(
+            [first.setdefault(key, k) for k, key in enumerate(self._keys)], dtype=np.intp
+        )
+        self._repeats = np.bincount(self._source, minlength=len(rows))
+        wanted = [key for key in first if key != self._itself and key not in earlier]
+        known = {} if book is None else book.read([*wanted, self._itself])
+        self._stored = known
+        self.asks_itself = question.opening is None and self._itself not in known
+        self._again = self._choose_again(wanted, first)
+        self.again = np.array(list(self._again.values()), dtype=np.intp)
+        todo = np.array([first[key] for key in wanted if key not in known], dtype=np.intp)
+        left = len(todo)
+        if question.budget is not None:
+            left = max(0, question.budget - self.asks_itself - len(self.again))
+        # what is asked first must not be special, as in an exhaustive design
+        order = np.random.default_rng(0).permutation if shuffle else np.asarray
+        self._todo = order(todo[:left])
+        itself = [INPUT_ITSELF] if self.asks_itself else []
+        self.asked = np.concatenate([itself, rows[self._todo]]).astype(np.intp)
+        self._known = {
+            first[key]: key if key == self._itself else earlier.get(key, key)
+            for key in first
+            if key == self._itself or key in earlier or key in known
+        }
+        self.original: FloatArray | None = None
+        self.columns: list[int] = []
+        self._done = np.zeros(len(rows), dtype=bool)
+        if question.opening is not None:
+            self._open(question.opening.original)
+        elif self._itself in known:
+            self._open(known[self._itself])
+
+    def _choose_again(self, wanted: Sequence[bytes], first: dict[bytes, int]) -> dict[bytes, int]:
+        """Stored answers to ask about again, once for each explanation, and their numbers."""
+        question = self.question
+        if self._book is None or (question.opening is not None and question.opening.verified):
+            return {}
+        stored = {key: int(question.rows[first[key]]) for key in wanted if key in self._stored}
+        if not stored and question.opening is None and self._itself in self._stored:
+            stored = {self._itself: INPUT_ITSELF}
+        shuffled = np.random.default_rng().permutation(np.array([*stored], dtype=object))
+        return {key: stored[key] for key in shuffled[: self._book.verify][: question.budget]}
+
+    def _open(self, original: FloatArray) -> None:
+        """Enter the scores of the input itself, and every answer that is known already."""
+        question = self.question
+        self.original = original
+        self.columns = list(
+            columns_of(question.targets, original, question.labels, ranked=question.ranked)
+            if question.opening is None
+            else question.opening.columns
+        )
+        self._scores = np.empty((len(self._source), len(self.columns)))
+        for k, known in self._known.items():
+            if isinstance(known, int):
+                assert question.before is not None
+                self._scores[k] = question.before[known]
+            elif known == self._itself:
+                self._scores[k] = original[self.columns]
+            else:
+                _check_outputs(self._stored[known], len(original))
+                self._scores[k] = self._stored[known][self.columns]
+            self._done[k] = True
+
+    def check_again(self, scores: FloatArray) -> None:
+        """Refuse stored answers if those asked about again, `again`, differ.
+
+        The last digits may differ, because they can depend on the batch that an input is in.
+        """
+        for key, now in zip(self._again, scores, strict=True):
+            stored = self._stored[key]
+            _check_outputs(stored, len(now))
+            largest = max(float(np.abs(found).max()) for found in self._stored.values())
+            j = int(np.abs(stored - now).argmax())
+            if abs(stored[j] - now[j]) > _NEAR * largest:
+                raise ValueError(
+                    "`cache` has answers of another model: one of them is "
+                    f"{stored[j]:.6g}, and the model now returns {now[j]:.6g}. Give the model "
+                    "another `model_id`, or clear the cache. If the answers of the model vary by "
+                    "chance, use AnswerCache(path, model_id=..., verify=0)."
+                )
+
+    @property
+    def columns_to_fetch(self) -> Sequence[int]:
+        """Outputs that `enter` needs; empty is all, which a cache stores."""
+        return () if self._book is not None else self.columns
+
+    def enter(self, span: slice, scores: FloatArray, *, whole: bool = True) -> None:
+        """Enter the scores of some of `asked`, (n, outputs), and store them in the cache.
+
+        If not `whole`, they have only the outputs of `columns_to_fetch`, except those that come
+        with the input itself.
+        """
+        opens = self.asks_itself and span.start == 0
+        start, stop = (bound - self.asks_itself for bound in (span.start, span.stop))
+        positions = self._todo[max(0, start) : stop]
+        if self._book is not None:
+            keys = [self._keys[k] for k in positions]
+            self._book.write([self._itself, *keys] if opens else keys, scores)
+        if opens:
+            self._open(scores[0])
+            scores = scores[1:]
+        if opens or whole or self._book is not None:
+            scores = scores[:, self.columns]
+        self._scores[positions], self._done[positions] = scores, True
+
+    @property
+    def n_answered(self) -> int:
+        """How many of the perturbed inputs in question have an answer."""
+        return int(self._repeats[self._done].sum())
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether the answers are enough to end the questions early."""
+        return self.original is not None and int(self._done.sum()) >= self.question.least
+
+    def reply(self, *, batch_size: int, calls: int, stopped: str | None = None) -> Reply:
+        """The reply; with a reason where some perturbed inputs have no answer."""
+        assert self.original is not None  # the input itself is known, or it is asked first
+        answered = np.flatnonzero(self._done[self._source])
+        return Reply(
+            scores=self._scores[self._source[answered]],
+            original=self.original,
+            columns=self.columns,
+            batch_size=batch_size,
+            calls=calls,
+            answered=None if len(answered) == len(self._source) else answered,
+            stopped=stopped or (None if len(answered) == len(self._source) else OVER_BUDGET),
+            verified=bool(len(self.again)),
+        )
+
+
+def _check_outputs(stored: FloatArray, n: int) -> None:
+    """Refuse a stored answer of a model with another number of outputs."""
+    if len(stored) != n:
+        raise ValueError(
+            f"`cache` must have answers of this model, with {n} outputs; it has answers with "
+            f"{len(stored)}. Give the model another `model_id`, or clear the cache."
+        )
+
+
+class Remembered:
+    """The model, opened for one input: answers questions, from the cache where it can."""
+
+    def __init__(
+        self,
+        caller: Caller,
+        batches: Batches,
+        book_of: Callable[[Neighbourhood], CacheBook | None],
+        report: Callable[[int], None],
+    ) -> None:
+        self._caller, self._batches, self._report = caller, batches, report
+        self._book_of = book_of
+        self._book: CacheBook | None = None
+
+    def answer(self, question: Question) -> Reply:
+        """Scores of the perturbed inputs in question; `question.targets` picks the outputs.
+
+        A budget or, with `partial`, Ctrl-C may leave the last of them without an answer.
+        """
+        caller, batches, near = self._caller, self._batches, question.neighbourhood
+        self._book = self._book or self._book_of(near)
+        draft = Draft(question, self._book, shuffle=caller.calls.partial)
+        before, reported, stopped = caller.sent, draft.n_answered, None
+        caller.limit = None if question.budget is None else before + question.budget
+        if len(draft.again):  # before anything else is asked or stored
+            draft.check_again(np.concatenate([s for _, s in batches.answer(near, draft.again)]))
+        self._report(reported)
+        try:
+            for span, scores in batches.answer(near, draft.asked, draft):
+                draft.enter(span, scores, whole=False)
+                self._report(draft.n_answered - reported)
+                reported = draft.n_answered
+        except KeyboardInterrupt:
+            if not (caller.calls.partial and draft.is_enough):
+                raise
+            stopped = INTERRUPTED
+        except OverBudgetError as error:
+            if not draft.is_enough:
+                raise model_error(draft.asked, error.__cause__ or error) from error
+        if draft.original is None:
+            raise ModelError("`max_calls` was reached before the model answered.")
+        size = batches.size if len(draft.asked) else 0
+        return draft.reply(batch_size=size, calls=caller.sent - before, stopped=stopped)
+
+
+@contextmanager
+def open_model(
+    settings: LoopSettings, scene: Scene, report: Callable[[int], None] = lambda n: None
+) -> Iterator[Remembered]:
+    """Open the model for one input: model -> `Caller` -> `Batches` -> `Remembered`.
+
+    The cache is opened at once, so that a file that cannot be used is refused before the model is
+    asked; the model is opened when it is needed.
+    """
+    caller = Caller(settings.model, settings.calls)
+    with open_books(settings) as book_of, Batches(caller, scene, steady=settings.steady) as batches:
+        yield Remembered(caller, batches, book_of, report)
+
+
+@contextmanager
+def open_books(settings: LoopSettings) -> Iterator[Callable[[Neighbourhood], CacheBook | None]]:
+    """A function from perturbed inputs to their stored answers, which are None without a cache."""
+    cache = as_cache(settings.calls.cache)
+    if cache is None:
+        yield lambda neighbourhood: None
+        return
+    with cache.books(settings.model) as book_of:
+        yield lambda neighbourhood: book_of(neighbourhood.scope)

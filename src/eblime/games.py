@@ -1,0 +1,362 @@
+"""A prediction as a cooperative game: a function from coalitions of features to scores."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from eblime._checks import check_coalitions, check_count
+from eblime._types import FloatArray
+from eblime.domains.record import Domain
+from eblime.engine.calls import CacheLike
+from eblime.engine.loop import reply_from
+from eblime.engine.questions import Question, Reply
+from eblime.engine.settings import LoopSettings
+from eblime.engine.targets import Target, check_targets
+from eblime.explainers.base import BaseExplainer
+from eblime.explainers.image import ImageExplainer
+from eblime.explainers.text import TextExplainer
+from eblime.models.adapt import has_ranked_outputs
+from eblime.protocols import Subject
+
+__all__ = ["PLAYERS", "Game", "PlayersScene", "game", "read_players", "stored_game"]
+
+
+@dataclass(slots=True, kw_only=True, eq=False, repr=False)
+class Game:
+    """A function from coalitions, (n, p) of True and False, to scores, (n,).
+
+    A player is a feature of the input; a coalition shows its players and hides the others. Answers
+    are kept: a coalition is asked once. `eblime.game` makes one, and `stored_game` one that knows
+    its values.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> played = eblime.game(lambda texts: [float(t.isupper()) for t in texts], "ALL IS well")
+    >>> played.players
+    ["word 'ALL'", "word 'IS'", "word 'well'"]
+    >>> played([True, True, False])
+    array([1.])
+    >>> played
+    Game(n_players=3, calls=2)
+    """
+
+    players: Sequence[str]  # names
+    known: dict[bytes, float] = field(default_factory=dict)  # by coalition, packed into bits
+    asked: _Asked | None = None  # None if the values are stored
+
+    @property
+    def n_players(self) -> int:
+        """Number of players: the features of the input."""
+        return len(self.players)
+
+    @property
+    def calls(self) -> int:
+        """Inputs that the model was asked about."""
+        return 0 if self.asked is None else self.asked.calls
+
+    def __call__(self, coalitions: ArrayLike) -> FloatArray:
+        """Scores of coalitions, (n, p) or one of (p,); only those not yet known are asked."""
+        masks = check_coalitions(coalitions, self.n_players)
+        keys = _keys(masks)
+        unknown = {key: k for k, key in enumerate(keys) if key not in self.known}
+        rows = sorted(unknown.values())
+        if rows and self.asked is None:
+            raise ValueError(
+                f"The value of the coalition {np.flatnonzero(masks[rows[0]]).tolist()} is not "
+                f"stored; {len(self.known)} of 2^{self.n_players} are."
+            )
+        if rows and self.asked is not None:
+            scores = self.asked(masks[rows]).tolist()
+            self.known.update(zip((keys[k] for k in rows), scores, strict=True))
+        return np.array([self.known[key] for key in keys])
+
+    def __repr__(self) -> str:
+        """One line: how many players, and the model calls so far or the stored values."""
+        count = f"n_values={len(self.known)}" if self.asked is None else f"calls={self.calls}"
+        return f"Game(n_players={self.n_players}, {count})"
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Asked:
+    """Scores of masks that are all different, from the model or its cache."""
+
+    settings: LoopSettings
+    subject: Subject
+    targets: Any
+    calls: int = 0
+    opening: Reply | None = None
+
+    def __call__(self, masks: FloatArray) -> FloatArray:
+        """Ask the engine."""
+        rng = np.random.default_rng(0)
+        question = Question(
+            neighbourhood=self.subject.neighbourhood(rng).extend(rng, masks),
+            rows=np.arange(len(masks)),
+            targets=self.targets,
+            labels=self.settings.labels,
+            ranked=has_ranked_outputs(self.settings.model),
+            opening=self.opening,
+        )
+        reply = reply_from(self.settings, self.subject, question)
+        self.calls += reply.calls
+        self.opening = self.opening or reply
+        return np.asarray(reply.scores[:, 0])
+
+
+def game(
+    model: Any,
+    x: Any,
+    *,
+    explainer: Any = None,
+    target: Target = None,
+    cache: CacheLike = None,
+    **settings: Any,
+) -> Game:
+    """A prediction as a cooperative game: a function from coalitions of features to scores.
+
+    shapiq's approximators take it as their game. Coalitions are scored in batches like the masks of
+    an explanation. Each is asked once; `calls` counts the inputs that the model was asked about.
+
+    Parameters
+    ----------
+    model
+        Anything that scores a batch of inputs; see `as_model`.
+    x
+        The input: a text, or an image.
+    explainer
+        `ImageExplainer`, `TextExplainer` or another class of explainers; or an explainer, whose
+        settings are used. None chooses by the input. For a row of a table a mask does not decide
+        the input, and there is no game.
+    target
+        Column number or label of the model's output; None is the highest for the input itself.
+    cache
+        As for `ImageExplainer`.
+    settings
+        Settings of the explainer, such as `segmentation` and `hide`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> shout = lambda texts: [float(t.isupper()) for t in texts]
+    >>> played = eblime.game(shout, "ALL IS well")
+    >>> played(np.array([[True, True, True], [True, True, False]]))
+    array([0., 1.])
+    >>> played.n_players, played.calls
+    (3, 2)
+    """
+    chosen = _explainer(model, x, explainer, settings)
+    loop = chosen.loop
+    targets = 1 if target is None else [target]
+    check_targets(targets, loop.labels)
+    subject = chosen.subject(x)
+    if not subject.neighbourhood(np.random.default_rng(0)).exact:
+        raise _no_game(chosen.domain)
+    loop = replace(loop, calls=loop.calls.merge(None, cache))
+    asked = _Asked(settings=loop, subject=subject, targets=targets)
+    return Game(players=subject.scene.features, asked=asked)
+
+
+def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> BaseExplainer:
+    """The explainer that reads the input."""
+    if isinstance(explainer, BaseExplainer):
+        return replace(explainer, model=model, **settings)  # type: ignore[type-var]
+    made = _class_for(x, settings) if explainer is None else explainer
+    if not (isinstance(made, type) and issubclass(made, BaseExplainer)):
+        raise TypeError(
+            f"`explainer` must be an explainer or a class such as ImageExplainer; got {made!r:.60}."
+        )
+    maker: Any = made
+    found: BaseExplainer = maker(model, **settings)
+    return found
+
+
+def _class_for(x: Any, settings: Mapping[str, Any]) -> type[BaseExplainer]:
+    """The explainer for an input: texts are strings, and arrays with two or more axes images."""
+    if isinstance(x, str):
+        return TextExplainer
+    is_row = isinstance(x, (Mapping, list)) or getattr(x, "ndim", None) == 1
+    if is_row or "background" in settings:
+        raise _no_game("tabular")
+    return ImageExplainer
+
+
+def _no_game(domain: str) -> ValueError:
+    """The error for an input whose hidden features are filled in by chance."""
+    return ValueError(
+        f"`x` must be an input that its mask decides; an input of the domain {domain!r} has many "
+        "for a mask. Use Explanation.to_shapiq, or an imputer of shapiq."
+    )
+
+
+def stored_game(
+    source: str | os.PathLike[str] | ArrayLike | Mapping[tuple[int, ...], float],
+    *,
+    players: Sequence[str] | None = None,
+) -> Game:
+    """A game from stored values, which serves as a model.
+
+    Parameters
+    ----------
+    source
+        A file of a precomputed game of shapiq (.npz or .json); or the values of all 2^p coalitions
+        in counting order, the first player the lowest bit; or a dictionary from coalitions, tuples
+        of players' numbers, to values. The values of a file are not normalised.
+    players
+        Names of the players; None takes those of the file, or numbers.
+
+    Examples
+    --------
+    The game of three players that is worth 1 if the first two take part:
+
+    >>> import eblime
+    >>> from eblime.games import PLAYERS, stored_game
+    >>> both = stored_game([0, 0, 0, 1, 0, 0, 0, 1])
+    >>> both([[True, True, False], [True, False, True]])
+    array([1., 0.])
+    >>> method = eblime.Quadrature(index="shapley")
+    >>> eblime.Explainer(both, PLAYERS, method=method).explain(both).posterior.mean.round(3)
+    array([0.5, 0.5, 0. ])
+    """
+    names: Sequence[str] | None = None
+    if isinstance(source, (str, os.PathLike)):
+        masks, values, names = _read(Path(source))
+    elif isinstance(source, Mapping):
+        masks, values = _from_coalitions(source, None if players is None else len(players))
+    else:
+        masks, values = _from_table(np.asarray(source, dtype=np.float64))
+    p = masks.shape[1]
+    named = names if players is None else players
+    if named is None:
+        named = [f"player {j}" for j in range(p)]
+    if len(named) != p:
+        raise ValueError(f"`players` must name each of the {p} players; got {named!r:.60}.")
+    if not np.isfinite(values).all():
+        raise ValueError("`source` must have finite values; got NaN or infinity.")
+    table = dict(zip(_keys(masks), values.tolist(), strict=True))
+    if len(table) < len(masks):
+        raise ValueError("`source` must have each coalition once; got one of them twice.")
+    return Game(players=tuple(map(str, named)), known=table)
+
+
+def _keys(masks: FloatArray) -> list[bytes]:
+    """Coalitions packed into bits."""
+    return [row.tobytes() for row in np.packbits(masks > 0, axis=1)]
+
+
+def _read(path: Path) -> tuple[FloatArray, FloatArray, Sequence[str] | None]:
+    """Coalitions, values and names of a file of shapiq."""
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as found:
+            if not {"coalitions", "values"} <= set(found):
+                raise ValueError(f"{path} is not a game of shapiq: it has {sorted(found)}.")
+            masks, values = (np.asarray(found[name], float) for name in ("coalitions", "values"))
+        if masks.ndim != 2 or values.shape != masks.shape[:1] or not np.isin(masks, (0, 1)).all():
+            raise ValueError(
+                f"{path} is not a game of shapiq: it has coalitions of shape {masks.shape} and "
+                f"values of shape {values.shape}."
+            )
+        return masks, values, None
+    if path.suffix != ".json":
+        raise ValueError(f"`source` must be a .npz or .json file of shapiq; got {path}.")
+    text = path.read_text(encoding="utf8")
+    try:
+        tree: Any = json.loads(text)
+        about, data = tree["metadata"], tree["data"]
+        p, names = int(about["n_players"]), about.get("player_names")
+        coalitions = {_coalition(words): float(value) for words, value in data.items()}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{path} is not a game of shapiq.") from error
+    return *_from_coalitions(coalitions, p), names
+
+
+def _coalition(words: str) -> tuple[int, ...]:
+    """A coalition of a JSON file: numbers with commas between them."""
+    return () if words == "Empty" else tuple(int(word) for word in words.split(","))
+
+
+def _from_coalitions(
+    found: Mapping[tuple[int, ...], float], p: int | None
+) -> tuple[FloatArray, FloatArray]:
+    """Masks and values of a dictionary; without a number of players it is the largest plus one."""
+    for coalition in found:
+        if not isinstance(coalition, (tuple, frozenset)):
+            raise TypeError(f"`source` must have tuples as coalitions; got {coalition!r:.60}.")
+    largest = max((max(coalition, default=-1) for coalition in found), default=-1)
+    size = largest + 1 if p is None else p
+    smallest = min((min(coalition, default=0) for coalition in found), default=0)
+    if not size or largest >= size or smallest < 0:
+        raise ValueError(
+            f"`source` must have coalitions of players 0 to {max(size - 1, 0)}; got numbers from "
+            f"{smallest} to {largest}."
+        )
+    masks = np.zeros((len(found), size))
+    for row, coalition in enumerate(found):
+        masks[row, list(coalition)] = 1
+    return masks, np.array([float(value) for value in found.values()])
+
+
+def _from_table(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Masks and values of all coalitions in counting order."""
+    p = values.size.bit_length() - 1
+    if values.ndim != 1 or p < 1 or values.size != 2**p:
+        raise ValueError(
+            f"`source` must have 2^p values, one for each coalition; got shape {values.shape}."
+        )
+    return ((np.arange(2**p)[:, None] >> np.arange(p)) & 1).astype(np.float64), values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlayersScene:
+    """The players by name; the model gets masks of zeros and ones."""
+
+    features: Sequence[str]
+
+    domain = "players"
+    sizes = (4096,)  # batch sizes worth trying
+
+    @property
+    def n_features(self) -> int:
+        """Number of players."""
+        return len(self.features)
+
+    def inputs(self, masks: FloatArray) -> FloatArray:
+        """The masks themselves."""
+        return masks
+
+
+def read_players(x: Any) -> PlayersScene:
+    """The players of a game.
+
+    Parameters
+    ----------
+    x
+        A game with an attribute `players`, the names of the players, or their number.
+    """
+    found = getattr(x, "players", x)
+    if isinstance(found, (int, np.integer)):
+        check_count("x", found)  # type: ignore[arg-type]  # NumPy integers are checked too
+        found = [f"player {j}" for j in range(found)]
+    if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+        raise TypeError(
+            "`x` must be a game with `players`, the names of the players, or their number; got "
+            f"{x!r:.60}."
+        )
+    features = tuple(str(name) for name in found)
+    if not features:
+        raise ValueError("`x` must have at least one player.")
+    return PlayersScene(features=features)
+
+
+PLAYERS = Domain(
+    name="players", feature="player", scene=PlayersScene, read=read_players, design="paired"
+)
