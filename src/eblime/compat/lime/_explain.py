@@ -16,8 +16,7 @@ from eblime.answers import Answers
 from eblime.compat.lime.explanation import Result, class_name
 from eblime.compat.lime.lime_base import SELECTIONS, LimeBase, exponential_kernel
 from eblime.domains.record import Domain
-from eblime.engine.calls import Calls
-from eblime.engine.model_errors import ModelError
+from eblime.engine.calls import Calls, ModelError
 from eblime.explainers.general import Explainer
 from eblime.kernels import ExponentialKernel
 from eblime.laws import PointMass, PointValue
