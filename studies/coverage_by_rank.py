@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         options.sizes, options.fits = list(SIZES[:2]), 20
     settings = {"sizes": options.sizes, "fits": options.fits}
     rows = run_cases(rank_rows, settings, options.cases, options)
-    print(printed(summary(rows.drop(columns="item"))))
+    print(results_table(summary(rows.drop(columns="item"))))
 
 
 def rank_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
@@ -89,7 +89,7 @@ def summary(rows: pd.DataFrame) -> pd.DataFrame:
     return means
 
 
-def printed(means: pd.DataFrame) -> str:
+def results_table(means: pd.DataFrame) -> str:
     """Markdown: a table for each case, a line for each method, N along each cell."""
     digits = {"all": 3, "top 1": 2, "top 2-3": 2, "score": 2, "error": 2}
     parts = []

@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
         )
         means = rows.groupby(["method", "design", "N"], sort=False).mean()
         means["error"] = np.sqrt(means.pop("square"))
-        print(f"\n{title}\n\n{printed(means, options.sizes)}", flush=True)
+        print(f"\n{title}\n\n{results_table(means, options.sizes)}", flush=True)
 
 
 def design_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
@@ -152,7 +152,7 @@ def judge(truth: np.ndarray, answers: Answers, method: object) -> dict[str, floa
     return found
 
 
-def printed(means: pd.DataFrame, sizes: list[int]) -> str:
+def results_table(means: pd.DataFrame, sizes: list[int]) -> str:
     """The table as Markdown, numbers of masks side by side."""
     forms = {"error": "{:.4f}", "all": "{:.3f}", "top 1": "{:.2f}", "score": "{:.4f}"}
     heads = [f"error, N = {' / '.join(map(str, sizes))}", *list(forms)[1:]]

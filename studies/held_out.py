@@ -46,14 +46,14 @@ def held_out_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     for n in settings["sizes"]:
         rng = np.random.default_rng([2, number, n])
         data = whole.take(rng.integers(len(whole.scores), size=n))
-        exact = refitted(data)
+        exact = exact_r2(data)
         row = {"case": TITLES[settings["case"]], "masks per feature": n / data.masks.shape[1]}
         row |= {"exact": exact, "r2_held_out": eblime.fit(*data).r2_held_out - exact}
         rows.append({**row, "scales of all": with_scales_of_all(data) - exact})
     return rows
 
 
-def refitted(data: Population) -> float:
+def exact_r2(data: Population) -> float:
     """The exact value: N fits, each without one row."""
     missed = np.empty(len(data.scores))
     for i in range(len(missed)):

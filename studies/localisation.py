@@ -116,7 +116,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     rows = []
     for name in settings["methods"]:
         refitted = asked.refit(name)
-        share = measures.covered(refitted, part.defect, top=settings["top"])
+        share = measures.covered_share(refitted, part.defect, top=settings["top"])
         found = {"covered": share, "found": share >= 0.5, "found_loosely": share > 0}
         lam = refitted.posterior.extras.get("lam")
         fit = {

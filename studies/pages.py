@@ -143,10 +143,10 @@ def coverage_tables(found: pd.DataFrame) -> dict[str, str]:
         cells = [
             cell
             for method in PRINTED
-            for cell in (in_the_paper(name, method), measured(part, method, "paper"))
+            for cell in (in_the_paper(name, method), coverage_cell(part, method, "paper"))
         ]
         paper.append([*head, *cells])
-        matched.append([*head, *(measured(part, method, "exact") for method in MATCHED)])
+        matched.append([*head, *(coverage_cell(part, method, "exact") for method in MATCHED)])
     head = ["", "photos, digits or rows"]
     printed = [f"{NAMES[m]}, {who}" for m in PRINTED for who in ("in the paper", "here")]
     return {
@@ -155,7 +155,7 @@ def coverage_tables(found: pd.DataFrame) -> dict[str, str]:
     }
 
 
-def measured(part: pd.DataFrame, method: str, truth: str) -> str:
+def coverage_cell(part: pd.DataFrame, method: str, truth: str) -> str:
     """Coverage at each number of masks, in per cent."""
     chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
     return " / ".join(percent(chosen.loc[n, "coverage"]) for n in COUNTED)

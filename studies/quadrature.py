@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> None:
         clock()
     else:
         settings = {"seeds": options.seeds, "sizes": SIZES}
-        print(printed(run_cases(quadrature_rows, settings, options.cases, options)))
+        print(results_table(run_cases(quadrature_rows, settings, options.cases, options)))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def truths(photo: Photo) -> tuple[np.ndarray, np.ndarray]:
     return best_fit(*photo.known), np.linalg.solve(gram, masks.T * weights @ scores)
 
 
-def tossed(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
+def coin_tosses(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
     """Masks by coin tosses, with replacement."""
     return photo.rows(rng.integers(len(photo.masks), size=n))
 
@@ -148,7 +148,7 @@ def _rows_of(photo: Photo, masks: np.ndarray) -> np.ndarray:
 
 
 ASKED: dict[str, Callable[[Photo, int, np.random.Generator], Answers]] = {
-    "coin tosses": tossed,
+    "coin tosses": coin_tosses,
     "pairs": in_pairs,
     "rounds": in_turns,
 }
@@ -179,7 +179,7 @@ def quadrature_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     return rows
 
 
-def printed(rows: pd.DataFrame) -> str:
+def results_table(rows: pd.DataFrame) -> str:
     """The table as Markdown, with ratios to the published setting and to the common ridge."""
     heads = ["case", "N", "method", "all", "top 1", "top 2-3", "score", "score / paper", "error"]
     means = rows.groupby(["case", "N", "method"], sort=False)

@@ -135,7 +135,7 @@ def rare_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     return rows
 
 
-def printed(case: str, rows: pd.DataFrame) -> str:
+def results_table(case: str, rows: pd.DataFrame) -> str:
     """The table of one case as Markdown."""
     means = rows.pivot_table(
         index=["N", "way"], columns="column", values=["coverage", "score"], sort=False
@@ -167,4 +167,4 @@ def run(options: argparse.Namespace) -> None:
             jobs=options.jobs,
             progress=options.progress,
         )
-        print(printed(name, rows), end="\n\n", flush=True)
+        print(results_table(name, rows), end="\n\n", flush=True)

@@ -100,7 +100,7 @@ def stopping_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     known = pairs_together(case, known) if case == "p40" else known
     whole = Whole(known, best_fit(*known), case == "p13", case == "p40")
     rules = [parse_rule(text) for text in settings["rules"]]
-    needed = fixed(whole, rules, settings, number)
+    needed = fixed_totals(whole, rules, settings, number)
     return [
         {"table": case, "photo": number, "fixed": needed[row["rule"]], "seed": seed, **row}
         for seed in range(settings["seeds"])
@@ -159,7 +159,9 @@ def sequential(
         yield {"rule": name, **(found or {"calls": np.inf, "wrong": False})}
 
 
-def fixed(whole: Whole, rules: list, settings: Mapping[str, Any], number: int) -> dict[str, float]:
+def fixed_totals(
+    whole: Whole, rules: list, settings: Mapping[str, Any], number: int
+) -> dict[str, float]:
     """The smallest N of a grid at which the default certifies the same for half of the draws.
 
     Each is one look, without the penalty for looking repeatedly unless `--same-rule` is given.

@@ -109,7 +109,7 @@ def row_subject(
     def perturbed(columns: IntArray) -> FloatArray:
         mask = np.ones((1, table.shape[1]))
         mask[0, columns] = 0
-        return np.asarray(predict(_mixed(own, others, mask)))
+        return np.asarray(predict(_mix_rows(own, others, mask)))
 
     game = _row_game(predict, own, reference, table)
     return LeagueSubject(kind="table", game=game, nearby=nearby, predict=perturbed)
@@ -119,14 +119,14 @@ def _row_game(predict: Callable[[Any], FloatArray], own: Any, reference: Any, ta
     """The mean score over reference rows as a function of the columns that are kept."""
 
     def score(masks: FloatArray) -> FloatArray:
-        scores = np.asarray(predict(_mixed(own, reference, masks)), dtype=np.float64)
+        scores = np.asarray(predict(_mix_rows(own, reference, masks)), dtype=np.float64)
         return np.asarray(scores.reshape(len(masks), len(reference)).mean(axis=1))
 
     row = TableRow(own=own, table=table, predict=predict, per_mask=len(reference))
     return Game(score=score, n_features=own.shape[1], row=row)
 
 
-def _mixed(own: Any, reference: Any, masks: FloatArray) -> Any:
+def _mix_rows(own: Any, reference: Any, masks: FloatArray) -> Any:
     """All reference rows for each mask, with the row's own values in the columns that are shown."""
     import pandas as pd
 

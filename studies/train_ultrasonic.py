@@ -26,13 +26,13 @@ ASSETS = Path(eblime.__file__).parent / "datasets" / "assets"
 COUNT, EPOCHS = 1_200, 25
 
 
-def generated(seed: int) -> tuple[np.ndarray, np.ndarray]:
+def make_scans(seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Images and whether they have a defect: a quarter of the training set."""
     made = list(islice(endless_scans(seed), COUNT // 4))
     return np.array([s.image for s in made]), np.array([s.has_defect for s in made])
 
 
-def exported(net: torch.nn.Sequential) -> ScanNetwork:
+def to_numpy(net: torch.nn.Sequential) -> ScanNetwork:
     """The same network in NumPy."""
     convolutions = [layer for layer in net if isinstance(layer, torch.nn.Conv2d)]
     return ScanNetwork(
@@ -46,12 +46,12 @@ def exported(net: torch.nn.Sequential) -> ScanNetwork:
 def run(options: argparse.Namespace) -> None:
     """Train, test and write."""
     with ProcessPoolExecutor() as pool:
-        parts = list(pool.map(generated, range(4)))
+        parts = list(pool.map(make_scans, range(4)))
     images, labels = (np.concatenate(column) for column in zip(*parts, strict=True))
     net = scan_layers()
     train_classifier(net, images, labels.astype(np.int64), epochs=EPOCHS)
     ASSETS.mkdir(exist_ok=True)
-    model = exported(net)
+    model = to_numpy(net)
     model.save(ASSETS / "ultrasonic.npz")
     study = scans()
     truth = np.array([s.has_defect for s in study])

@@ -8,7 +8,7 @@ import pytest
 import eblime
 from eblime.measures import (
     comprehensiveness,
-    covered,
+    covered_share,
     deletion,
     infidelity,
     insertion,
@@ -123,7 +123,7 @@ def test_covered_counts_superpixels_with_the_largest_positive_means():
     def share(*means, top):
         post = SimpleNamespace(mean=np.array(means))
         e = SimpleNamespace(posterior=post, segments=np.array([[0, 1, 2, 3]]))
-        return covered(e, defect, top=top)
+        return covered_share(e, defect, top=top)
 
     assert share(0.1, -0.2, 0.3, 0.2, top=2) == 0
     assert share(0.4, 0.3, 0.1, 0.2, top=2) == 1
@@ -155,6 +155,6 @@ def test_maps_of_an_image_are_its_superpixels():
     region[:, 2:6] = True
 
     assert pointing_game(e, region) == 0.5
-    assert covered(e, region, top=1) == 0.5
+    assert covered_share(e, region, top=1) == 0.5
     assert relevance_mass(e, region) == pytest.approx(0.5, abs=1e-3)
     assert prediction_gap(e, lambda columns: [e.prediction - 3], top=1) == 3

@@ -26,7 +26,7 @@ from eblime.methods.ridge import LIME
 __all__ = [
     "Stability",
     "comprehensiveness",
-    "covered",
+    "covered_share",
     "deletion",
     "infidelity",
     "insertion",
@@ -377,7 +377,7 @@ def relevance_mass(explanation: Any, region: NDArray[np.bool_]) -> float:
     return float(positive[region].sum() / total) if total > 0 else 0.0
 
 
-def covered(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) -> float:
+def covered_share(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) -> float:
     """Share of a region, (H, W), under the `top` superpixels with the largest positive importances.
 
     Examples
@@ -389,7 +389,7 @@ def covered(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) -> flo
     >>> halves = ("grid", {"rows": 1, "columns": 2})
     >>> bright = lambda batch: batch.mean(axis=(1, 2))
     >>> e = eblime.ImageExplainer(bright, segmentation=halves, hide=0).explain(photo)
-    >>> eblime.measures.covered(e, photo > 100, top=1)
+    >>> eblime.measures.covered_share(e, photo > 100, top=1)
     1.0
     """
     importances = _importances(explanation)

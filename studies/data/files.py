@@ -67,7 +67,7 @@ def find(relative: str, url: str | None = None, sha256: str | None = None) -> Pa
         return folder / relative
     path = cache_folder() / relative
     if url is not None:
-        return _downloaded(url, path, sha256)
+        return _download(url, path, sha256)
     if path.exists():
         return path
     raise FileNotFoundError(
@@ -76,7 +76,7 @@ def find(relative: str, url: str | None = None, sha256: str | None = None) -> Pa
     )
 
 
-def _downloaded(url: str, path: Path, sha256: str | None) -> Path:
+def _download(url: str, path: Path, sha256: str | None) -> Path:
     """Download a file if it is not in the cache; a wrong checksum is an error."""
     try:
         import pooch

@@ -140,7 +140,7 @@ def block_image(rng: np.random.Generator, block: Block, pores: FloatArray) -> ND
     """The scan of a block with these pores, (pixels, pixels); speckle and noise are from `rng`."""
     positions, strengths = _scatterers(rng, block, pores)
     echoes = _echoes(rng, block, positions, strengths)
-    return _grey(_focused(echoes, block), block)
+    return _grey(_focus(echoes, block), block)
 
 
 def _scatterers(
@@ -232,10 +232,10 @@ def _echoes(
     ring = np.exp(-np.arange(samples) / (0.9 * rate)) * 0.05  # reverberation below the surface
     traces = traces + ring * rng.normal(0, 1, samples)
     traces = traces + block.noise * rng.normal(0, 1, traces.shape)
-    return _pulsed(traces, rate, block)
+    return _filter_pulse(traces, rate, block)
 
 
-def _pulsed(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex64]:
+def _filter_pulse(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex64]:
     """Filter with the pulse's spectrum; only positive frequencies, for an analytic signal."""
     frequency = fft.fftfreq(traces.shape[1], 1 / rate)
     spread = block.bandwidth * block.frequency / 2.355
@@ -244,7 +244,7 @@ def _pulsed(traces: FloatArray, rate: float, block: Block) -> NDArray[np.complex
     return np.asarray(heard, dtype=np.complex64)
 
 
-def _focused(echoes: NDArray[np.complex64], block: Block) -> FloatArray:
+def _focus(echoes: NDArray[np.complex64], block: Block) -> FloatArray:
     """Delay and sum: the envelope at every pixel."""
     sample, aperture = _geometry(block).sample, _geometry(block).aperture
     total = np.zeros(sample.shape[:2], dtype=np.complex64)

@@ -48,7 +48,7 @@ SIDE = 96
 
 
 @lru_cache(maxsize=2)
-def trained(kind: str) -> tuple[Any, Any]:
+def train_model(kind: str) -> tuple[Any, Any]:
     """The table and a model that is trained on it."""
     _, frame, target = load()
     data = frame.to_numpy()
@@ -74,7 +74,7 @@ def few() -> eblime.TabularExplainer:
 
 def _rows_explainer(kind: str, n_masks: int = N) -> eblime.TabularExplainer:
     """An eblime explainer of rows."""
-    data, model = trained(kind)
+    data, model = train_model(kind)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about columns that never change
         return eblime.TabularExplainer(model, data, n_masks=n_masks)
@@ -117,7 +117,7 @@ def photos(count: int) -> np.ndarray:
 
 def rows(count: int) -> np.ndarray:
     """Rows of the table, repeated if there are too few."""
-    data, _ = trained("fast")
+    data, _ = train_model("fast")
     return np.tile(data, (-(-count // len(data)), 1))[:count]
 
 
@@ -126,12 +126,12 @@ def _lime(kind: str) -> Any:
     """A lime explainer of rows."""
     from lime.lime_tabular import LimeTabularExplainer
 
-    return LimeTabularExplainer(trained(kind)[0], random_state=0)
+    return LimeTabularExplainer(train_model(kind)[0], random_state=0)
 
 
 def lime_row(kind: str, row: Any) -> None:
     """Explain one row with lime."""
-    _lime(kind).explain_instance(row, trained(kind)[1].predict_proba, num_samples=N)
+    _lime(kind).explain_instance(row, train_model(kind)[1].predict_proba, num_samples=N)
 
 
 def run_lime(kind: str, count: int) -> dict[str, float]:
@@ -151,7 +151,7 @@ def run_shapiq(kind: str, count: int) -> dict[str, float]:
     """Rows per second of shapiq in two processes: Shapley values, as many model inputs as ours."""
     import shapiq
 
-    data, model = trained(kind)
+    data, model = train_model(kind)
     explainer = shapiq.TabularExplainer(
         model, data, class_index=1, imputer="baseline", index="SV", max_order=1, random_state=0
     )
@@ -188,7 +188,7 @@ def run_memory(count: int) -> dict[str, float]:
     """Peak memory of the driver in megabytes, for rows that come from a generator."""
     from studies.speed import batch
 
-    data, _ = trained("fast")
+    data, _ = train_model("fast")
     folder = Path(tempfile.mkdtemp())
     inputs = (data[k % len(data)] for k in range(count))
     eblime.explain_many(batch.few, inputs, folder / "run", part_size=50, workers=2)
@@ -196,7 +196,7 @@ def run_memory(count: int) -> dict[str, float]:
     return {"peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-def measured(what: str, *arguments: Any, threads: int | None = None) -> dict[str, float]:
+def measure(what: str, *arguments: Any, threads: int | None = None) -> dict[str, float]:
     """Measure one number in a process of its own."""
     here = str(Path(__file__).parents[2])
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -252,7 +252,7 @@ def run(options: argparse.Namespace) -> None:
         print(head(["", "photos per second", "overall", "relative to 1 worker"], right=1))
         _table(lines, options.rounds)
     if "memory" in options.only:
-        first, last = (measured("run_memory", n)["peak"] for n in (1_000, 10_000))
+        first, last = (measure("run_memory", n)["peak"] for n in (1_000, 10_000))
         print(f"\nPeak memory of the driver: {first:.0f} MB for 1,000 inputs, ", end="")
         print(f"{last:.0f} MB for 10,000.")
 
@@ -265,7 +265,7 @@ def _table(lines: list[Line], rounds: int) -> None:
     found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in lines}
     for _ in range(rounds):
         for name, what, threads in lines:
-            found[name].append(measured(*what, threads=threads))
+            found[name].append(measure(*what, threads=threads))
     first = np.array([each["rate"] for each in found[lines[0][0]]])
     for name, rows_ in found.items():
         rates = np.array([each["rate"] for each in rows_])

@@ -42,7 +42,7 @@ async def async_service(texts: list[str]) -> list[float]:
     return score(texts)
 
 
-def timed(job: Callable[[], Any]) -> tuple[float, Any]:
+def time_job(job: Callable[[], Any]) -> tuple[float, Any]:
     """Seconds of a job, and its result."""
     start = time.perf_counter()
     result = job()
@@ -53,7 +53,9 @@ def calls_at_once() -> None:
     """One at a time, then in threads and in an event loop."""
     settings: dict[str, Any] = {"n_masks": MASKS, "progress": False}
     one = eblime.Calls(batch_size=1)
-    base, first = timed(lambda: eblime.TextExplainer(service, calls=one, **settings).explain(TEXT))
+    base, first = time_job(
+        lambda: eblime.TextExplainer(service, calls=one, **settings).explain(TEXT)
+    )
     print(f"{first.provenance['model_calls']} calls of {1e3 * LATENCY:.0f} ms, one text per call\n")
     print(head(["", "seconds", "times faster"], right=1))
     print(row(["one at a time", f"{base:.2f}", "1.0"]))
@@ -61,7 +63,7 @@ def calls_at_once() -> None:
     for name, model in models.items():
         calls = eblime.Calls(batch_size=1, concurrency=AT_ONCE)
         explainer = eblime.TextExplainer(model, calls=calls, **settings)
-        seconds, found = timed(lambda explainer=explainer: explainer.explain(TEXT))
+        seconds, found = time_job(lambda explainer=explainer: explainer.explain(TEXT))
         assert np.array_equal(found.scores, first.scores)
         print(row([f"{AT_ONCE} at once, {name}", f"{seconds:.2f}", f"{base / seconds:.1f}"]))
 
@@ -82,11 +84,11 @@ def stored_answers() -> None:
     with tempfile.TemporaryDirectory() as folder:
         cache = eblime.AnswerCache(f"{folder}/answers.db", model_id="means")
         explainer = eblime.ImageExplainer(model, segmentation=grid, cache=cache, progress=False)
-        once, first = timed(lambda: explainer.explain(image))
+        once, first = time_job(lambda: explainer.explain(image))
         before = asked
-        again = [timed(lambda: explainer.explain(image)) for _ in range(ROUNDS)]
-        read = min(timed(lambda: explainer.subject(image))[0] for _ in range(ROUNDS))
-        fit = min(timed(lambda: first.refit(first.method))[0] for _ in range(ROUNDS))
+        again = [time_job(lambda: explainer.explain(image)) for _ in range(ROUNDS)]
+        read = min(time_job(lambda: explainer.subject(image))[0] for _ in range(ROUNDS))
+        fit = min(time_job(lambda: first.refit(first.method))[0] for _ in range(ROUNDS))
         assert np.array_equal(again[0][1].posterior.mean, first.posterior.mean)
         size = cache.stats().bytes / 2**20
     best = min(seconds for seconds, _ in again)

@@ -31,7 +31,7 @@ def picture() -> np.ndarray:
     return ((np.stack(waves, axis=-1) + 1) * 127).astype(np.uint8)
 
 
-def normalised() -> Callable[[torch.Tensor], torch.Tensor]:
+def normalisation() -> Callable[[torch.Tensor], torch.Tensor]:
     """The usual preparation of photos in [0, 1], on the device."""
     mean = torch.tensor(MEAN, device="cuda")[:, None, None]
     std = torch.tensor(STD, device="cuda")[:, None, None]
@@ -56,7 +56,7 @@ def captum_lime(
     """Captum's Lime with the same superpixels and batches."""
     import captum.attr
 
-    prepare = normalised()
+    prepare = normalisation()
     tensor = torch.from_numpy(image.transpose(2, 0, 1).copy())[None].cuda()
     mask = torch.from_numpy(labels)[None, None].cuda()
 
@@ -81,7 +81,7 @@ def measure(name: str, batch: int) -> None:
     net = getattr(torchvision.models, name)(weights=None).cuda().eval()
     image = picture()
     explainer = eblime.ImageExplainer(
-        eblime.TorchModel(net, normalised()),
+        eblime.TorchModel(net, normalisation()),
         segmentation="grid",
         hide=0,
         n_masks=N_MASKS,

@@ -59,7 +59,7 @@ def array_jobs(data: np.ndarray, model: Clocked) -> Jobs:
         jobs[f"eblime.compat.lime, {method}"] = compat_job(data, model, method)
     for perturb in ("bins", "normal", "rows"):
         explainer = eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
-        jobs[f"eblime, {perturb}"] = partial(explained, explainer, data)
+        jobs[f"eblime, {perturb}"] = partial(explain_row, explainer, data)
     for size in (50, 1):
         kernel = shap.KernelExplainer(model, data[:size], silent=True)
         jobs[f"shap, background {size}"] = lambda k, kernel=kernel, size=size: kernel.shap_values(
@@ -79,7 +79,7 @@ def compat_job(data: np.ndarray, model: Clocked, method: str) -> Callable[[int],
     return job
 
 
-def explained(explainer: eblime.TabularExplainer, rows: Any, k: int) -> object:
+def explain_row(explainer: eblime.TabularExplainer, rows: Any, k: int) -> object:
     """The intervals of row k of an array or a frame."""
     row = rows.iloc[k] if hasattr(rows, "iloc") else rows[k]
     return explainer.explain(row, 1, rng=k).posterior.interval()
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> None:
     framed = HistGradientBoostingClassifier(random_state=0).fit(frame, target)
     model_of_frames = Clocked(framed.predict_proba, options.now)
     explainer = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
-    jobs = {"eblime, pandas": partial(explained, explainer, frame)}
+    jobs = {"eblime, pandas": partial(explain_row, explainer, frame)}
     found |= measure(model_of_frames, chosen(jobs, options.only), ROWS, options.rounds)
     print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
     print(versions("eblime", "lime", "shap", "scikit-learn"))

@@ -58,7 +58,7 @@ def text_jobs(documents: Sequence[str], model: Clocked) -> dict[str, Callable[[i
             for method in ("eblime", "lime")
         },
         "eblime": lambda k: ours.explain(documents[k], 1, rng=k).posterior.interval(),
-        "shap": lambda k: explained_by_shap(scenes[k], model),
+        "shap": lambda k: shap_values_of(scenes[k], model),
     }
 
 
@@ -73,7 +73,7 @@ def compat_job(documents: Sequence[str], model: Clocked, method: str) -> Callabl
     return job
 
 
-def explained_by_shap(scene: TextScene, model: Clocked) -> object:
+def shap_values_of(scene: TextScene, model: Clocked) -> object:
     """Shap's values of the words; the time of our rendering counts as the model's."""
     import shap
 

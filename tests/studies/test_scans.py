@@ -29,8 +29,8 @@ def test_focused_echo_is_at_the_position_of_its_scatterer():
     """A single point without noise is focused to its position, within one or two pixels."""
     block = Block(noise=0.0)
     position = np.array([[21.0, 12.5]])
-    traces = simulator._pulsed(_traces(block, position), 8 * block.frequency, block)
-    focused = simulator._focused(traces, block)
+    traces = simulator._filter_pulse(_traces(block, position), 8 * block.frequency, block)
+    focused = simulator._focus(traces, block)
     row, column = np.unravel_index(focused.argmax(), focused.shape)
 
     assert abs((column + 0.5) * block.width / 128 - 21.0) < 0.6

@@ -63,7 +63,7 @@ def _scan() -> tuple[Explanation, str, str]:
     """Locate the defect of a scan, and compare with the true one."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
     from eblime.explainers.image import ImageExplainer
-    from eblime.measures import covered
+    from eblime.measures import covered_share
 
     images, defects = sample_scans()
     with progress_bar("asking the network", quiet=False) as progress:
@@ -76,7 +76,7 @@ def _scan() -> tuple[Explanation, str, str]:
         )
         explanation = explainer.explain(images[_WHICH], target="with defect")
     print_explanation(explanation, prob=0.95, top=5)
-    share = covered(explanation, defects[_WHICH], top=5)
+    share = covered_share(explanation, defects[_WHICH], top=5)
     say(f"{100 * share:.0f} % of the true defect is under the five most important superpixels.")
     return explanation, "scan", "Where is the defect?"
 

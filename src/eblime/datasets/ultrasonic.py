@@ -104,11 +104,11 @@ class ScanNetwork:
     def _logits(self, images: Floats) -> Floats:
         """Outputs before the softmax, (n, classes), of images (n, H, W, 1)."""
         for kernel, bias in zip(self.kernels, self.biases, strict=True):
-            images = _halved(np.maximum(_convolved(images, kernel) + bias, 0))
+            images = _halve(np.maximum(_convolve(images, kernel) + bias, 0))
         return np.asarray(images.max(axis=(1, 2)) @ self.head.T + self.head_bias)
 
 
-def _convolved(images: Floats, kernel: Floats) -> Floats:
+def _convolve(images: Floats, kernel: Floats) -> Floats:
     """Convolve (n, H, W, in) with (out, in, 3, 3), padded with zeros, by one matrix product."""
     n, height, width, _ = images.shape
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
@@ -117,7 +117,7 @@ def _convolved(images: Floats, kernel: Floats) -> Floats:
     return np.asarray((rows @ kernel.reshape(len(kernel), -1).T).reshape(n, height, width, -1))
 
 
-def _halved(images: Floats) -> Floats:
+def _halve(images: Floats) -> Floats:
     """2 x 2 max pooling; an odd last row or column is left out."""
     n, height, width, channels = images.shape
     even = images[:, : height // 2 * 2, : width // 2 * 2]
