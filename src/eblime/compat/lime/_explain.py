@@ -156,18 +156,18 @@ class LimeExplainer:
         regressor: Any,
         *,
         unit: float = 1.0,
-        batch_size: int | None = None,
-        progress: bool = False,
+        **about: Any,
     ) -> FloatArray:
         """Ask the model, and fit every label with `base`, which users may replace.
 
-        Distances are multiplied by `unit`. Returns all outputs of the model, (N, outputs).
+        Distances are multiplied by `unit`; `about` is for the provenance. Returns all outputs of
+        the model, (N, outputs).
         """
         from sklearn.metrics import pairwise_distances
 
         check_count("num_features", num_features)
         base, data, selection = self.base, drawn.data, self.feature_selection
-        about: dict[str, Any] = {"input": {}, "design": "as in lime", "seed": "random_state"}
+        about |= {"input": {}, "design": "as in lime", "seed": "random_state"}
         distances = unit * pairwise_distances(data, data[:1], metric=metric).ravel()
         weigh: Any = getattr(base, "kernel_fn", np.ones_like)
         usual = metric == "euclidean" or (metric == "cosine" and (data[0] == 1).all())
@@ -179,9 +179,9 @@ class LimeExplainer:
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
-        calls = Calls(batch_size=batch_size or len(data))
-        how = {"kernel": kernel, "method": base.method if certain else LIME(), "calls": calls}
-        scores, found = ask(drawn, model, labels, top_labels, progress=progress, **how)
+        how = {"kernel": kernel, "method": base.method if certain else LIME()}
+        calls = Calls(batch_size=len(data))
+        scores, found = ask(drawn, model, labels, top_labels, calls=calls, **how)
         names: Any = {0: "prediction"}
         if self.mode == "classification":
             if self.class_names is None:

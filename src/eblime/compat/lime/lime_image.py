@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
-from eblime.compat.lime._explain import Drawn, LimeExplainer
+from eblime.compat.lime._explain import Drawn, LimeExplainer, ask
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
 from eblime.domains.image.scene import ImageScene
 from eblime.domains.image.segmentation import three_channels
+from eblime.engine.calls import Calls
 from eblime.protocols import Method
 
 Classifier = Callable[[NDArray[Any]], Any]
@@ -185,7 +186,6 @@ class LimeImageExplainer(LimeExplainer):
             renderer.render(masks[rows], batch)
             return batch
 
-        asking: Any = {"batch_size": batch_size, "progress": progress_bar}
-        scratch, drawn = ImageExplanation(shown, segments), Drawn(scene, masks, make)
-        how = [0], None, 1, "cosine", None
-        return masks, self._fill(scratch, drawn, classifier_fn, *how, **asking)
+        how: Any = {"calls": Calls(batch_size=batch_size), "progress": progress_bar}
+        drawn = Drawn(scene, masks, make)
+        return masks, ask(drawn, classifier_fn, [0], None, method="lime", **how)[0]
