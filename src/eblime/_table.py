@@ -10,7 +10,7 @@ import numpy as np
 from eblime._text import counted, printable, width
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["align", "align_rows", "decimals", "importance_table", "written"]
+__all__ = ["align", "decimals", "importance_table", "number_table", "written"]
 
 
 class Summarised(Protocol):
@@ -46,23 +46,37 @@ def importance_table(
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
     mean, found = post.mean, post.columns(prob)
     order = post.order()[:top]
-    labels = [f"{noun} {j}" if names is None else printable(names[j]) for j in order]
-    head, columns = [noun, "mean"], [mean[order]]
+    labels = [f"{noun} {j}" if names is None else names[j] for j in order]
+    head, columns, last = [noun, "mean"], [mean[order]], []
     if found:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
         columns += [found[name][order] for name in ("sd", "low", "high")]
-    digits = decimals(columns)
-    cells = [labels, *([written(v, digits) for v in column] for column in columns)]
-    if found:
-        cells.append([f"{value:.3f}" for value in found["prob_positive"][order]])
+        last = [f"{value:.3f}" for value in found["prob_positive"][order]]
     lines = [
         f"{printable(post.method)}: {printable(post.n_masks)} masks, {post.fit_label()}, "
         f"effective sample size {post.ess:.1f}",
-        *align(head, cells),
+        *number_table(head, labels, [columns], last),
     ]
     if len(mean) > top:
         lines.append(f"... and {counted(len(mean) - top, f'more {noun}')}")
     return "\n".join(lines)
+
+
+def number_table(
+    head: list[str],
+    names: Sequence[str],
+    groups: Sequence[list[FloatArray]],
+    last: Sequence[str] = (),
+) -> list[str]:
+    """Lines of a table: names, then numbers, with as many decimals for all columns of a group.
+
+    `last` is a column of text at the end, if there is one.
+    """
+    cells = [list(map(printable, names))]
+    for columns in groups:
+        digits = decimals(columns)
+        cells += [[written(value, digits) for value in column] for column in columns]
+    return align(head, [*cells, *([list(last)] if last else [])])
 
 
 def decimals(columns: list[FloatArray]) -> int | None:
@@ -87,11 +101,6 @@ def written(value: float, digits: int | None) -> str:
     if digits is None:
         return f"{value:.3e}"
     return f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def align_rows(head: list[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """The lines of a table that is given row by row."""
-    return align(head, [list(column) for column in zip(*rows, strict=True)])
 
 
 def align(head: list[str], cells: list[list[str]]) -> list[str]:

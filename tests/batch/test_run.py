@@ -263,7 +263,7 @@ def test_invalid_settings_are_refused(tmp_path):
         ({"workers": 0}, "`workers` must be"),
         ({"part_size": 0}, "`part_size` must be"),
         ({"prob": 1.5}, "`prob` must be"),
-        ({"workers": Workers(gpus=1)}, "are for engine='ray'"),
+        ({"workers": Workers(gpus=1)}, "are for `engine` 'ray'"),
         ({"workers": Workers(timeout=0)}, "`timeout` must be"),
         ({"max_failures": -1}, "`max_failures` must be"),
     ):

@@ -268,7 +268,7 @@ def test_the_command_line_checks_its_timeout(mood, capsys):
         main(mood.format(0).split())
 
     assert ended.value.code != 0
-    assert "--timeout must be a number of seconds > 0" in capsys.readouterr().err
+    assert "--timeout must be finite and > 0" in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 from commands import run_command
 from many import part_file
 
 import eblime
 from eblime import registry
 from eblime.batch.folder import with_checksum
-from eblime.cli.options import complete_from
+from eblime.cli.app import app
 from eblime.domains import Command, Domain, Item, Option
 
 PACKAGE = '''
@@ -74,6 +75,7 @@ WINDOWS = Domain(
         options=[
             Option(name="width", help="Numbers per window.", type=int, minimum=1),
             Option(name="unit", help="Unit of the numbers.", choices=("V", "A"), used_by="inputs"),
+            Option("offset", "Where to begin.", type=int, default=0, used_by="inputs"),
         ],
     ),
 )
@@ -176,6 +178,7 @@ def test_batch_works_for_a_domain_of_a_package(folder, capsys, workers):
     """`items` also serves `eblime batch`, in worker processes too; the run can be resumed."""
     pytest.importorskip("pyarrow")
     words = f"batch windows data --model sums:last --masks 50 --width 8 --workers {workers}"
+    words += " --offset -2"
     code, out, err = run(capsys, f"{words} --part-size 1 --out run")
     frame = eblime.open_run("run").frame()
 
@@ -210,8 +213,8 @@ def begun(folder, capsys):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"width": "8"}, "`width` must be None or a whole number >= 0; got '8'"),
-        ({"width": True}, "`width` must be None or a whole number >= 0; got True"),
+        ({"width": "8"}, "`width` must be None or a whole number >= 1; got '8'"),
+        ({"width": True}, "`width` must be None or a whole number >= 1; got True"),
         ({"unit": "kg"}, "`unit` must be None or one of ('V', 'A'); got 'kg'"),
         ({"design": 3}, "--design must be None or a string"),
         ({"kind": "intruder"}, "'intruder', which is not installed"),
@@ -230,13 +233,13 @@ def test_a_manifest_is_checked_against_the_options_of_its_domain(begun, capsys, 
     assert not (begun / "ran").exists()
 
 
-def test_settings_that_an_older_run_lacks_have_their_defaults(begun, capsys):
-    """A run from before --design, --kernel and the domain's --unit can be resumed."""
-    edit_manifest(begun, {}, removed=("design", "kernel", "unit"))
-    code, out, err = run(capsys, "batch --resume run --workers 1 --model sums:last")
+def test_a_missing_setting_is_reported(begun, capsys):
+    """Every option of the domain is stored."""
+    edit_manifest(begun, {}, removed=("unit",))
+    code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last")
 
-    assert (code, err) == (0, "")
-    assert "2 explained" in out
+    assert code == 2
+    assert "`unit` must be None or one of ('V', 'A'); got nothing" in err
 
 
 def test_a_package_that_cannot_be_imported_harms_only_its_own_command(folder, capsys):
@@ -277,9 +280,16 @@ def test_a_domain_without_a_command_is_not_listed(monkeypatch, capsys):
 
 
 def test_completion_knows_the_names_of_packages(folder):
-    """Registered names that start with the letters typed."""
-    assert complete_from("methods")("r") == ["robust"]
-    assert complete_from("kernels")("co") == ["cosine"]
+    """Registered names and choices of options that start with the letters typed."""
+    group = typer.main.get_command(app).commands["explain"]
+    with group.make_context("explain", ["windows"], resilient_parsing=True) as context:
+        options = {entry.name: entry for entry in group.get_command(context, "windows").params}
+        found = {
+            name: [item.value for item in options[name].shell_complete(context, letters)]
+            for name, letters in (("method", "r"), ("kernel", "co"), ("unit", ""))
+        }
+
+    assert found == {"method": ["robust"], "kernel": ["cosine"], "unit": ["V", "A"]}
 
 
 def test_results_next_to_an_input_have_another_name(folder, capsys):

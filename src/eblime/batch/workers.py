@@ -72,7 +72,7 @@ class Workers:
             check_number("timeout", self.timeout)
         check_choice("engine", self.engine, ("local", "ray"))
         if self.engine == "local" and (self.cpus is not None or self.gpus is not None):
-            raise ValueError("`cpus` and `gpus` of `Workers` are for engine='ray'.")
+            raise ValueError("`cpus` and `gpus` are for `engine` 'ray'.")
 
 
 class WorkerStartError(RuntimeError):

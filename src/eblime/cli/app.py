@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Annotated, Any
 
 import typer
@@ -111,32 +112,17 @@ def _report(error: Exception, words: Sequence[str]) -> int:
     if kind == "NoArgsIsHelpError":
         say(str(error))
         return 0
-    usage = getattr(error, "format_message", None)  # the parser's message about a wrong option
-    if callable(usage):
-        message = printable(_usage(error, " ".join(usage().split()), words))
-    else:
-        message = printable(first_line(error, words))
+    message = first_line(error, words)
+    if hasattr(error, "format_message"):  # the parser's message about a wrong option
+        message = " ".join(error.format_message().split()).rstrip(".")
+        path = getattr(getattr(error, "ctx", None), "command_path", "eblime")
+        flags = getattr(getattr(error, "param", None), "opts", ())
+        pairs = pairwise(part for word in words for part in word.split("=", 1))
+        value = next((after for word, after in pairs if word in flags), None)
+        got = f"; got {value!r}" if value is not None and value not in message else ""
+        message = f"{message}{got}. See {path} --help."
     say(f"Error: {message}", error=True)
     return getattr(error, "exit_code", 2) or 2
-
-
-def _usage(error: Any, message: str, words: Sequence[str]) -> str:
-    """The parser's message as sentences, with the value that was given and the help to read."""
-    path = getattr(getattr(error, "ctx", None), "command_path", "eblime")
-    value = _given(getattr(getattr(error, "param", None), "opts", ()), words)
-    got = f"; got {value!r}" if value is not None and value not in message else ""
-    return f"{message.rstrip('.')}{got}. See {path} --help."
-
-
-def _given(options: Sequence[str], words: Sequence[str]) -> str | None:
-    """The value of an option on the command line; None if it is not there."""
-    for k, word in enumerate(words):
-        name, joined, value = word.partition("=")
-        if name in options and joined:
-            return value
-        if word in options and k + 1 < len(words):
-            return words[k + 1]
-    return None
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:

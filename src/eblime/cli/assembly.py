@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,34 +15,40 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime import registry
+from eblime.cli.options import own_values, settings_of
 from eblime.domains.record import Command, Domain
 from eblime.engine.calls import Calls
 
-__all__ = [
-    "NORMALISATIONS",
-    "load_labels",
-    "load_model",
-    "make_explainer",
-    "model_settings",
-    "shared_settings",
-]
+__all__ = ["NORMALISATIONS", "load_labels", "load_model", "make_explainer", "model_settings"]
 
 
-def shared_settings(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that every explainer has; options that were left out keep its defaults."""
+def make_explainer(
+    domain: Domain, command: Command, model: Any, values: Mapping[str, Any], argument: str
+) -> Any:
+    """The explainer of a domain, from the values of all options and the argument of the command."""
     labels = values["labels"]
-    settings = {
+    shared = {
         "n_masks": values["masks"],
-        "method": _method(values["method"], values.get("index")),
+        "method": _method(values["method"], values["index"]),
         "labels": None if labels is None else load_labels(Path(labels)),
+        **_given(values, "design", "kernel"),
+        "calls": Calls(**_given(values, "retry", "timeout", "concurrency")),
     }
-    settings |= _given(values, ("design", "kernel"))
-    settings["calls"] = Calls(**_given(values, ("retry", "timeout", "concurrency")))
-    return settings
+    options = own_values(command, values)
+    settings = settings_of((o for o in command.options if o.used_by == "explainer"), options)
+    if command.explainer is not None:
+        make = registry.resolve(command.explainer)
+        return make(model, settings | shared, options, argument)
+    explainer = registry.of_domain(domain, "explainer")
+    if explainer is not None:
+        return explainer(model, **settings, **shared)
+    from eblime.explainers.general import Explainer
+
+    return Explainer(model, kind=domain.name, settings=settings, **shared)
 
 
-def _given(values: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The values of options that were given."""
+def _given(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The values of options that were given; others keep the defaults of the library."""
     return {name: values[name] for name in names if values.get(name) is not None}
 
 
@@ -56,48 +62,9 @@ def _method(name: str, index: str | None) -> Any:
     return replace(method, index=index)
 
 
-def model_settings(command: Command, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of the model's file among the domain's options."""
-    return {
-        option.name: options[option.name]
-        for option in command.options
-        if option.used_by == "model" and option.name in options
-    }
-
-
-def make_explainer(
-    domain: Domain, model: Any, values: Mapping[str, Any], options: Mapping[str, Any], argument: str
-) -> Any:
-    """The explainer of a domain.
-
-    Parameters
-    ----------
-    domain
-        Must have a command.
-    model
-        As `load_model` returns it.
-    values
-        Of the shared options.
-    options
-        Values of the domain's own options.
-    argument
-        The argument of the command, which some explainers read too.
-    """
-    command: Command = registry.of_domain(domain, "command")  # type: ignore[assignment]
-    shared = shared_settings(values)
-    if command.explainer is not None:
-        return registry.resolve(command.explainer)(model, shared, options, argument)
-    settings = {
-        option.setting or option.name: options[option.name]
-        for option in command.options
-        if option.used_by == "explainer" and options.get(option.name) is not None
-    }
-    explainer = registry.of_domain(domain, "explainer")
-    if explainer is not None:
-        return explainer(model, **settings, **shared)
-    from eblime.explainers.general import Explainer
-
-    return Explainer(model, kind=domain.name, settings=settings, **shared)
+def model_settings(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of `load_model` among the domain's options."""
+    return settings_of((o for o in command.options if o.used_by == "model"), values)
 
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
@@ -135,7 +102,7 @@ def load_model(
     trust_pickle: bool = False,
     normalise: str = "unit",
     activation: str = "none",
-    output_name: str | None = None,
+    output: str | None = None,
 ) -> Any:
     """Load a model.
 
@@ -147,7 +114,7 @@ def load_model(
         import, for functions that create a model.
     trust_pickle
         Whether files that can run code may be loaded.
-    normalise, activation, output_name
+    normalise, activation, output
         For ONNX files: the scale of the pixels, what to apply to the outputs, and which output.
     """
     path = Path(spec)
@@ -157,7 +124,7 @@ def load_model(
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
     if suffix == ".onnx":
-        return _onnx(path, normalise, {"activation": activation, "output": output_name})
+        return _onnx(path, normalise, {"activation": activation, "output": output})
     if suffix == ".skops":
         return _skops(path, trust_pickle)
     if suffix in _PICKLES:
@@ -167,6 +134,8 @@ def load_model(
 
 def load_labels(path: Path) -> list[str] | dict[int, str]:
     """Names of the model's outputs: one per line, or a JSON list, or a JSON object by column."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r} for --labels.")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:

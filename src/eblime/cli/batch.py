@@ -4,77 +4,61 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from inspect import Parameter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
 from eblime._checks import check_level
 from eblime.cli.options import (
-    Cache,
-    Cpus,
-    Engine,
-    Gpus,
-    MaxFailures,
-    ModelId,
-    Open,
-    Timeout,
-    Trust,
-    Workers,
-    batch_parameters,
+    ASKING,
+    CACHE,
+    CREW,
+    MAX_FAILURES,
+    OPEN,
+    PARTS,
+    TRUST,
+    argument,
     cache_of,
+    domain_command,
     domain_group,
     known_names,
-    make_command,
-    option_values,
+    settings_of,
+    with_options,
 )
 from eblime.cli.output import say, show_page
-from eblime.domains.record import Command, Domain
+from eblime.domains.record import Command, Domain, Option
 
 __all__ = ["batch_app", "report"]
 
-_RESULTS = (  # shared options that decide the results; the manifest stores them
-    *("model", "labels", "target", "method", "index", "masks", "design", "kernel", "seed", "prob"),
-    *("part_size", "keep", "until", "max_masks", "retry", "concurrency"),
-)
+_OUT = Option("out", "Folder of the run.", short="-o", required=True)
+_EXECUTION = (*CREW, MAX_FAILURES)  # these change no result
 
 
 def _build(domain: Domain, command: Command) -> Any:
     """The command `eblime batch NAME`."""
-    from eblime.cli.recipe import batch_options
-
     summary = command.batch_help or f"Explain many inputs of the kind {domain.name}."
     explained = command.example.replace("eblime explain", "eblime batch", 1)
-    return make_command(
-        domain.name,
+    return domain_command(
+        domain,
+        replace(command, options=[option for option in command.options if option.batch]),
         partial(_start, domain, command),
         help=f"{summary}\n\n"
         "Exit code 3: some inputs failed, the others are explained.\n\n"
         f"Example: {command.batch_example or f'{explained} --out run/'}",
-        argument=Annotated[
-            str,
-            typer.Argument(help=command.batch_argument or command.argument, metavar="INPUTS"),
-        ],
-        own=batch_options(command),
-        shared=batch_parameters(domain, command),
+        inputs=argument("argument", command.batch_argument or command.argument, metavar="INPUTS"),
+        shared=(_OUT, *ASKING, *CACHE, *PARTS, *_EXECUTION, TRUST),
     )
 
 
-def _start(domain: Domain, command: Command, values: dict[str, Any]) -> None:
+def _start(domain: Domain, command: Command, /, **values: Any) -> None:
     """Start a run. The user typed every name in it, so all of them may be imported."""
-    from eblime.cli.recipe import Recipe, batch_options, begin, run_recipe
+    from eblime.cli.recipe import Recipe
 
     check_level("prob", values["prob"])
-    options = option_values(batch_options(command), values)
-    shared = {name: values[name] for name in _RESULTS}
-    settings = begin(domain, values["argument"], shared, options)
-    recipe = Recipe(
-        settings=settings,
-        trust_pickle=values["trust_pickle"],
-        import_from=settings["imported_from"],
-        cache=cache_of(values),
-    )
-    run_recipe(recipe, values["out"], _execution(values))
+    recipe = Recipe.start(domain, command, values, cache=cache_of(values))
+    recipe.run(values["out"], **_execution(values))
 
 
 batch_app = typer.Typer(
@@ -86,37 +70,22 @@ batch_app = typer.Typer(
 
 
 @batch_app.callback()
-def batch(
-    context: typer.Context,
-    resume: Annotated[
-        str | None, typer.Option(help="Resume this run with its own settings.")
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model", "-m", help="With --resume: the run's model again, if it is code or a pickle."
-        ),
-    ] = None,
-    trust_run: Annotated[
-        bool,
-        typer.Option(
-            "--trust-run",
-            help="With --resume: load any model that the run names; it can run any code.",
-        ),
-    ] = False,
-    engine: Engine = "local",
-    workers: Workers = "auto",
-    cpus_per_worker: Cpus = None,
-    gpus_per_worker: Gpus = None,
-    max_failures: MaxFailures = None,
-    timeout: Timeout = None,
-    cache: Cache = None,
-    model_id: ModelId = None,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="With --resume: try failed inputs again.")
-    ] = False,
-    trust_pickle: Trust = False,
-) -> None:
+@with_options(
+    Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
+    Option("resume", "Resume this run with its own settings."),
+    Option("model", "With --resume: the run's model again, if it is code or a pickle.", short="-m"),
+    Option(
+        "trust_run",
+        "With --resume: load any model that the run names; it can run any code.",
+        type=bool,
+        default=False,
+    ),
+    *_EXECUTION,
+    *CACHE,
+    Option("retry", "With --resume: try failed inputs again.", type=bool, default=False),
+    TRUST,
+)
+def batch(context: typer.Context, **values: Any) -> None:
     """Explain many inputs; an interrupted run can be resumed.
 
     Exit code 0: every input is explained; 3: some inputs failed, the others are explained; 2: an
@@ -128,29 +97,39 @@ def batch(
 
     Example: eblime batch --resume run/ --model mood:score
     """
-    if context.invoked_subcommand is not None:
-        _refuse_early_options(context)
+    if (name := context.invoked_subcommand) is not None:
+        for early in values:  # between `batch` and the name, where they would be ignored
+            if getattr(context.get_parameter_source(early), "name", "") == "COMMANDLINE":
+                raise ValueError(f"--{early.replace('_', '-')} must come after {name}.")
         return
-    if resume is None:
+    folder = values["resume"]
+    if folder is None:
         raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
-    from eblime.cli.recipe import resumed_recipe, run_recipe
+    from eblime.cli.recipe import Recipe
 
-    recipe = resumed_recipe(resume, model=model, trust_run=trust_run, trust_pickle=trust_pickle)
-    recipe = replace(recipe, cache=cache_of(context.params))
-    run_recipe(recipe, resume, {**_execution(context.params), "retry": retry})
+    trust = {name: values[name] for name in ("model", "trust_run", "trust_pickle")}
+    recipe = Recipe.resume(folder, **trust, cache=cache_of(values))
+    recipe.run(folder, **_execution(values), retry=values["retry"])
 
 
-def report(
-    run: Annotated[str, typer.Argument(help="Folder of the run.")],
-    html: Annotated[
-        Path | None, typer.Option(help="File of the page. Default: report.html in the run.")
-    ] = None,
-    pages: Annotated[
-        int,
-        typer.Option(help="How many of the saved explanations get a page.", min=0),
-    ] = 60,
-    open_it: Open = False,
-) -> None:
+def _execution(values: dict[str, Any]) -> dict[str, Any]:
+    """The settings of `explain_many` that change no result."""
+    from eblime.batch.workers import Workers
+
+    workers = Workers(**settings_of(CREW, values))
+    workers.check()
+    return {"workers": workers, "max_failures": values["max_failures"]}
+
+
+@with_options(
+    argument("run", "Folder of the run."),
+    Option("html", "File of the page. Default: report.html in the run.", type=Path),
+    Option(
+        "pages", "How many of the saved explanations get a page.", type=int, default=60, minimum=0
+    ),
+    OPEN,
+)
+def report(run: str, html: Path | None, pages: int, open: bool) -> None:
     """Make a page about a run of `eblime batch`.
 
     The page has the importances over all inputs, the worst fits, the failures, and links to pages
@@ -165,35 +144,5 @@ def report(
     page = html or opened.location / "report.html"
     overview(opened, str(page), pages=pages, progress=None)
     say(f"Wrote {page}.")
-    if open_it:
+    if open:
         show_page(page)
-
-
-def _execution(values: dict[str, Any]) -> dict[str, Any]:
-    """The settings of `explain_many` that change no result."""
-    from eblime.batch.workers import Workers as Crew
-
-    workers = values["workers"]
-    if workers != "auto" and not (workers.isascii() and workers.isdigit() and int(workers) > 0):
-        raise ValueError(f"--workers must be a number from 1, or auto; got {workers!r}.")
-    if values["engine"] == "local" and (values["cpus_per_worker"], values["gpus_per_worker"]) != (
-        None,
-        None,
-    ):
-        raise ValueError("--cpus-per-worker and --gpus-per-worker are for --engine ray.")
-    crew = Crew(
-        workers if workers == "auto" else int(workers),
-        timeout=values["timeout"],
-        engine=values["engine"],
-        cpus=values["cpus_per_worker"],
-        gpus=values["gpus_per_worker"],
-    )
-    return {"workers": crew, "max_failures": values["max_failures"]}
-
-
-def _refuse_early_options(context: typer.Context) -> None:
-    """Refuse options between `batch` and the name of the domain, which would be ignored."""
-    for name in context.params:
-        if getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE":
-            option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} must come after {context.invoked_subcommand}.")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
-
-import numpy as np
-import typer
+from typing import Any
 
 from eblime._checks import check_choice
 from eblime._files import write_whole
-from eblime.cli.options import Open
+from eblime.cli.options import OPEN, OUT, argument, with_options
 from eblime.cli.output import (
     make_folder,
     print_explanation,
@@ -27,13 +25,12 @@ __all__ = ["demo"]
 _WHICH = 2  # of the scans that ship with the package
 
 
-def demo(
-    which: Annotated[str, typer.Argument(help="Which example: scan or photo.")] = "scan",
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the results.")] = Path(
-        "demo"
-    ),
-    open_it: Open = False,
-) -> None:
+@with_options(
+    argument("which", "Which example: scan or photo.", default="scan"),
+    replace(OUT, default=Path("demo")),
+    OPEN,
+)
+def demo(which: str, out: Path, open: bool) -> None:
     """Explain an example: a defect in an ultrasonic scan, or a photo.
 
     "scan": a small network that comes with eblime predicts that a printed block has a defect; the
@@ -47,57 +44,54 @@ def demo(
     """
     check_choice("demo", which, ("scan", "photo"))
     folder = make_folder(out)
-    explanation, name, title = _scan() if which == "scan" else _photo()
+    explanation, title, sentence = _scan() if which == "scan" else _photo()
+    print_explanation(explanation, prob=0.95, top=5)
     provenance = explanation.provenance
-    say(f"{provenance['model_calls']} images in {provenance['seconds']:.1f} s.")
+    say(f"{sentence}\n{provenance['model_calls']} images in {provenance['seconds']:.1f} s.")
+    name = "scan" if which == "scan" else "espresso"
     *_, png, html = write_all(explanation, folder, name, title=title, prob=0.95, top=5)
     write_whole((folder / f"{name}.txt").resolve(), f"{explanation}\n".encode())
     if which == "scan":
-        _picture(explanation, png)
+        _draw_scan(explanation, png)
     say(f"Look at {png} and {html}; eblime show {folder / name}.eblime prints the table again.")
-    if open_it:
+    if open:
         show_page(html)
 
 
 def _scan() -> tuple[Explanation, str, str]:
-    """Locate the defect of a scan, and compare with the true one."""
+    """The defect of a scan, and how much of the true one was found."""
     from eblime.datasets.ultrasonic import LABELS, sample_scans, ultrasonic_network
-    from eblime.explainers.image import ImageExplainer
     from eblime.measures import covered_share
 
     images, defects = sample_scans()
-    with progress_bar("asking the network", quiet=False) as progress:
-        explainer = ImageExplainer(
-            ultrasonic_network(),
-            segmentation=("slic", {"n_segments": 40}),
-            n_masks=400,
-            labels=LABELS,
-            progress=progress,
-        )
-        explanation = explainer.explain(images[_WHICH], target="with defect")
-    print_explanation(explanation, prob=0.95, top=5)
-    share = covered_share(explanation, defects[_WHICH], top=5)
-    say(f"{100 * share:.0f} % of the true defect is under the five most important superpixels.")
-    return explanation, "scan", "Where is the defect?"
+    settings = {"segmentation": ("slic", {"n_segments": 40}), "labels": LABELS}
+    explanation = _explain(ultrasonic_network(), images[_WHICH], "with defect", **settings)
+    share = 100 * covered_share(explanation, defects[_WHICH], top=5)
+    sentence = f"{share:.0f} % of the true defect is under the five most important superpixels."
+    return explanation, "Where is the defect?", sentence
 
 
 def _photo() -> tuple[Explanation, str, str]:
-    """Explain the photo of a coffee cup."""
+    """The photo of a coffee cup."""
     from eblime.datasets.imagenet import coffee, efficientnet_lite0
-    from eblime.explainers.image import ImageExplainer
 
-    model = efficientnet_lite0()
-    with progress_bar("asking EfficientNet-Lite0", quiet=False) as progress:
-        explainer = ImageExplainer(model, n_masks=400, progress=progress)
-        explanation = explainer.explain(coffee())
-    print_explanation(explanation, prob=0.95, top=5)
+    explanation = _explain(efficientnet_lite0(), coffee())
     candidates = explanation.posterior.ranking(by="value").credible_set(1)
     named = ", ".join(explanation.features[j] for j in candidates)
-    say(f"Most important (95 % credible set): {named}.")
-    return explanation, "espresso", "Why does EfficientNet-Lite0 predict 'espresso'?"
+    title = "Why does EfficientNet-Lite0 predict 'espresso'?"
+    return explanation, title, f"Most important (95 % credible set): {named}."
 
 
-def _picture(explanation: Explanation, path: Path) -> None:
+def _explain(model: Any, image: Any, target: str | None = None, **settings: Any) -> Explanation:
+    """Ask a network about 400 masks."""
+    from eblime.explainers.image import ImageExplainer
+
+    with progress_bar("asking the network", quiet=False) as progress:
+        explainer = ImageExplainer(model, n_masks=400, progress=progress, **settings)
+        return explainer.explain(image, target)
+
+
+def _draw_scan(explanation: Explanation, path: Path) -> None:
     """The scan with its true defect, the superpixels found, and their intervals."""
     from matplotlib.figure import Figure
 
@@ -107,7 +101,7 @@ def _picture(explanation: Explanation, path: Path) -> None:
     figure = Figure(figsize=(12.6, 4.2), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
     left.imshow(images[_WHICH], cmap="gray")
-    left.contour(np.asarray(defects[_WHICH]), levels=[0.5], colors="#E69F00", linewidths=1.5)
+    left.contour(defects[_WHICH], levels=[0.5], colors="#E69F00", linewidths=1.5)
     left.set_title("the scan, with its true defect outlined", fontsize="medium", loc="left")
     left.set_xticks([])
     left.set_yticks([])

@@ -43,20 +43,6 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     return Photos(files=files, size=photo_size(model(), options["size"]))
 
 
-def explainer(
-    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
-) -> Any:
-    """An `ImageExplainer`."""
-    from eblime.explainers.image import ImageExplainer
-
-    return ImageExplainer(
-        model,
-        segmentation=parse_segmentation(options["segmentation"]),
-        hide=parse_hide(options["hide"]),
-        **shared,
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Photos:
     """The photos of a folder, cut and scaled to the size that the model takes."""
@@ -171,46 +157,47 @@ COMMAND = Command(
     batch_example="eblime batch image photos/ --model net.onnx --activation softmax --out run/",
     items=items,
     inputs=inputs,
-    explainer=explainer,
     defaults={"design": "paired", "top": 5},
     options=[
         Option(
-            name="segmentation",
-            help="How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
+            "segmentation",
+            "How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
             "slic:n_segments=100.",
             default="slic",
+            parse=parse_segmentation,
         ),
         Option(
-            name="hide",
-            help="What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
+            "hide",
+            "What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
             "as 0, or a colour such as #808080.",
             default="mean",
+            parse=parse_hide,
         ),
         Option(
-            name="size",
-            help="Scale photos to this size. Default: the size that the graph takes.",
+            "size",
+            "Scale photos to this size. Default: the size that the graph takes.",
             type=int,
             minimum=1,
             maximum=8192,
             used_by="inputs",
         ),
         Option(
-            name="normalise",
-            help="Pixel values that an ONNX graph takes: unit (0 to 1), imagenet (standardised), "
+            "normalise",
+            "Pixel values that an ONNX graph takes: unit (0 to 1), imagenet (standardised), "
             "symmetric (-1 to 1) or bytes (0 to 255).",
             default="unit",
             choices=NORMALISATIONS,
             used_by="model",
         ),
         Option(
-            name="activation",
-            help="What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
+            "activation",
+            "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
             default="none",
             used_by="model",
         ),
         Option(
-            name="output_name",
-            help="Name of the output to use, if an ONNX graph has several.",
+            "output_name",
+            "Name of the output to use, if an ONNX graph has several.",
             setting="output",
             used_by="model",
         ),

@@ -25,11 +25,10 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
 from eblime._files import write_whole
-from eblime._table import decimals, written
+from eblime._table import number_table
 from eblime._text import printable, width
 from eblime.results.explanation import Explanation
 from eblime.results.notes import fit_sentence, notes, stop_sentence
@@ -51,7 +50,7 @@ __all__ = [
 
 
 _BAR = 28  # characters of a bar where there is room
-_SHORTEST_BAR = 8
+_SHORTEST = 8  # characters of a bar or a name
 _LONGEST = 44  # characters of a feature's name
 
 
@@ -72,48 +71,40 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
     else:
         console.print(Text(head, style="bold"))
         console.print(Text(fit_sentence(explanation), style="dim"))
-        console.print(_table(explanation, prob, top, console.width))
+        for line in _table(explanation, prob, top, console.width):
+            console.print(line, no_wrap=True, overflow="ellipsis")
     if stopped := stop_sentence(explanation):
         console.print(Text(f"Stopped: {stopped}", style="dim"), soft_wrap=True)
     for note in notes(explanation):
         console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
 
 
-def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Table:
+def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Iterator[Text]:
     """The top features, with a bar for each interval if the terminal is wide enough."""
     post = explanation.posterior
     order = post.order()[:top]
     mean = post.mean[order]
-    ends = post.interval(prob)[order] if post.has_spread else np.stack([mean, mean], axis=1)
-    names = [printable(explanation.features[j]) for j in order]
-    longest = min(_LONGEST, max(map(width, names)))
-    room = min(_BAR, columns - longest - (52 if post.has_spread else 16))
-    table = _empty_table(prob, bars=room >= _SHORTEST_BAR, intervals=post.has_spread)
+    ends, likely = np.stack([mean, mean], axis=1), []
+    head, shown = ["", "mean"], [mean]
+    if post.has_spread:
+        ends = post.interval(prob)[order]
+        likely = [f"{value:.3f}" for value in post.prob_positive()[order]]
+        head, shown = [*head, f"{100 * prob:g}% low", "high", "P(>0)"], [mean, *ends.T]
+    numbers = number_table(head, [""] * len(order), [shown], likely)
+    names = ["feature", *(printable(explanation.features[j]) for j in order)]
+    space = max(_SHORTEST, columns - len(numbers[0]))
+    longest = min(_LONGEST, space, max(map(width, names)))
+    room = min(_BAR, space - longest - 2)
     limits = min(0.0, ends.min()), max(0.0, ends.max())
-    digits = decimals([mean, ends.ravel()])
-    positive = post.prob_positive()[order] if post.has_spread else None
-    for k, (low, high) in enumerate(ends):
-        cells = [Text(names[k])]
-        if room >= _SHORTEST_BAR:
+    for k, (name, line) in enumerate(zip(names, numbers, strict=True)):
+        row = Text(name, style="" if k else "dim")
+        row.truncate(longest, overflow="ellipsis", pad=True)
+        if room >= _SHORTEST:
+            low, high = ends[k - 1]
             colour = "green" if low > 0 else "dark_orange" if high < 0 else "bright_black"
-            cells.append(Text(_bar((low, mean[k], high), limits, room), style=colour))
-        cells.append(Text(written(mean[k], digits), style="bold"))
-        if positive is not None:
-            cells += [Text(written(value, digits)) for value in (low, high)]
-            cells.append(Text(f"{positive[k]:.3f}"))
-        table.add_row(*cells)
-    return table
-
-
-def _empty_table(prob: float, *, bars: bool, intervals: bool) -> Table:
-    """The columns of the table."""
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("feature", max_width=_LONGEST, overflow="ellipsis", no_wrap=True)
-    if bars:
-        table.add_column("", no_wrap=True)
-    for name in ("mean", *((f"{100 * prob:g}% low", "high", "P(>0)") if intervals else ())):
-        table.add_column(name, justify="right", no_wrap=True)
-    return table
+            bar = _bar((low, mean[k - 1], high), limits, room) if k else " " * room
+            row.append(f"  {bar}", style=colour)
+        yield row.append(line)
 
 
 def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: int) -> str:
@@ -222,14 +213,10 @@ def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     """Names of an input's files: its own for one target, otherwise with each target's label."""
     if len(explanations) == 1:
         return [name]
-    found: list[str] = []
-    for explanation in explanations:
-        label = re.sub(r"\W+", "-", explanation.label).strip("-")[:40]
-        own = f"{name}-{label or explanation.target}"
-        if own.lower() in (other.lower() for other in found):  # some disks ignore case
-            own = f"{own}-{explanation.target}"
-        found.append(own)
-    return found
+    labels = [re.sub(r"\W+", "-", entry.label).strip("-")[:40] for entry in explanations]
+    return unique(
+        [f"{name}-{label or e.target}" for label, e in zip(labels, explanations, strict=True)]
+    )
 
 
 def free_names(paths: Sequence[Path]) -> list[str]:

@@ -31,22 +31,17 @@ from eblime._field_checks import (
 )
 from eblime.batch.location import Location
 from eblime.cli.assembly import load_model, make_explainer, model_settings
-from eblime.cli.options import command_of, parse_targets
+from eblime.cli.options import ASKING, MODEL, PARTS, command_of, own_values, parse_targets
 from eblime.cli.output import say
 from eblime.domains.record import Command, Domain, Item, Option
 from eblime.engine.cache import AnswerCache
 
-__all__ = [
-    "Recipe",
-    "batch_options",
-    "begin",
-    "file_options",
-    "located",
-    "resume_command",
-    "resumed_recipe",
-    "run_recipe",
-    "stored_settings",
-]
+__all__ = ["Recipe"]
+
+_SOME_FAILED = 3  # exit code
+_DATA_ONLY = (".onnx", ".skops")  # models that run no code when they are loaded without trust
+_STORES = ("abfs", "abfss", "az", "gcs", "gs", "hdfs", "memory", "s3", "s3a")
+_MOST_REPEATS = 10_000  # of an option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +50,9 @@ class Recipe:
 
     Parameters
     ----------
-    settings
+    about
         Name of the domain, inputs, model, and the values of the options; the run's manifest stores
-        them as `about`.
+        them.
     trust_pickle
         Whether a pickled model may be loaded.
     import_from
@@ -67,60 +62,172 @@ class Recipe:
         Stored answers of the model, which change no result.
     """
 
-    settings: dict[str, Any]
+    about: dict[str, Any]
     trust_pickle: bool
     import_from: str | None
-    cache: AnswerCache | None = None
+    cache: AnswerCache | None
 
-    @property
-    def about(self) -> dict[str, Any]:
-        """What the manifest of the run says about it."""
-        return self.settings
+    @classmethod
+    def start(
+        cls,
+        domain: Domain,
+        command: Command,
+        values: Mapping[str, Any],
+        *,
+        cache: AnswerCache | None,
+    ) -> Recipe:
+        """The recipe of a new run from the values of all options, with full paths and checksums."""
+        model = values["model"]
+        options = own_values(command, values)
+        about: dict[str, Any] = {
+            "kind": domain.name,
+            "inputs": Location.of(values["argument"]).address,
+            "model": _full_name(model),
+            "model_sha256": _digest(model),
+            "imported_from": None if Path(model).is_file() else str(Path.cwd()),
+        }
+        for option in _stored_options(command):
+            value = options.get(option.name, values[option.name])
+            if isinstance(value, Path):
+                about[option.name] = str(value.resolve())
+                about[f"{option.name}_sha256"] = _digest(about[option.name])
+                if about[f"{option.name}_sha256"] is None:
+                    raise FileNotFoundError(f"There is no file {str(value)!r} for {option.flag}.")
+            else:
+                about.setdefault(option.name, value)
+        trust, folder = values["trust_pickle"], about["imported_from"]
+        return cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
+
+    @classmethod
+    def resume(
+        cls,
+        folder: str,
+        *,
+        model: str | None,
+        trust_run: bool,
+        trust_pickle: bool,
+        cache: AnswerCache | None,
+    ) -> Recipe:
+        """The recipe of a run that `eblime batch` started.
+
+        Parameters
+        ----------
+        folder
+            Of the run. Its manifest alone never causes an import or the loading of a pickle.
+        model
+            `--model`, if the user repeated it. A module is then imported from the current folder or
+            from the installed packages, never from a folder that the manifest names.
+        trust_run
+            Load any model that the manifest names, from the folder that it names.
+        trust_pickle
+            Load the pickle that `model` names.
+        cache
+            Stored answers of the model.
+        """
+        from eblime.batch.folder import read_manifest
+
+        about = _check_stored(read_manifest(Location.of(folder))["settings"]["about"], folder)
+        stored = about["model"]
+        if model is not None and _full_name(model) != stored:
+            raise ValueError(
+                f"{folder} was created with --model {stored}; this call has --model {model}."
+            )
+        found = cls(about=about, trust_pickle=True, import_from=about["imported_from"], cache=cache)
+        if trust_run:
+            return found
+        _check_inputs(about["inputs"], folder)
+        if model is not None:
+            return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
+        if trust_pickle:
+            raise PermissionError(
+                "--trust-pickle with --resume also needs --model, to say which file you trust."
+            )
+        if not _data_only(stored):
+            raise PermissionError(
+                f"{folder} names the model {stored}, which can run any code when it is loaded. "
+                "Repeat --model to confirm that this is your model, or add --trust-run if you "
+                "trust the author of the run."
+            )
+        return replace(found, trust_pickle=False, import_from=None)
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
         domain, command = self._domain()
         model = self.model()
-        for name in file_options(command):
-            path = self.settings.get(name)
-            if path is not None and self.settings[f"{name}_sha256"] != _digest(path):
+        for option in _stored_options(command):
+            path = self.about[option.name]
+            is_file = option.type is Path and path is not None
+            if is_file and self.about[f"{option.name}_sha256"] != _digest(path):
                 raise ValueError(f"{path} has changed since the run was started.")
-        options = self._options(command)
-        made = make_explainer(domain, model, self.settings, options, self.settings["inputs"])
+        made = make_explainer(domain, command, model, self.about, self.about["inputs"])
         return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
         """The model, which must be the one that the run was started with."""
-        name = self.settings["model"]
-        if self.settings["model_sha256"] != _digest(name):
+        name = self.about["model"]
+        if self.about["model_sha256"] != _digest(name):
             raise ValueError(f"{name} is not the model that the run was started with.")
         if self.import_from and self.import_from not in sys.path:
             sys.path.append(self.import_from)
-        _, command = self._domain()
-        settings = model_settings(command, self._options(command))
+        settings = model_settings(self._domain()[1], self.about)
         return load_model(name, trust_pickle=self.trust_pickle, **settings)
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""
         _, command = self._domain()
-        argument, options = self.settings["inputs"], self._options(command)
+        read = registry.resolve(command.inputs or command.items)
+        found = read(self.about["inputs"], self.model, own_values(command, self.about))
         if command.inputs is not None:
-            return registry.resolve(command.inputs)(argument, self.model, options)
-        found = registry.resolve(command.items)(argument, self.model, options)
+            return found
         return Items(items=[Item(*item) for item in found])
+
+    def run(self, folder: str, **execution: Any) -> None:
+        """Start or resume a run, and print a summary; failed inputs give their own exit code."""
+        from eblime.batch.run import explain_many
+
+        passed = ("seed", "part_size", "prob", "until", "max_masks")
+        try:
+            run = explain_many(
+                self,
+                self.inputs(),
+                folder,
+                targets=parse_targets(self.about["target"], None),
+                keep=self.about["keep"] or None,
+                **{name: self.about[name] for name in passed},
+                **execution,
+            )
+        except KeyboardInterrupt:
+            if (Location.of(folder) / "manifest.json").kind() == "file":
+                again = self.resume_command(folder)
+                say(f"Interrupted. Finished parts are saved. Resume: {again}")
+            else:
+                say("Interrupted before the run began. Repeat the command.")
+            sys.exit(130)  # with a message of its own
+        failures = run.failures()
+        failed = len(failures)
+        explained = run.settings["count"] - failed
+        say(f"{self.about['inputs']}: {explained} explained, {failed} failed.")
+        if failed:
+            say(f"Most frequent error: {failures['error'].mode()[0]}")
+            say(f"All errors: {Location.of(folder) / 'failures.csv'}")
+            say(f"Try them again: {self.resume_command(folder, '--retry')}")
+        say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
+        if failed:
+            raise typer.Exit(_SOME_FAILED)
+
+    def resume_command(self, folder: str, *options: str) -> str:
+        """The command that resumes the run, ready to be pasted."""
+        model = self.about["model"]
+        words = ["eblime", "batch", "--resume", folder, *options]
+        if self.trust_pickle or not _data_only(model):
+            words += ["--model", model]
+        return shlex.join([*words, *(["--trust-pickle"] if self.trust_pickle else [])])
 
     def _domain(self) -> tuple[Domain, Command]:
         """The domain, whose package must be installed, and its command."""
-        domain, command = command_of(self.settings["kind"])
+        domain, command = command_of(self.about["kind"])
         assert command is not None
         return domain, command
-
-    def _options(self, command: Command) -> dict[str, Any]:
-        """The values of the domain's own options; defaults for those that the run does not have."""
-        found = {option.name: [] if option.many else option.default for option in command.options}
-        for option in batch_options(command):
-            found[option.name] = self.settings.get(option.name, found[option.name])
-        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,98 +263,13 @@ class Items:
         return self.items[number].read()
 
 
-def begin(
-    domain: Domain, argument: str, values: Mapping[str, Any], options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The settings of a new run, with full paths and the checksums of files.
-
-    Parameters
-    ----------
-    domain
-        Its name is stored.
-    argument
-        The inputs.
-    values
-        Of the shared options that decide the results.
-    options
-        Values of the domain's own options.
-    """
-    model = values["model"]
-    settings: dict[str, Any] = {
-        "kind": domain.name,
-        "inputs": Location.of(argument).address,
-        "model": located(model),
-        "model_sha256": _digest(model),
-        "imported_from": None if Path(model).is_file() else str(Path.cwd()),
-    }
-    for name, value in {**values, **options}.items():
-        if isinstance(value, Path):
-            settings[name] = str(value.resolve())
-            settings[f"{name}_sha256"] = _digest(settings[name])
-            if settings[f"{name}_sha256"] is None:
-                raise FileNotFoundError(f"There is no file {str(value)!r} for --{name}.")
-        else:
-            settings.setdefault(name, value)
-    return settings
+def _stored_options(command: Command) -> list[Option]:
+    """The options that decide the results of a run."""
+    return [MODEL, *ASKING, *PARTS, *(option for option in command.options if option.batch)]
 
 
-def batch_options(command: Command) -> list[Option]:
-    """The domain's own options that `eblime batch` has."""
-    return [option for option in command.options if option.batch]
-
-
-def located(model: str) -> str:
-    """A model as a manifest names it: the full path of a file, or a Python name as it is."""
-    return str(Path(model).resolve()) if Path(model).is_file() else model
-
-
-def file_options(command: Command) -> list[str]:
-    """Names of the options of `eblime batch` that take a file besides the model."""
-    return ["labels", *(entry.name for entry in batch_options(command) if entry.type is Path)]
-
-
-def _digest(path: str) -> str | None:
-    """Checksum of a file; None for a Python name."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if Path(path).is_file() else None
-
-
-_TEXT, _WHOLE = text(), whole(0)
-_SHARED = {
-    "inputs": _TEXT,
-    "model": _TEXT,
-    "model_sha256": optional(_TEXT),
-    "imported_from": optional(_TEXT),
-    "labels": optional(_TEXT),
-    "target": optional(_TEXT),
-    "method": _TEXT,
-    "masks": _WHOLE,
-    "seed": _WHOLE,
-    "prob": number(),
-    "part_size": optional(_WHOLE),
-    "keep": flag(),
-}
-_NEWER = {  # may be missing
-    "index": optional(_TEXT),
-    "design": optional(_TEXT),
-    "kernel": optional(_TEXT),
-    "until": optional(_TEXT),
-    "max_masks": optional(_WHOLE),
-    "retry": optional(_WHOLE),
-    "concurrency": optional(_WHOLE),
-}
-_OF_TYPE = {str: _TEXT, Path: _TEXT, int: _WHOLE, float: number(), bool: flag()}
-_MOST_REPEATS = 10_000  # of an option
-
-
-def stored_settings(manifest: Mapping[str, Any], folder: str) -> dict[str, Any]:
-    """The settings of a run, each of the type that its option has.
-
-    Parameters
-    ----------
-    manifest
-        Of the run.
-    folder
-        Of the run, for messages.
+def _check_stored(about: Any, folder: str) -> dict[str, Any]:
+    """The settings that a manifest has, each of the type that its option has.
 
     Raises
     ------
@@ -255,155 +277,50 @@ def stored_settings(manifest: Mapping[str, Any], folder: str) -> dict[str, Any]:
         If `eblime batch` did not start the run, if the domain is not installed, or if a setting is
         missing or has the wrong type.
     """
-    settings = manifest["settings"]["about"]
-    if not isinstance(settings, dict) or not isinstance(settings.get("kind"), str):
+    if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise ValueError(
             f"{folder} was not started by `eblime batch`; resume it with `explain_many` in Python."
         )
-    command = _command(settings["kind"], folder)
-    checks = dict(_SHARED)
-    for name in file_options(command):
-        if settings.get(name) is not None:
-            checks[f"{name}_sha256"] = _TEXT
-    options = {option.name: _option_check(option) for option in batch_options(command)}
-    checks |= {name: c for name, c in (_NEWER | options).items() if name in settings}
-    check_fields(settings, checks, f"{folder}/manifest.json is damaged: `")
-    return dict(settings)
-
-
-def _command(kind: str, folder: str) -> Command:
-    """The command of an installed domain."""
+    kind = about["kind"]
     command = command_of(kind)[1] if kind in registry.names("domains") else None
     if command is None:
         raise ValueError(
             f"{folder} has inputs of the kind {kind!r}, which is not installed; install the "
             "package that adds it."
         )
-    return command
+    checks = {"inputs": text(), "model_sha256": optional(text()), "imported_from": optional(text())}
+    for option in _stored_options(command):
+        checks[option.name] = _option_check(option)
+        if option.type is Path and about.get(option.name) is not None:
+            checks[f"{option.name}_sha256"] = text()
+    check_fields(about, checks, f"{folder}/manifest.json is damaged: `")
+    return about
 
 
 def _option_check(option: Option) -> Check:
     """What a stored value of an option must be."""
-    found = one_of(*option.choices) if option.choices else _OF_TYPE[option.type]
+    low, high = option.minimum, option.maximum
+    if option.choices:
+        found = one_of(*option.choices)
+    elif option.type is int:
+        found = whole(
+            -sys.maxsize if low is None else int(low), None if high is None else int(high)
+        )
+    else:
+        found = number() if option.type is float else flag() if option.type is bool else text()
     if option.many:
         return list_of(found, option.name, most=_MOST_REPEATS)
-    return optional(found) if option.default is None else found
+    return optional(found) if option.default is None and not option.required else found
 
 
-_SOME_FAILED = 3  # exit code
-_DATA_ONLY = (".onnx", ".skops")  # models that run no code when they are loaded without trust
-_STORES = ("abfs", "abfss", "az", "gcs", "gs", "hdfs", "memory", "s3", "s3a")
+def _full_name(model: str) -> str:
+    """A model as a manifest names it: the full path of a file, or a Python name as it is."""
+    return str(Path(model).resolve()) if Path(model).is_file() else model
 
 
-def resumed_recipe(
-    folder: str, *, model: str | None, trust_run: bool, trust_pickle: bool
-) -> Recipe:
-    """The recipe of a run that `eblime batch` started.
-
-    Parameters
-    ----------
-    folder
-        Of the run. Its manifest alone never causes an import or the loading of a pickle.
-    model
-        `--model`, if the user repeated it. A module is then imported from the current folder or
-        from the installed packages, never from a folder that the manifest names.
-    trust_run
-        Load any model that the manifest names, from the folder that it names.
-    trust_pickle
-        Load the pickle that `model` names.
-    """
-    from eblime.batch.folder import read_manifest
-
-    settings = stored_settings(read_manifest(Location.of(folder)), folder)
-    stored = settings["model"]
-    if model is not None and located(model) != stored:
-        raise ValueError(
-            f"{folder} was created with --model {stored}; this call has --model {model}."
-        )
-    if trust_run:
-        return Recipe(settings=settings, trust_pickle=True, import_from=settings["imported_from"])
-    _check_inputs(settings["inputs"], folder)
-    if model is not None:
-        return Recipe(settings=settings, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
-    if trust_pickle:
-        raise PermissionError(
-            "--trust-pickle with --resume also needs --model, to say which file you trust."
-        )
-    if not _data_only(stored):
-        raise PermissionError(
-            f"{folder} names the model {stored}, which can run any code when it is loaded. "
-            "Repeat --model to confirm that this is your model, or add --trust-run if you trust "
-            "the author of the run."
-        )
-    return Recipe(settings=settings, trust_pickle=False, import_from=None)
-
-
-def run_recipe(recipe: Recipe, folder: str, execution: dict[str, Any]) -> None:
-    """Start or resume a run, and print a summary.
-
-    Parameters
-    ----------
-    recipe
-        What to explain, and how.
-    folder
-        Of the run.
-    execution
-        Workers, time limits and the like, which change no result.
-    """
-    from eblime.batch.run import explain_many
-
-    settings = recipe.settings
-    try:
-        run = explain_many(
-            recipe,
-            recipe.inputs(),
-            folder,
-            targets=parse_targets(settings["target"], None),
-            seed=settings["seed"],
-            part_size=settings["part_size"],
-            prob=settings["prob"],
-            keep=settings["keep"] or None,
-            until=settings.get("until"),
-            max_masks=settings.get("max_masks"),
-            progress=None,
-            **execution,
-        )
-    except KeyboardInterrupt:
-        say(_interrupted(folder, recipe))
-        sys.exit(130)  # with a message of its own
-    _summarise(run, folder, recipe)
-
-
-def _interrupted(folder: str, recipe: Recipe) -> str:
-    """How to continue after Ctrl-C."""
-    if (Location.of(folder) / "manifest.json").kind() != "file":
-        return "Interrupted before the run began. Repeat the command."
-    return f"Interrupted. Finished parts are saved. Resume: {resume_command(folder, recipe)}"
-
-
-def _summarise(run: Any, folder: str, recipe: Recipe) -> None:
-    """Print how a run ended; failed inputs give their own exit code."""
-    failures = run.failures()
-    failed = len(failures)
-    say(
-        f"{recipe.settings['inputs']}: {run.settings['count'] - failed} explained, {failed} failed."
-    )
-    if failed:
-        say(f"Most frequent error: {failures['error'].mode()[0]}")
-        say(f"All errors: {Location.of(folder) / 'failures.csv'}")
-        say(f"Try them again: {resume_command(folder, recipe, '--retry')}")
-    say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
-    if failed:
-        raise typer.Exit(_SOME_FAILED)
-
-
-def resume_command(folder: str, recipe: Recipe, *options: str) -> str:
-    """The command that resumes a run, ready to be pasted."""
-    model = recipe.settings["model"]
-    words = ["eblime", "batch", "--resume", folder, *options]
-    if recipe.trust_pickle or not _data_only(model):
-        words += ["--model", model]
-    return shlex.join([*words, *(["--trust-pickle"] if recipe.trust_pickle else [])])
+def _digest(path: str) -> str | None:
+    """Checksum of a file; None for a Python name."""
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if Path(path).is_file() else None
 
 
 def _data_only(model: str) -> bool:

@@ -38,20 +38,13 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
 
 
 def explainer(
-    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
+    model: Any, settings: Mapping[str, Any], options: Mapping[str, Any], argument: str
 ) -> Any:
-    """A `TabularExplainer`."""
+    """A `TabularExplainer` with a background that has the model's columns."""
     from eblime.explainers.tabular import TabularExplainer
 
     background = read_table(_background(argument, options))
-    return TabularExplainer(
-        model,
-        match_columns(background, model, options["drop"]),
-        categorical=options["categorical"].split(",") if options["categorical"] else None,
-        groups=parse_groups(options["group"]),
-        **{name: options[name] for name in ("representation", "bins", "perturb")},
-        **shared,
-    )
+    return TabularExplainer(model, match_columns(background, model, options["drop"]), **settings)
 
 
 def read_table(path: Path) -> pd.DataFrame:
@@ -184,47 +177,46 @@ COMMAND = Command(
     defaults={"design": None},
     options=[
         Option(
-            name="row",
-            help="Which rows to explain, counted from 0: 3, or 3,7, or 0:10.",
+            "row",
+            "Which rows to explain, counted from 0: 3, or 3,7, or 0:10.",
             default="0",
             used_by="inputs",
             batch=False,
         ),
         Option(
-            name="background",
-            help="Table of usual values, such as the training data. Default: the table itself.",
+            "background",
+            "Table of usual values, such as the training data. Default: the table itself.",
             type=Path,
+            used_by="inputs",
         ),
         Option(
-            name="drop",
-            help="Columns that the model does not take, such as the label: a,b.",
+            "drop",
+            "Columns that the model does not take, such as the label: a,b.",
             default="",
+            used_by="inputs",
         ),
         Option(
-            name="categorical",
-            help="Columns of numbers that are categories: a,b.",
-            default="",
+            "categorical",
+            "Columns of numbers that are categories: a,b.",
+            parse=lambda text: _listed(text) or None,
         ),
         Option(
-            name="group",
-            help="Columns that change together as one feature: job=job_a,job_b. May be repeated.",
+            "group",
+            "Columns that change together as one feature: job=job_a,job_b. May be repeated.",
             many=True,
             setting="groups",
+            parse=parse_groups,
         ),
         Option(
-            name="representation",
-            help="What a feature is: binary (the value is in the row's bin, or not) or continuous "
+            "representation",
+            "What a feature is: binary (the value is in the row's bin, or not) or continuous "
             "(the standardised number).",
             default="binary",
         ),
+        Option("bins", "Bins of columns of numbers: quartile or decile.", default="quartile"),
         Option(
-            name="bins",
-            help="Bins of columns of numbers: quartile or decile.",
-            default="quartile",
-        ),
-        Option(
-            name="perturb",
-            help="Where hidden values come from: bins (values of the background, column by "
+            "perturb",
+            "Where hidden values come from: bins (values of the background, column by "
             "column), normal (normal distributions in the bins, as in lime) or rows (whole rows of "
             "the background).",
             default="bins",

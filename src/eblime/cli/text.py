@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
+from operator import not_
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +50,6 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     return argument
 
 
-def explainer(
-    model: Any, shared: Mapping[str, Any], options: Mapping[str, Any], argument: str
-) -> Any:
-    """A `TextExplainer`."""
-    from eblime.explainers.text import TextExplainer
-
-    return TextExplainer(
-        model,
-        tokens=options["tokens"],
-        bag=not options["positions"],
-        hide=options["hide"],
-        **shared,
-    )
-
-
 def _read(path: Path) -> str:
     """A text file as it is, line ends included."""
     try:
@@ -86,24 +72,24 @@ COMMAND = Command(
     batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
     items=items,
     inputs=inputs,
-    explainer=explainer,
     defaults={"design": "sizes"},
     options=[
         Option(
-            name="tokens",
-            help="What a feature is: word, sentence, char, or what a regular expression matches.",
+            "tokens",
+            "What a feature is: word, sentence, char, or what a regular expression matches.",
             default="word",
         ),
         Option(
-            name="positions",
-            help="Each occurrence of a word is a feature of its own.",
+            "positions",
+            "Each occurrence of a word is a feature of its own.",
             type=bool,
             default=False,
             setting="bag",
+            parse=not_,
         ),
         Option(
-            name="hide",
-            help="What replaces a hidden word, such as [MASK]. Default: it is removed.",
+            "hide",
+            "What replaces a hidden word, such as [MASK]. Default: it is removed.",
             default="",
         ),
     ],

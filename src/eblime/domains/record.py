@@ -8,7 +8,7 @@ is first needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -52,9 +52,9 @@ class Item(NamedTuple):
         return self.input() if callable(self.input) else self.input
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Option:
-    """A domain's own option on the command line.
+    """An option on the command line.
 
     Parameters
     ----------
@@ -62,44 +62,57 @@ class Option:
         "output_name" is `--output-name` on the command line.
     help
         One line for `--help`.
+    short
+        A short form, such as "-m".
     type
         `str`, `int`, `float`, `bool`, or `Path` for a file. `eblime batch` stores the checksum of
         such a file and refuses to resume when the file has changed.
     default
         None means that the option is not passed on, so that the explainer's default applies.
+    required
+        Whether the option must be given.
     many
         Whether the option may be repeated; its value is a list.
     minimum, maximum
         Bounds of a number.
     choices
         All allowed values; empty if there are others.
+    names
+        A kind of the registry, such as "methods": `--help` and completion list its names.
     used_by
         "explainer": it is a setting of the explainer. "model": it is a setting of the model's file
-        (`normalise`, `activation`, `output_name`). "inputs": it only says which inputs to read.
+        (`normalise`, `activation`, `output`). "inputs": it only says which inputs to read.
     setting
         The setting that it sets, where that has another name. Error messages about the setting
         then name the option.
+    parse
+        From the value to that of the setting, such as `lambda text: text.split(",")`.
     batch
         Whether `eblime batch` has this option too.
 
     Examples
     --------
     >>> from eblime.domains import Option
-    >>> option = Option(name="window_size", help="Samples in a window.", type=int, minimum=1)
+    >>> option = Option("window_size", "Samples in a window.", type=int, minimum=1)
     >>> option.flag
     '--window-size'
     """
 
     name: str
     help: str
+    _: KW_ONLY
+    short: str = ""
     type: type = str
     default: Any = None
+    required: bool = False
     many: bool = False
     minimum: float | None = None
     maximum: float | None = None
     choices: Sequence[str] = ()
+    names: str = ""
     used_by: Literal["explainer", "model", "inputs"] = "explainer"
     setting: str | None = None
+    parse: Callable[[Any], Any] | None = None
     batch: bool = True
 
     @property
@@ -125,8 +138,9 @@ class Command:
         (argument, load_model, options) -> inputs of `explain_many`, for `eblime batch`; None means
         those of `items`. The argument is a full path, or an address such as s3://bucket/folder.
     explainer
-        (model, shared settings, options, argument) -> explainer. None passes the options that are
-        `used_by` the explainer to the domain's explainer, by name.
+        (model, settings, options, argument) -> explainer. The settings are the shared ones and
+        those of the options that are `used_by` the explainer. None passes them to the domain's
+        explainer, by name.
     options
         The domain's own options.
     defaults
@@ -149,7 +163,7 @@ class Command:
     ...     argument="A folder of series, one .csv file each.",
     ...     example="eblime explain series folder/ --model model.py:predict",
     ...     items=items,
-    ...     options=[Option(name="parts", help="Number of parts.", type=int, minimum=1)],
+    ...     options=[Option("parts", "Number of parts.", type=int, minimum=1)],
     ... )
     >>> [option.flag for option in command.options]
     ['--parts']

@@ -122,6 +122,6 @@ SERIES = Domain(
         argument="A text file with one number per line, or a folder of such files.",
         example="eblime explain series pulse.txt --model model:score --window 12",
         items=_items,
-        options=[Option(name="window", help="Steps in a window.", type=int, minimum=1)],
+        options=[Option("window", "Steps in a window.", type=int, minimum=1)],
     ),
 )
