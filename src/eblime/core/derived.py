@@ -18,11 +18,7 @@ from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = [
-    "AffineLaw",
-    "StretchedLaw",
-    "noise_factors",
-]
+__all__ = ["AffineLaw", "StretchedLaw", "noise_factors"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

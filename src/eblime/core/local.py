@@ -22,14 +22,7 @@ from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, project, rescale
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = [
-    "GaussianCopula",
-    "LocalMixture",
-    "Released",
-    "fit_local",
-    "fit_precisions",
-    "release",
-]
+__all__ = ["GaussianCopula", "LocalMixture", "Released", "fit_local", "fit_precisions", "release"]
 
 _FAR = 8.0  # the normal law beyond this many standard deviations weighs 1e-15
 _NODES = np.linspace(-_FAR, _FAR, 161)

@@ -18,11 +18,7 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import Draws
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = [
-    "Intercept",
-    "Mixture",
-    "NoiseVariance",
-]
+__all__ = ["Intercept", "Mixture", "NoiseVariance"]
 
 _BLOCK = 1 << 22  # numbers held at once
 

@@ -18,14 +18,7 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method, SharedMethod
 
-__all__ = [
-    "as_method",
-    "fit",
-    "fit_each",
-    "fit_targets",
-    "is_quick",
-    "with_all_masks",
-]
+__all__ = ["as_method", "fit", "fit_each", "fit_targets", "is_quick", "with_all_masks"]
 
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly

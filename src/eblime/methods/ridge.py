@@ -16,10 +16,7 @@ from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import bayesian_posterior, evidence_of, point_posterior
 from eblime.posterior import Posterior
 
-__all__ = [
-    "LIME",
-    "BayesLIME",
-]
+__all__ = ["LIME", "BayesLIME"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
