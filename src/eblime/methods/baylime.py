@@ -102,6 +102,7 @@ class BayLIME:
         """Fit one target."""
         p, given = answers.n_features, self.prior_precision is not None
         unit = power_of_two(answers.scores)
+        unit = unit if unit < 1e-100 else 1.0  # smaller ones have no squares
         scaled = replace(answers, scores=answers.scores / unit)
         centre = _for_features("prior_mean", self.prior_mean, p) / unit
         scales = np.ones(p)
