@@ -489,6 +489,10 @@ def test_bad_answers_are_refused():
         explainer.explain_instance(DATA[0], predict)
     with pytest.raises(ValueError, match="`labels` must be columns"):
         explainer.explain_instance(DATA[0], classify, labels=(3,))
+    with pytest.raises(ValueError, match="`labels` must be columns"):
+        explainer.explain_instance(DATA[0], classify, labels=(-4,))
+    with pytest.raises(ValueError, match="`labels` must have at least one"):
+        explainer.explain_instance(DATA[0], refused, labels=())
     with pytest.raises(ValueError, match="finite"):
         text.explain_instance(TEXT, lambda t: judge(t) * np.nan)
     with pytest.raises(ValueError, match="must return scores of shape"):
@@ -619,6 +623,22 @@ def test_the_package_is_imported_when_first_used():
     ).stdout
 
     assert printed.split() == ["LimeTextExplainer", "False"]
+
+
+def test_labels_of_numpy_are_whole_numbers():
+    """As keys of results they can be printed and stored, each once."""
+    exp = lime.LimeTabularExplainer(DATA).explain_instance(
+        DATA[0], classify, labels=np.array([2, 0, 2]), num_samples=50
+    )
+
+    assert exp.available_labels() == [2, 0]
+    assert {type(label) for label in exp.local_exp} == {int}
+
+
+@pytest.mark.parametrize(("explained", "noisy"), [(explained_row, True), (explained_text, False)])
+def test_answers_about_rows_are_noisy(explained, noisy):
+    """A mask does not determine a perturbed row, as in `TabularExplainer`; it determines a text."""
+    assert explained().explanation.answers.noisy == noisy
 
 
 def test_results_do_not_keep_the_model():

@@ -35,13 +35,12 @@ class Drawn:
     model from their numbers.
     """
 
-    exact = False
-
     def __init__(
         self, scene: Any, data: FloatArray, make: Callable[[IntArray], Any], n: int = 0
     ) -> None:
         names = {name: getattr(scene, name) for name in ("domain", "features", "n_features")}
         self.input, self.scene = scene, SimpleNamespace(**names)  # `make` renders, not the engine
+        self.exact = scene.domain != "tabular"  # chance fills in what a mask of a row leaves open
         self.data, self.make, self.masks = data, make, data[:n]
         self.closeness = self.masks - data[0] + 1
         self.sampling_weights, self.scope = np.ones(n), scene
@@ -94,12 +93,15 @@ def ask(
     `eblime.Explainer`.
     """
     answers: list[FloatArray] = []
-    chosen = [] if top else list(dict.fromkeys(labels))
+    chosen = [] if top else [int(label) for label in dict.fromkeys(labels)]
+    if not (top or chosen):
+        raise ValueError("`labels` must have at least one column of the model's output; got none.")
 
     def outputs(batch: Any) -> FloatArray:
         found = model(batch)
         scores = as_floats("scores", found.toarray() if hasattr(found, "toarray") else found)
-        if scores.ndim != 2 or max(chosen, default=0) >= scores.shape[1]:
+        n_outputs = scores.shape[-1] if scores.ndim == 2 else 0
+        if not n_outputs or any(not -n_outputs <= label < n_outputs for label in chosen):
             raise ValueError(
                 "The model must return scores of shape (n, classes), and `labels` must be columns "
                 f"of it; got shape {scores.shape} and labels {chosen}."
@@ -175,7 +177,10 @@ class LimeExplainer:
             width, known = weigh.keywords["kernel_width"] / unit, str(metric)
             kernel: Any = ExponentialKernel(distance=known, width=width)  # type: ignore[arg-type]
         else:
-            kernel, about["kernel"] = lambda near: weigh(distances), f"kernel_fn of {metric}"
+            kernel, about["kernel"] = (
+                lambda near: weigh(distances),
+                f"kernel_fn on {metric} distances",
+            )
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)
