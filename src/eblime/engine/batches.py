@@ -67,22 +67,13 @@ class Batches:
     timeout, with retries or several times at once gets batches of inputs.
     """
 
-    def __init__(self, caller: Caller, scene: Scene, *, steady: bool = False) -> None:
-        self._caller, self._scene, self._steady = caller, scene, steady
-        self._stack = ExitStack()
+    def __init__(self, caller: Caller, scene: Scene, stack: ExitStack, *, steady: bool) -> None:
+        self._caller, self._scene, self._stack, self._steady = caller, scene, stack, steady
         self._device: MaskScorer | None = None
         self._renderer: Renderer | None = None
         self._buffer: Any = None
         self._sizes: Sequence[int] = ()
         self.size = 0  # of the last full batch
-
-    def __enter__(self) -> Batches:
-        """The model is opened when it is first asked: known answers need no model."""
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Close the model."""
-        self._stack.close()
 
     def answer(
         self, near: Neighbourhood, rows: IntArray, wanted: Wanted | None = None
@@ -121,7 +112,7 @@ class Batches:
                     batch.launched.cancel()
 
     def _tuner(self, near: Neighbourhood, n: int) -> BatchTuner:
-        """Open the model if it is not open, and prepare for n inputs."""
+        """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
         calls, scene, model = self._caller.calls, self._scene, self._caller.model
         if not self._sizes:
             if isinstance(model, RenderingModel) and isinstance(scene, Composite) and calls.plain:
@@ -252,25 +243,8 @@ class BatchTuner:
         hopeless = n <= 32 and seconds / n > 1.25 * self._best
         if seconds / n < self._best:
             self._best, self._winner = seconds / n, self.choice
-        if self._seen == 2 or hopeless:
-            self._move_on(left)
-
-    def halve(self) -> bool:
-        """Settle on half the size, where even the first batch was too large and may be smaller."""
-        if self._fixed or self.choice[0] == 1:
-            return False
-        self.choice, self.settled = (self.choice[0] // 2, 0), True
-        return True
-
-    def give_up(self) -> bool:
-        """Settle on the best so far, if there is one that is smaller."""
-        if self.settled or self._winner[0] >= self.choice[0]:
-            return False
-        self.choice, self.settled = self._winner, True
-        return True
-
-    def _move_on(self, left: int) -> None:
-        """Try the next way, or the next larger size, or settle on the best."""
+        if not (self._seen == 2 or hopeless):
+            return
         self._seen = 0
         if self._ways:
             self.choice = self._ways.pop(0)
@@ -285,3 +259,17 @@ class BatchTuner:
             self.choice = (self._larger.pop(0), self._winner[1])
         else:
             self.choice, self.settled = self._winner, True
+
+    def halve(self) -> bool:
+        """Settle on half the size, where even the first batch was too large and may be smaller."""
+        if self._fixed or self.choice[0] == 1:
+            return False
+        self.choice, self.settled = (self.choice[0] // 2, 0), True
+        return True
+
+    def give_up(self) -> bool:
+        """Settle on the best so far, if there is one that is smaller."""
+        if self.settled or self._winner[0] >= self.choice[0]:
+            return False
+        self.choice, self.settled = self._winner, True
+        return True

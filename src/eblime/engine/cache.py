@@ -6,6 +6,7 @@ cut into features, and the mask (for tables: the perturbed row), and has all out
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import stat
@@ -30,6 +31,7 @@ __all__ = ["AnswerCache", "CacheStats", "as_cache"]
 T = TypeVar("T")
 
 _KEYS = 500  # in one query
+_LONG_KEY = 32  # bytes; longer keys are stored as digests
 _CLOSED = -1  # instead of an inode: differs from that of every file, and from None
 _APPLICATION = 0x65626C6D  # "eblm", in the header of the file
 _LAYOUT = 1
@@ -206,13 +208,14 @@ class CacheBook:
 
     def read(self, keys: Sequence[bytes]) -> Mapping[bytes, FloatArray]:
         """All outputs for each of these keys that is known."""
-        found = self._file.attempt(lambda: self._read(keys))
-        return {} if found is None else found
+        short = {_short_key(key): key for key in keys}
+        found = self._file.attempt(lambda: self._read([*short]))
+        return {} if found is None else {short[key]: outputs for key, outputs in found.items()}
 
     def write(self, keys: Sequence[bytes], outputs: FloatArray) -> None:
         """Store all outputs, (n, outputs), in one transaction."""
         if self._file.writes:
-            self._file.attempt(lambda: self._write(keys, outputs))
+            self._file.attempt(lambda: self._write([_short_key(key) for key in keys], outputs))
 
     def _read(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
         """Look keys up, some hundreds at a time, and compare the checksums."""
@@ -253,6 +256,11 @@ class CacheBook:
     def _checksum(self, key: bytes, outputs: bytes) -> int:
         """Of an answer and where it belongs."""
         return zlib.crc32(outputs, zlib.crc32(key, self._start))
+
+
+def _short_key(key: bytes) -> bytes:
+    """The key itself, or a digest of it where it is long."""
+    return key if len(key) <= _LONG_KEY else hashlib.blake2b(key, digest_size=16).digest()
 
 
 class _OpenFile:

@@ -164,7 +164,8 @@ class Calls:
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         as_retry(self.retry)
-        as_cache(self.cache)
+        if self.cache is not None:
+            as_cache(self.cache)
         if self.timeout is not None:
             check_number("timeout", self.timeout)
         check_count("concurrency", self.concurrency)
@@ -194,7 +195,7 @@ class Calls:
     @property
     def plain(self) -> bool:
         """Whether the model may be called in its own way, such as on its device."""
-        return self.timeout is None and self.concurrency == 1 and as_retry(self.retry) is None
+        return self.timeout is None and self.concurrency == 1 and not self.retry
 
 
 class ModelError(RuntimeError):
@@ -231,25 +232,15 @@ def check_scores(
 ) -> FloatArray:
     """The scores of perturbed inputs by number, or of n inputs: (n, outputs), checked.
 
-    Parameters
-    ----------
-    returned
-        By the model; on a GPU perhaps not computed yet.
-    rows
-        Numbers of the perturbed inputs, or how many inputs there are.
-    width
-        Number of outputs, if known.
-    columns
-        Outputs to keep; empty keeps all.
-    fetch
-        Brings the scores into main memory.
+    `width` is the number of outputs, if known; `columns` are those to keep, all if empty; `fetch`
+    brings what the model returned into main memory.
     """
-    n, where = rows if isinstance(rows, int) else len(rows), _place(rows)
+    n = rows if isinstance(rows, int) else len(rows)
     shape = tuple(getattr(returned, "shape", None) or np.shape(returned))
     if len(shape) not in (1, 2) or shape[0] != n or 0 in shape:
         raise ModelError(
             f"The model must return scores of shape ({n}, outputs) for a batch of {n}; "
-            f"for {where} it returned shape {shape}."
+            f"for {_place(rows)} it returned shape {shape}."
             + (" Return one score per output, such as a mean over pixels." if shape[2:] else "")
             + (f" {_BATCH}" if shape == () else "")
         )
@@ -257,7 +248,7 @@ def check_scores(
     if width is not None and outputs != width:
         raise ModelError(
             f"The model must return as many outputs for every mask; it returned {width} for the "
-            f"input itself and {outputs} for {where}."
+            f"input itself and {outputs} for {_place(rows)}."
         )
     try:
         raw = fetch(returned[:, list(columns)] if columns and len(shape) == 2 else returned)
@@ -266,13 +257,13 @@ def check_scores(
         # a copy: the model may fill the same array again at its next call
         scores = np.array(raw, dtype=np.float64).reshape(n, -1)
     except (TypeError, ValueError) as error:
-        message = f"The model must return real numbers; for {where} it did not: {error}."
+        message = f"The model must return real numbers; for {_place(rows)} it did not: {error}."
         raise ModelError(message) from error
     except Exception as error:
         raise model_error(rows, error) from error
     if not np.isfinite(scores).all():
         row, column = (int(index) for index in np.argwhere(~np.isfinite(scores))[0])
-        where = where if isinstance(rows, int) else _place(rows[row : row + 1])
+        where = _place(rows if isinstance(rows, int) else rows[row : row + 1])
         raise ModelError(
             f"The model must return finite scores; for {where} output "
             f"{columns[column] if columns else column} is {scores[row, column]}."
@@ -335,7 +326,8 @@ class Caller:
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                return self._once(batch if self._retry is None else copied(batch))
+                given = batch if self._retry is None else copied(batch)
+                return self.model(given) if self.calls.timeout is None else self._wait(given)
             except Exception as error:
                 failures += 1
                 if self._retry is None or not self._retry.again(error, failures):
@@ -346,11 +338,10 @@ class Caller:
                     raise over from error
                 time.sleep(min(self._retry.pause(failures), TIMEOUT_MAX))
 
-    def _once(self, batch: Any) -> Any:
+    def _wait(self, batch: Any) -> Any:
         """One call, for as long as it may take."""
         timeout, model = self.calls.timeout, self.model
-        if timeout is None:
-            return model(batch)
+        assert timeout is not None
         future = model.submit(batch) if isinstance(model, AsyncModel) else in_thread(model, batch)
         try:
             return future.result(min(timeout, TIMEOUT_MAX))

@@ -113,16 +113,22 @@ def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLik
 
 def rounds(state: State, design: Design) -> Talk:
     """The rounds of the loop, from a state on."""
-    one_shot = isinstance(design, (OneShot, OwnLaw))
-    while (wanted := _cut(state, design.next(state.rng, state.first))) is not None:
+    may_end, one_shot = state.settings.may_end_early, isinstance(design, (OneShot, OwnLaw))
+    while state.stopped is None:
+        wanted = design.next(state.rng, state.first)
+        if may_end and wanted is not None:
+            wanted = _cut(state, wanted)
+        if wanted is None:
+            break
         state = state.extend(wanted, warn=one_shot)
         reply = yield state.question()
-        state = _apply_rule(state.append(reply))
-        if state.stopped is not None:
-            break
+        state = state.append(reply)
+        if may_end:
+            state = _apply_rule(state)
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
-    state = _conclude(state)
+    if may_end:
+        state = _conclude(state)
     return state.explanations(Source(state=state))
 
 
@@ -146,8 +152,6 @@ def design_of(state: State) -> Design:
 
 def _cut(state: State, wanted: Any) -> Any:
     """What a design wants to ask next, cut where masks or seconds are used up, or None."""
-    if wanted is None or not state.settings.may_end_early:
-        return wanted
     is_number = isinstance(wanted, (int, np.integer))
     count = int(wanted) if is_number else len(getattr(wanted, "masks", wanted))
     most = min(count, state.settings.budget - state.first.n_masks)
@@ -185,7 +189,7 @@ def _apply_rule(state: State) -> State:
 def _conclude(state: State) -> State:
     """The state at the end: with a sentence about what was reached, and what was not."""
     settings, until = state.settings, state.settings.until
-    if not settings.may_end_early or state.stopped is not None:
+    if state.stopped is not None:
         return state
     if state.exhaustive and until is not None:
         text = "the model was asked about all possible masks: nothing is left to chance"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,7 +89,7 @@ class Draft:
         known = {} if book is None else book.read([*wanted, self._itself])
         self._stored = known
         self.asks_itself = question.opening is None and self._itself not in known
-        self._again = self._choose_again(wanted, first)
+        self._again = {} if book is None else self._choose_again(book, wanted, first)
         self.again = np.array(list(self._again.values()), dtype=np.intp)
         todo = np.array([first[key] for key in wanted if key not in known], dtype=np.intp)
         left = len(todo)
@@ -113,16 +113,18 @@ class Draft:
         elif self._itself in known:
             self._open(known[self._itself])
 
-    def _choose_again(self, wanted: Sequence[bytes], first: dict[bytes, int]) -> dict[bytes, int]:
+    def _choose_again(
+        self, book: CacheBook, wanted: Sequence[bytes], first: dict[bytes, int]
+    ) -> dict[bytes, int]:
         """Stored answers to ask about again, once for each explanation, and their numbers."""
         question = self.question
-        if self._book is None or (question.opening is not None and question.opening.verified):
+        if question.opening is not None and question.opening.verified:
             return {}
         stored = {key: int(question.rows[first[key]]) for key in wanted if key in self._stored}
         if not stored and question.opening is None and self._itself in self._stored:
             stored = {self._itself: INPUT_ITSELF}
         shuffled = np.random.default_rng().permutation(np.array([*stored], dtype=object))
-        return {key: stored[key] for key in shuffled[: self._book.verify][: question.budget]}
+        return {key: stored[key] for key in shuffled[: book.verify][: question.budget]}
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
@@ -277,14 +279,16 @@ def open_model(
     asked; the model is opened when it is needed.
     """
     caller = Caller(settings.model, settings.calls)
-    with open_books(settings) as book_of, Batches(caller, scene, steady=settings.steady) as batches:
-        yield Remembered(caller, batches, book_of, report)
+    with ExitStack() as stack:
+        books = stack.enter_context(open_books(settings))
+        batches = Batches(caller, scene, stack, steady=settings.steady)
+        yield Remembered(caller, batches, books, report)
 
 
 @contextmanager
 def open_books(settings: LoopSettings) -> Iterator[Callable[[Neighbourhood], CacheBook | None]]:
     """A function from perturbed inputs to their stored answers, which are None without a cache."""
-    cache = as_cache(settings.calls.cache)
+    cache = None if settings.calls.cache is None else as_cache(settings.calls.cache)
     if cache is None:
         yield lambda neighbourhood: None
         return

@@ -85,7 +85,7 @@ class LoopSettings:
         2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
         asks about all of them in the end, which need no fit: then nothing is cut.
         """
-        p, found = scene.n_features, self
+        p, found = scene.n_features, replace(self, method=self.fitted_by)
         least = min(2**p, self.least_answers(p) + 1)
         if self.calls.max_calls is not None and self.calls.max_calls < least:
             raise ValueError(
@@ -93,21 +93,21 @@ class LoopSettings:
                 f"{self.calls.max_calls}."
             )
         room_for_all = exact and 2**p <= self.budget and self.may_ask_all(p)
-        most = self.part("most_masks", None)
+        most = found.part("most_masks", None)
         if most is not None and not (room_for_all and isinstance(self.design, str)):
             if self.until is not None:
-                found = replace(self, max_masks=min(self.max_masks, most))
+                found = replace(found, max_masks=min(self.max_masks, most))
             elif min(self.n_masks, 2**p) > most and not room_for_all:
                 raise ValueError(
-                    f"`n_masks` must be at most {most:,} for {self.fitted_by.name}, or at least "
+                    f"`n_masks` must be at most {most:,} for {found.fitted_by.name}, or at least "
                     f"2^{p} to ask about all masks; got {self.n_masks:,}. Use EBLIME() for more "
                     "masks."
                 )
-        self.part("check_features", lambda p: None)(p)
-        if self.part("ends", "unused") == "required" and not exact:
+        found.part("check_features", lambda p: None)(p)
+        if found.part("ends", "unused") == "required" and not exact:
             raise ValueError(
                 "`method` needs the score with everything hidden, which an input of the domain "
-                f"{scene.domain!r} does not have; got {self.fitted_by!r}."
+                f"{scene.domain!r} does not have; got {found.method!r}."
             )
         return found
 

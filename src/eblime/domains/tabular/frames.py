@@ -30,8 +30,6 @@ __all__ = [
     "table_kind",
 ]
 
-_SHORT = 32  # bytes; longer keys are digests
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArrayFrame:
@@ -267,7 +265,7 @@ def row_keys(table: Any) -> list[bytes]:
     if sparse.issparse(table):
         rows = table.tocsr()
         return [
-            _short(rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].tobytes())
+            rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].tobytes()
             for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
         ]
     if isinstance(table, np.ndarray):
@@ -279,8 +277,9 @@ def row_keys(table: Any) -> list[bytes]:
         if all(dtype == nw.Float64 for dtype in frame.schema.values()):  # much faster
             return row_keys(np.asarray(frame.to_numpy(), dtype=np.float64))
         columns = [_series_words(series) for series in frame.iter_columns()]
-    words = np.column_stack(columns)
-    return [_short(row.tobytes()) for row in np.ascontiguousarray(words)]
+    words = np.ascontiguousarray(np.column_stack(columns))
+    keys: list[bytes] = words.view(f"V{8 * words.shape[1]}").ravel().tolist()
+    return keys
 
 
 def table_kind(table: Any) -> tuple[str, ...]:
@@ -515,10 +514,3 @@ def _word(value: Any) -> int:
     text = f"{type(value).__name__} {value!r}"
     digest = hashlib.blake2b(text.encode("utf8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
-
-
-def _short(content: bytes) -> bytes:
-    """The content itself, or a digest of it where it is long."""
-    if len(content) <= _SHORT:
-        return content
-    return hashlib.blake2b(content, digest_size=16).digest()
