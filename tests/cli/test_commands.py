@@ -6,6 +6,7 @@ import pickle
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ import eblime
 from eblime.cli.app import main
 from eblime.cli.assembly import load_labels, load_model
 from eblime.cli.image import parse_hide, parse_segmentation
-from eblime.cli.output import free_names, open_page, print_explanation, save_figure
+from eblime.cli.output import file_items, open_page, print_explanation, save_figure
 from eblime.domains.image.photo import read_photo
 
 MODEL = '''
@@ -327,11 +328,11 @@ def test_inputs_are_never_overwritten(folder, capsys):
 
 def test_result_files_have_different_names(tmp_path):
     """Also if file names differ in their ending only, on disks that ignore case."""
-    names = free_names(
-        [tmp_path / name for name in ("a.jpg", "a.png", "a.jpg.png", "b.jpg", "B.png")]
-    )
+    for name in ("a.jpg", "a.png", "a.jpg.png", "b.jpg", "B.png"):
+        (tmp_path / name).touch()
+    items = file_items(tmp_path, (".jpg", ".png"), Path.read_bytes)
 
-    assert len({name.lower() for name in names}) == 5
+    assert len({item.stem.lower() for item in items}) == 5
 
 
 def test_a_picture_is_written_whole_or_not_at_all(tmp_path):

@@ -11,7 +11,7 @@ import io
 import json
 import os
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -217,6 +217,7 @@ class Files:
     folder: Location
     names: Any  # a pyarrow array: millions of names are sent to every worker
     fingerprint: str  # of names and sizes, and of contents unless they are large or remote
+    read: Callable[..., Any] | None = None  # (path or open file, name=) -> input
 
     def __len__(self) -> int:
         return len(self.names)
@@ -226,11 +227,12 @@ class Files:
         return os.fsdecode(self.names[number].as_py())
 
     def get(self, number: int) -> Any:
-        """The content of a .txt file; else the path, or an open file for a remote file."""
+        """The content of a .txt file; else what `read` makes of the path, or of an open file."""
         file = self.folder / self.name(number)
         if file.suffix == ".txt":
             return file.read().decode("utf8")
-        return file.local_path or io.BytesIO(file.read())
+        source = file.local_path or io.BytesIO(file.read())
+        return source if self.read is None else self.read(source, name=str(file))
 
 
 def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:

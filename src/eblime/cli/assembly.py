@@ -6,7 +6,7 @@ import importlib
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -69,7 +69,6 @@ def model_settings(command: Command, values: Mapping[str, Any]) -> dict[str, Any
 
 _PICKLES = (".pkl", ".pickle", ".joblib")
 _KINDS = "an .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name"
-NORMALISATIONS = ("unit", "imagenet", "symmetric", "bytes")
 _SKOPS = (0, 12)  # earlier versions can be deceived about the types in a file
 _METRICS = (
     *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
@@ -120,15 +119,15 @@ def load_model(
     path = Path(spec)
     suffix = path.suffix.lower()
     if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *_PICKLES):
-        return _imported(spec)
+        return _import_model(spec)
     if not path.is_file():
         raise FileNotFoundError(f"There is no model file {spec!r}; --model takes {_KINDS}.")
     if suffix == ".onnx":
-        return _onnx(path, normalise, {"activation": activation, "output": output})
+        return _read_onnx(path, normalise, {"activation": activation, "output": output})
     if suffix == ".skops":
-        return _skops(path, trust_pickle)
+        return _read_skops(path, trust_pickle)
     if suffix in _PICKLES:
-        return _pickled(path, trust_pickle)
+        return _unpickle(path, trust_pickle)
     raise ValueError(f"--model does not know {suffix or 'such'!r} files; it takes {_KINDS}.")
 
 
@@ -157,7 +156,7 @@ def load_labels(path: Path) -> list[str] | dict[int, str]:
     return [str(name) for name in found]
 
 
-def _imported(spec: str) -> Any:
+def _import_model(spec: str) -> Any:
     """Import `package.module:name`, and call it for `package.module:name()`."""
     module_name, _, name = spec.partition(":")
     call = name.endswith("()")
@@ -181,20 +180,15 @@ def _imported(spec: str) -> Any:
         if not hasattr(found, part):
             raise AttributeError(f"The module {module_name!r} has no {part!r} for --model.")
         found = getattr(found, part)
-    return _created(spec, found) if call else found
-
-
-def _created(spec: str, create: Callable[[], Any]) -> Any:
-    """The model that a function of the user returns; an error says where it came from."""
     try:
-        return create()
+        return found() if call else found
     except ImportError:
         raise
     except Exception as error:
         raise RuntimeError(f"--model {spec} raised {type(error).__name__}: {error}") from error
 
 
-def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
+def _read_onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
     """An ONNX network that scales pixels as it was trained to expect them."""
     from eblime.models.onnx import OnnxModel
 
@@ -209,12 +203,7 @@ def _onnx(path: Path, normalise: str, settings: dict[str, Any]) -> Any:
         raise ValueError(
             f"--normalise must be left out: {path} takes whole numbers from 0 to 255 as they are."
         )
-    return replace(model, preprocess=_scaling(normalise))
-
-
-def _scaling(normalise: str) -> Callable[[NDArray[np.float32]], NDArray[np.float32]] | None:
-    """A function from pixels in [0, 1] to the scale that the network was trained on."""
-    return {"symmetric": _symmetric, "bytes": _bytes, "imagenet": _imagenet}.get(normalise)
+    return replace(model, preprocess=_SCALINGS[normalise])
 
 
 def _symmetric(images: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -238,7 +227,11 @@ def _imagenet(images: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray((images - mean) / sd)
 
 
-def _skops(path: Path, trust: bool) -> Any:
+_SCALINGS = {"unit": None, "imagenet": _imagenet, "symmetric": _symmetric, "bytes": _bytes}
+NORMALISATIONS = tuple(_SCALINGS)
+
+
+def _read_skops(path: Path, trust: bool) -> Any:
     """Load a skops file; types that may do more than hold data need trust."""
     try:
         import skops
@@ -263,7 +256,7 @@ def _skops(path: Path, trust: bool) -> Any:
     return io.load(path, trusted=asked)
 
 
-def _pickled(path: Path, trust: bool) -> Any:
+def _unpickle(path: Path, trust: bool) -> Any:
     """Load a pickle, which can run any code when it is read, if the user trusts it."""
     if not trust:
         raise PermissionError(

@@ -12,7 +12,6 @@ from eblime.cli.options import OPEN, OUT, argument, with_options
 from eblime.cli.output import (
     make_folder,
     print_explanation,
-    progress_bar,
     save_figure,
     say,
     show_page,
@@ -86,9 +85,7 @@ def _explain(model: Any, image: Any, target: str | None = None, **settings: Any)
     """Ask a network about 400 masks."""
     from eblime.explainers.image import ImageExplainer
 
-    with progress_bar("asking the network", quiet=False) as progress:
-        explainer = ImageExplainer(model, n_masks=400, progress=progress, **settings)
-        return explainer.explain(image, target)
+    return ImageExplainer(model, n_masks=400, **settings).explain(image, target)
 
 
 def _draw_scan(explanation: Explanation, path: Path) -> None:

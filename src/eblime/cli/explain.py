@@ -33,7 +33,6 @@ from eblime.cli.output import (
     json_line,
     make_folder,
     print_explanation,
-    progress_bar,
     save_figure,
     say,
     show_page,
@@ -100,8 +99,8 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     for item, stem in zip(items, _stems(items, folder), strict=True):
         try:
             aside = redirect_stdout(sys.stderr) if values["json"] else nullcontext()
-            with aside, progress_bar(item.title, quiet=values["json"]) as progress:
-                found = explain(item.read(), progress=progress)
+            with aside:
+                found = explain(item.read(), progress=False if values["json"] else None)
         except Exception as error:
             if len(items) == 1:
                 raise

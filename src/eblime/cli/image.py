@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eblime.cli.assembly import NORMALISATIONS
-from eblime.cli.output import free_names
+from eblime.cli.output import file_items
 from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
 from eblime.domains.record import Command, Item, Option
 
-__all__ = ["COMMAND", "find_photos", "parse_hide", "parse_segmentation", "photo_size"]
+__all__ = ["COMMAND", "parse_hide", "parse_segmentation"]
 
 Size = tuple[int, int, int]  # height, width, channels
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A photo or the photos of a folder, each read when its turn comes."""
-    paths = find_photos(Path(argument))
+    path = Path(argument)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no photo or folder {argument!r}.")
     size = photo_size(model(), options["size"])
-    return [
-        Item(path.name, stem, partial(read_photo, path, size), path)
-        for path, stem in zip(paths, free_names(paths), strict=True)
-    ]
+    return file_items(path, PHOTO_ENDINGS, partial(read_photo, size=size))
 
 
-def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Photos:
+def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
     """The photos of a folder and its subfolders, in the size that the model takes."""
     from eblime.batch.inputs import find_files
     from eblime.batch.location import Location
@@ -39,48 +37,9 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     folder = Location.of(argument)
     if folder.kind() == "nothing":
         raise FileNotFoundError(f"There is no folder {argument!r}.")
-    files = find_files(folder, PHOTO_ENDINGS)
-    return Photos(files=files, size=photo_size(model(), options["size"]))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Photos:
-    """The photos of a folder, cut and scaled to the size that the model takes."""
-
-    files: Any  # of `eblime.batch.inputs`
-    size: Size | None
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the files, and the size to which they are scaled."""
-        return f"{self.files.fingerprint}-{self.size}"
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def name(self, number: int) -> str:
-        """Its file name."""
-        return str(self.files.name(number))
-
-    def get(self, number: int) -> Any:
-        """A photo as an array."""
-        file = self.files.folder / self.files.name(number)
-        source = file.local_path or io.BytesIO(file.read())
-        return read_photo(source, self.size, str(file))
-
-
-def find_photos(path: Path) -> list[Path]:
-    """The file itself, or the photos of a folder in the order of their names."""
-    if path.is_dir():
-        found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in PHOTO_ENDINGS)
-        if not found:
-            raise FileNotFoundError(
-                f"The folder {str(path)!r} has no photo ({', '.join(PHOTO_ENDINGS)})."
-            )
-        return found
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no photo or folder {str(path)!r}.")
-    return [path]
+    files, size = find_files(folder, PHOTO_ENDINGS), photo_size(model(), options["size"])
+    read = partial(read_photo, size=size)
+    return replace(files, fingerprint=f"{files.fingerprint}-{size}", read=read)
 
 
 def photo_size(model: Any, size: int | None) -> Size | None:

@@ -12,34 +12,27 @@ import warnings
 import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
 from rich.text import Text
 
 from eblime._files import write_whole
 from eblime._table import number_table
 from eblime._text import printable, width
+from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
 from eblime.results.notes import fit_sentence, notes, stop_sentence
 
 __all__ = [
-    "free_names",
+    "file_items",
     "json_line",
     "make_folder",
     "open_page",
     "print_explanation",
-    "progress_bar",
     "save_figure",
     "say",
     "show_page",
@@ -118,26 +111,6 @@ def _bar(marks: tuple[float, float, float], limits: tuple[float, float], room: i
     signs[low : high + 1] = "━" * (high - low + 1)
     signs[mean] = "●"
     return "".join(signs)
-
-
-@contextmanager
-def progress_bar(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on a terminal, nothing in a pipe; call the function with (done, total).
-
-    It shows the masks so far and the total, which is an estimate where a stop rule decides.
-    """
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda done, total: None
-        return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-    )
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task(printable(what), total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def show_page(page: object, *, error: bool = False) -> None:
@@ -219,10 +192,20 @@ def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     )
 
 
-def free_names(paths: Sequence[Path]) -> list[str]:
-    """A name for the result files of each input file, no two the same."""
-    count = Counter(path.stem.lower() for path in paths)
-    return unique([path.name if count[path.stem.lower()] > 1 else path.stem for path in paths])
+def file_items(path: Path, endings: Sequence[str], read: Callable[[Path], Any]) -> list[Item]:
+    """A file, or those of a folder with these endings, each read when its turn comes."""
+    paths = [path]
+    if path.is_dir():
+        paths = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in endings)
+        if not paths:
+            either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
+            raise FileNotFoundError(f"The folder {str(path)!r} has no file that ends in {either}.")
+    count = Counter(entry.stem.lower() for entry in paths)
+    names = unique([entry.name if count[entry.stem.lower()] > 1 else entry.stem for entry in paths])
+    return [
+        Item(entry.name, name, partial(read, entry), entry)
+        for entry, name in zip(paths, names, strict=True)
+    ]
 
 
 def unique(names: Sequence[str]) -> list[str]:

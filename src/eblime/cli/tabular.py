@@ -12,7 +12,7 @@ from eblime.domains.record import Command, Item, Option
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["COMMAND", "match_columns", "parse_groups", "parse_rows", "read_table"]
+__all__ = ["COMMAND", "read_table"]
 
 _ENDINGS = (".csv", ".tsv", ".parquet")
 _LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own background
@@ -21,11 +21,13 @@ _LARGE = 200 << 20  # bytes; a larger table is not read whole to be its own back
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """Rows of a table."""
     path = Path(argument)
-    table = read_table(path)
-    background = _background(argument, options)
-    _check_drop(options["drop"], [*table.columns, *read_table(background).columns])
+    table, background = read_table(path), read_table(_background(argument, options))
+    for name in _listed(options["drop"]):
+        if name not in table.columns and name not in background.columns:
+            raise ValueError(f"--drop must name columns of the table; there is no {name!r}.")
+    get_row = table.iloc.__getitem__
     return [
-        Item(f"{path.name}, row {row}", f"{path.stem}-row{row}", partial(_row, table, row))
+        Item(f"{path.name}, row {row}", f"{path.stem}-row{row}", partial(get_row, row))
         for row in parse_rows(options["row"], len(table))
     ]
 
@@ -33,7 +35,15 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
     """All rows of a table, which must be fit to be the background if there is no other."""
     if options["background"] is None:
-        _check_background(argument)
+        path = None if "://" in argument else Path(argument)
+        if path is not None and not path.exists():
+            raise FileNotFoundError(f"There is no table {argument!r}.")
+        is_table = path is not None and path.is_file() and path.suffix.lower() in _ENDINGS
+        if path is None or not is_table or path.stat().st_size > _LARGE:
+            raise ValueError(
+                "--background must name a table of usual values, such as the training data: "
+                f"{argument} cannot be read whole."
+            )
     return argument
 
 
@@ -119,11 +129,6 @@ def parse_groups(entries: list[str]) -> dict[str, list[str]] | None:
     return groups or None
 
 
-def _row(table: pd.DataFrame, row: int) -> pd.Series[Any]:
-    """A row by its number."""
-    return table.iloc[row]
-
-
 def _listed(text: str) -> list[str]:
     """Names in `a,b`."""
     return [name for name in text.split(",") if name]
@@ -132,26 +137,6 @@ def _listed(text: str) -> list[str]:
 def _background(argument: str, options: Mapping[str, Any]) -> Path:
     """The table that shows which values are usual: --background, or the table itself."""
     return Path(options["background"] or argument)
-
-
-def _check_drop(drop: str, columns: list[Any]) -> None:
-    """Refuse names of columns that neither table has."""
-    unknown = [name for name in _listed(drop) if name not in columns]
-    if unknown:
-        raise ValueError(f"--drop must name columns of the table; there is no {unknown[0]!r}.")
-
-
-def _check_background(argument: str) -> None:
-    """Refuse inputs that cannot be read whole and so cannot be their own background."""
-    path = None if "://" in argument else Path(argument)
-    if path is not None and not path.exists():
-        raise FileNotFoundError(f"There is no table {argument!r}.")
-    is_table = path is not None and path.is_file() and path.suffix.lower() in _ENDINGS
-    if path is None or not is_table or path.stat().st_size > _LARGE:
-        raise ValueError(
-            "--background must name a table of usual values, such as the training data: "
-            f"{argument} cannot be read whole."
-        )
 
 
 COMMAND = Command(

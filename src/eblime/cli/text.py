@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import partial
 from operator import not_
 from pathlib import Path
 from typing import Any
 
-from eblime.cli.output import free_names
+from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 
 __all__ = ["COMMAND"]
@@ -25,21 +24,15 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
         raise ValueError("The text must not be empty.")
     path = Path(argument)
     try:
-        exists, is_folder = path.exists(), path.is_dir()
+        exists = path.exists()
     except OSError:  # too long for a path: it is the text
-        exists, is_folder = False, False
-    if is_folder:
-        paths = sorted(entry for entry in path.iterdir() if entry.suffix.lower() == ".txt")
-        if not paths:
-            raise FileNotFoundError(f"The folder {argument!r} has no .txt file.")
-        stems = free_names(paths)
-        return [Item(p.name, stem, partial(_read, p)) for p, stem in zip(paths, stems, strict=True)]
+        exists = False
     if exists and path.suffix.lower() in _TABLES:
         raise ValueError(
             f"{argument!r} is a table; `eblime batch text` explains each of its texts."
         )
     if exists:
-        return [Item(path.name, path.stem, partial(_read, path))]
+        return file_items(path, (".txt",), _read)
     if path.suffix.lower() == ".txt" and " " not in argument:
         raise FileNotFoundError(f"There is no text file {argument!r}.")
     return [Item("text", "text", argument)]
