@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
-from eblime._text import counted, printable, width
+from eblime._text import count_noun, printable, width
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["align", "decimals", "importance_table", "number_table", "written"]
+__all__ = ["align", "decimals", "format_number", "importance_table", "number_table"]
 
 
 class Summarised(Protocol):
@@ -58,7 +58,7 @@ def importance_table(
         *number_table(head, labels, [columns], last),
     ]
     if len(mean) > top:
-        lines.append(f"... and {counted(len(mean) - top, f'more {noun}')}")
+        lines.append(f"... and {count_noun(len(mean) - top, f'more {noun}')}")
     return "\n".join(lines)
 
 
@@ -75,7 +75,7 @@ def number_table(
     cells = [list(map(printable, names))]
     for columns in groups:
         digits = decimals(columns)
-        cells += [[written(value, digits) for value in column] for column in columns]
+        cells += [[format_number(value, digits) for value in column] for column in columns]
     return align(head, [*cells, *([list(last)] if last else [])])
 
 
@@ -90,12 +90,12 @@ def decimals(columns: list[FloatArray]) -> int | None:
     return max(0, 3 - power) if -4 <= power <= 6 else None
 
 
-def written(value: float, digits: int | None) -> str:
+def format_number(value: float, digits: int | None) -> str:
     """Format one number; a number that rounds to zero has no sign.
 
     Examples
     --------
-    >>> written(-0.00001, 4), written(-0.01, 2), written(-1e-9, None)
+    >>> format_number(-0.00001, 4), format_number(-0.01, 2), format_number(-1e-9, None)
     ('0.0000', '-0.01', '-1.000e-09')
     """
     if digits is None:

@@ -6,7 +6,7 @@ import csv
 import unicodedata
 from typing import Any
 
-__all__ = ["counted", "csv_text", "printable", "width"]
+__all__ = ["count_noun", "csv_text", "printable", "width"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
@@ -23,15 +23,15 @@ def printable(text: object) -> str:
     True
     """
     plain = str(text)
-    return plain if plain.isascii() and plain.isprintable() else "".join(map(_shown, plain))
+    return plain if plain.isascii() and plain.isprintable() else "".join(map(_escape, plain))
 
 
-def counted(n: int, noun: str) -> str:
+def count_noun(n: int, noun: str) -> str:
     """A number and its noun, which has an s unless the number is one.
 
     Examples
     --------
-    >>> counted(1, "feature"), counted(2, "feature")
+    >>> count_noun(1, "feature"), count_noun(2, "feature")
     ('1 feature', '2 features')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
@@ -65,7 +65,7 @@ def width(text: str) -> int:
     )
 
 
-def _shown(c: str) -> str:
+def _escape(c: str) -> str:
     """One character, escaped if it is a control character."""
     if c in _DIRECTION_MARKS or unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp"):
         return c.encode("unicode_escape", "backslashreplace").decode("ascii")

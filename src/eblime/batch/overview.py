@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from eblime._progress import Progress, check_progress, progress_reporter
-from eblime._table import decimals, written
+from eblime._table import decimals, format_number
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
@@ -64,7 +64,7 @@ def overview(
         summary=_summary(run, found, len(failures)),
         classes=found.by_class() if found.regions else None,
         importances=importances,
-        number=partial(written, digits=digits),
+        number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=found.r2_name,
         worst=found.worst if found.entries > _MOST else sorted(found.first, key=_worst_first),

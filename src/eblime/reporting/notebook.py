@@ -48,7 +48,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
         label=shown.label,
         text=f"{shown.prediction:.4g}. {fit_sentence(shown)}",
         notes=notes(shown),
-        view=_styled(input_view(shown), post.mean),
+        view=_add_styles(input_view(shown), post.mean),
     )
 
 
@@ -96,7 +96,7 @@ def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...
     return [(float(post.mean[j]), float(ends[j, 0]), float(ends[j, 1])) for j in order]
 
 
-def _styled(view: Markup, mean: FloatArray) -> Markup:
+def _add_styles(view: Markup, mean: FloatArray) -> Markup:
     """The view with a `style` in every tag that has a feature or a class of `_STYLES`."""
     from markupsafe import Markup
 

@@ -144,12 +144,12 @@ def _input(name: str, setting: str) -> str:
         return known
     value = _literal(setting)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
-        options = ", ".join(f"{_spaced(str(key))} {entry}" for key, entry in value[1].items())
+        options = ", ".join(f"{_with_spaces(str(key))} {entry}" for key, entry in value[1].items())
         return f"{_INPUT.get((name, str(value[0])), f'{name} {value[0]}')} ({options})"
     if setting.startswith("array("):
-        return f"{_spaced(name)} as given in an array"
+        return f"{_with_spaces(name)} as given in an array"
     function = _function(setting)
-    return f"{_spaced(name)} by {function}" if function else f"{_spaced(name)} {setting}"
+    return f"{_with_spaces(name)} by {function}" if function else f"{_with_spaces(name)} {setting}"
 
 
 def _setting(name: str, value: Any) -> str:
@@ -158,7 +158,7 @@ def _setting(name: str, value: Any) -> str:
         return _PHRASES[name, value]
     if value is None:
         return ""
-    text = _NAMES.get(name, _spaced(name))
+    text = _NAMES.get(name, _with_spaces(name))
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):  # an object
         inner = ", ".join(phrase for pair in value[1].items() if (phrase := _setting(*pair)))
         return f"{text} ({inner})" if inner else text
@@ -169,7 +169,7 @@ def _setting(name: str, value: Any) -> str:
 
 def _call(stored: str) -> tuple[str, dict[str, Any]] | None:
     """Name and settings of a representation such as `Kernel(width=2.0)`; None for other text."""
-    tree = _parsed(stored)
+    tree = _expression(stored)
     return _settings(tree) if isinstance(tree, ast.Call) else None
 
 
@@ -189,14 +189,14 @@ def _settings(node: ast.Call) -> tuple[str, dict[str, Any]]:
 
 def _literal(text: str) -> Any:
     """The value of a Python literal; None for other text."""
-    tree = _parsed(text)
+    tree = _expression(text)
     try:
         return None if tree is None else ast.literal_eval(tree)
     except (ValueError, TypeError, RecursionError):
         return None
 
 
-def _parsed(text: str) -> ast.expr | None:
+def _expression(text: str) -> ast.expr | None:
     """The text as a Python expression; None if it is not one or is too long."""
     try:
         return ast.parse(text, mode="eval").body if len(text) <= _LONGEST else None
@@ -210,7 +210,7 @@ def _function(stored: str) -> str:
     return "" if found is None else found[1]
 
 
-def _spaced(name: str) -> str:
+def _with_spaces(name: str) -> str:
     """The name of a setting with spaces for underscores."""
     return name.replace("_", " ")
 

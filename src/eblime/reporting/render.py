@@ -53,7 +53,7 @@ def _environment() -> Environment:
         loader=PackageLoader("eblime.reporting"),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=_shown,
+        finalize=_make_printable,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -61,7 +61,7 @@ def _environment() -> Environment:
     return environment
 
 
-def _shown(value: Any) -> Any:
+def _make_printable(value: Any) -> Any:
     """A value of a template without control characters; HTML is returned unchanged."""
     return value if hasattr(value, "__html__") else printable(value)
 

@@ -83,7 +83,7 @@ def thumbnail(explanation: Explanation) -> str:
     post = explanation.posterior
     certain = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
     photo = scene.photo(2 * _THUMBNAIL)
-    labels = _resized(scene.labels, *photo.shape[:2])
+    labels = _resize(scene.labels, *photo.shape[:2])
     shown = np.where(certain[labels][..., None], photo, 0.25 * photo + 0.55)
     return _data_uri(shown, _THUMBNAIL)
 
@@ -93,7 +93,7 @@ def _outlines_of_photo(labels: IntArray) -> tuple[IntArray, list[str]]:
     height, width = labels.shape
     shrink = max(1.0, max(height, width) / _LONGEST)
     while True:
-        small = _resized(labels, round(height / shrink), round(width / shrink))
+        small = _resize(labels, round(height / shrink), round(width / shrink))
         paths = outlines(small)
         if sum(map(len, paths)) <= _OUTLINE_BYTES or min(small.shape) < 64:
             return small, paths
@@ -108,7 +108,7 @@ def _lines(piece: str) -> Markup:
     return Markup("\n").join(printable(line) for line in lines)
 
 
-def _resized(labels: IntArray, rows: int, columns: int) -> IntArray:
+def _resize(labels: IntArray, rows: int, columns: int) -> IntArray:
     """Labels at another resolution: each the nearest label."""
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)
