@@ -106,7 +106,7 @@ def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     part = faulty_parts(settings["dataset"]).part(number)
     explainer = eblime.ImageExplainer(
         part.model,
-        segmentation=("slic", {"n_segments": settings["superpixels"]}),
+        segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 100.0}),
         n_masks=settings["n"],
         calls=eblime.Calls(batch_size=50),
         progress=False,

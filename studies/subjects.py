@@ -51,7 +51,8 @@ def image_subject(
     An image close by has noise that is uniform on -noise .. noise grey levels, and the same
     superpixels. The target None is the highest output.
     """
-    cut: Any = ("slic", {"n_segments": superpixels})
+    compactness = 100.0 if image.ndim == 2 else 10.0  # grey scans have speckle
+    cut: Any = ("slic", {"n_segments": superpixels, "compactness": compactness})
     scene = read_image(image, segmentation=cut, hide="mean")
     column = int(np.argmax(np.asarray(model(image[None]))[0])) if target is None else target
 
