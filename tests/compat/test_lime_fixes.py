@@ -565,6 +565,13 @@ def test_every_name_of_lime_exists(module):
         assert members - DROPPED <= set(dir(getattr(ours, name))), name
 
 
+def test_names_that_modules_of_lime_import_are_there_too():
+    """Programs take discretisers from `lime_tabular`."""
+    known = {"Base", "Decile", "Entropy", "Quartile", "Stats"}
+
+    assert {f"{name}Discretizer" for name in known} <= set(dir(lime.lime_tabular))
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of lime's progress bar
 def test_objects_have_every_attribute_of_those_of_lime(capfd):
     """Explainers, results, and what they are made of."""

@@ -177,10 +177,8 @@ class LimeExplainer:
             width, known = weigh.keywords["kernel_width"] / unit, str(metric)
             kernel: Any = ExponentialKernel(distance=known, width=width)  # type: ignore[arg-type]
         else:
-            kernel, about["kernel"] = (
-                lambda near: weigh(distances),
-                f"kernel_fn on {metric} distances",
-            )
+            about["kernel"] = f"kernel_fn on {metric} distances"
+            kernel = lambda near: weigh(distances)  # noqa: E731
         fit_label = base.explain_instance_with_data
         ours = getattr(fit_label, "__func__", None) is LimeBase.explain_instance_with_data
         certain = ours and base.has_posterior(regressor)

@@ -153,10 +153,3 @@ def _truncated_normal(state: Any, start: FloatArray, end: FloatArray, bins: Any)
     share, mass = state.uniform(size=len(bins)), (ndtr(end) - ndtr(start))[bins]
     below, above = ndtr(start)[bins] + share * mass, ndtr(-end)[bins] + (1 - share) * mass
     return np.where(below < 0.5, 1, -1) * ndtri(np.minimum(below, above))  # from the nearer tail
-
-
-NAMED = {
-    "quartile": QuartileDiscretizer,
-    "decile": DecileDiscretizer,
-    "entropy": EntropyDiscretizer,
-}

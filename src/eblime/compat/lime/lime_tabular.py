@@ -11,8 +11,10 @@ from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.compat.lime._explain import Drawn, LimeExplainer
 from eblime.compat.lime.discretize import (
-    NAMED,
     BaseDiscretizer,
+    DecileDiscretizer,
+    EntropyDiscretizer,
+    QuartileDiscretizer,
     StatsDiscretizer,
 )
 from eblime.compat.lime.explanation import DomainMapper, Explanation, class_name
@@ -24,11 +26,7 @@ _STATS = ("means", "mins", "maxs", "stds", "feature_values", "feature_frequencie
 
 
 class TableDomainMapper(DomainMapper):
-    """Names of the features of a row.
-
-    `discretized_feature_names` are names with the row's bin, such as "30.00 < age <= 45.00", and
-    `feature_indexes` the columns that a sparse row has.
-    """
+    """Names of the features of a row; `feature_indexes` are the columns that a sparse row has."""
 
     page_options = ("show_table", "show_all")
 
@@ -133,8 +131,10 @@ class LimeTabularExplainer(LimeExplainer):
             if training_data_stats:
                 cut = StatsDiscretizer
             elif not isinstance(cut, BaseDiscretizer):
-                check_choice("discretizer", cut, tuple(NAMED))
-                cut = NAMED[cut]
+                kinds = QuartileDiscretizer, DecileDiscretizer, EntropyDiscretizer
+                known_cuts = dict(zip(("quartile", "decile", "entropy"), kinds, strict=True))
+                check_choice("discretizer", cut, tuple(known_cuts))
+                cut = known_cuts[cut]
             if isinstance(cut, type):
                 about = self.categorical_features, self.feature_names, training_labels
                 cut = cut(data, *about, self.random_state, training_data_stats)
