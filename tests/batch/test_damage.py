@@ -13,7 +13,7 @@ import pytest
 from many import ROWS, part_file
 
 import eblime
-from eblime.batch.folder import DamagedFileError, checked_bytes, with_checksum
+from eblime.batch.folder import DamagedFileError, read_checked, with_checksum
 from eblime.batch.location import Location
 
 FLIPS = 300
@@ -54,9 +54,9 @@ def test_a_flipped_bit_in_a_part_is_detected(run):
     for _ in range(FLIPS):
         flip(part, chance)
         with pytest.raises(DamagedFileError, match=r"part-000001-\w+\.parquet is damaged"):
-            checked_bytes(Location.of(part))
+            read_checked(Location.of(part))
         part.write_bytes(good)
-    assert checked_bytes(Location.of(part)) == good
+    assert read_checked(Location.of(part)) == good
 
 
 @pytest.mark.parametrize("cut", [0, 1, 7, 8, 40, 500, -1])
@@ -65,7 +65,7 @@ def test_a_truncated_part_is_detected(run, cut):
     part = part_file(run, 1)
     part.write_bytes(part.read_bytes()[:cut])
     with pytest.raises(DamagedFileError):
-        checked_bytes(Location.of(part))
+        read_checked(Location.of(part))
 
 
 @pytest.mark.parametrize("read", ["frame", "failures", "summary", "scan"])

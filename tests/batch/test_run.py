@@ -134,7 +134,7 @@ def test_changes_that_affect_numbers_are_refused(tmp_path):
     with pytest.raises(ValueError, match="created with inputs="):
         eblime.explain_many(make(), rows, tmp_path / "r", part_size=4)
     with (
-        Location.of(tmp_path / "r").locked(),
+        Location.of(tmp_path / "r").lock(),
         pytest.raises(RuntimeError, match="another process"),
     ):
         eblime.explain_many(make(), ROWS[:8], tmp_path / "r", part_size=4)

@@ -12,9 +12,9 @@ import eblime
 from eblime import registry
 from eblime.batch import shared_calls, worker
 from eblime.batch.inputs import generator_of
-from eblime.batch.job import on_gpu
 from eblime.batch.overview import overview
 from eblime.batch.shared_calls import explain_together
+from eblime.batch.worker import on_gpu
 from eblime.domains.record import Domain
 from eblime.engine import cache as engine_cache
 from eblime.engine.loop import explain

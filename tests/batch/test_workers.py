@@ -165,9 +165,8 @@ def test_packages_are_imported_before_the_first_input():
     code = (
         "import sys, many\n"
         "from eblime.batch.inputs import as_inputs\n"
-        "from eblime.batch.job import Job\n"
         "from eblime.batch.location import Location\n"
-        "from eblime.batch.worker import Worker\n"
+        "from eblime.batch.worker import Job, Worker\n"
         "given = {'inputs': as_inputs(many.ROWS), 'settings': {'keep': False, 'targets': 1}}\n"
         "job = Job(explainer=many.make, folder=Location.of('.'), run='', resumed=False, **given)\n"
         "assert 'pyarrow' not in sys.modules\n"

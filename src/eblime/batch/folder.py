@@ -15,6 +15,7 @@ import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeVar
@@ -37,15 +38,15 @@ from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("DamagedFileError", "Rows", "check_manifest", "checked_bytes", "delete_parts", "done_parts"),
-    *("explained_rows", "failure_rows", "failures_in", "joined_rows", "map_parts", "missing_parts"),
-    *("parquet_table", "part_count", "part_files", "part_numbers", "part_schema", "read_manifest"),
+    *("DamagedFileError", "Rows", "check_manifest", "count_failures", "delete_parts", "done_parts"),
+    *("explanation_rows", "failure_rows", "map_parts", "missing_parts", "parquet_table"),
+    *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
     *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
     "write_part",
 ]
 
 Result = TypeVar("Result")
-Rows = dict[str, list[Any]]  # column -> values
+Rows = list[dict[str, Any]]  # values by column, null where one is missing
 SCHEMA = 1
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
@@ -116,7 +117,7 @@ def write_checked(folder: Location, stem: str, content: bytes) -> str:
     return name
 
 
-def checked_bytes(file: Location) -> bytes:
+def read_checked(file: Location) -> bytes:
     """The content of a file, after its bytes were compared with the digest in its name.
 
     Raises
@@ -162,7 +163,7 @@ def check_manifest(
         known["inputs"] = wanted["inputs"]
     run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
     if not begun or (new_inputs and known == wanted):
-        (folder / "manifest.json").write(_encoded(wanted, run))
+        (folder / "manifest.json").write(_as_bytes(wanted, run))
         return run
     for name in sorted({*known, *wanted}):
         if known.get(name) != wanted.get(name):
@@ -183,7 +184,7 @@ def _difference(name: str, before: Any, now: Any) -> tuple[str, Any, Any]:
     return name, before, now
 
 
-def _encoded(settings: Mapping[str, Any], run: str) -> bytes:
+def _as_bytes(settings: Mapping[str, Any], run: str) -> bytes:
     """The manifest of a run with these settings."""
     packages = ("numpy", "scipy", "pyarrow")
     manifest = {
@@ -244,31 +245,14 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 # Rows of a part: one per input, target and feature, or one per failed input
 
 
-def joined_rows(pieces: Iterable[Rows]) -> Rows:
-    """Rows of several inputs, in the order given."""
-    rows: Rows = {column: [] for column, _ in COLUMNS}
-    for piece in pieces:
-        for column, values in rows.items():
-            values += piece[column]
-    return rows
-
-
-def failures_in(rows: Rows) -> int:
+def count_failures(rows: Rows) -> int:
     """How many inputs failed; each of them has one row."""
-    return sum(error is not None for error in rows["error"])
+    return sum(row.get("error") is not None for row in rows)
 
 
 def failure_rows(number: int, name: str, error: BaseException) -> Rows:
     """The row of a failed input."""
-    known = {"input": number, "name": name, "error": _message(error)}
-    return {column: [known.get(column)] for column, _ in COLUMNS}
-
-
-def explained_rows(
-    explanations: Sequence[Explanation], number: int, name: str, prob: float
-) -> Rows:
-    """The rows of an input: one per target and feature."""
-    return joined_rows(_feature_rows(entry, number, name, prob) for entry in explanations)
+    return [{"input": number, "name": name, "error": _message(error)}]
 
 
 def _message(error: BaseException) -> str:
@@ -279,7 +263,7 @@ def _message(error: BaseException) -> str:
     return printable(f"{type(error).__name__}: {text}")
 
 
-def _feature_rows(explanation: Explanation, number: int, name: str, prob: float) -> Rows:
+def explanation_rows(explanation: Explanation, number: int, name: str, prob: float) -> Rows:
     """One row per feature of an explanation."""
     post, details = explanation.posterior, explanation.details()
     count = post.n_features
@@ -294,34 +278,35 @@ def _feature_rows(explanation: Explanation, number: int, name: str, prob: float)
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "n_masks": post.n_masks,
-        "error": None,
     }
-    rows: Rows = {column: [value] * count for column, value in shared.items()}
-    # a feature that belongs to a column of a table has the column's name in every input
-    rows["feature"] = list(map(str, details.get("column", explanation.features)))
-    rows["place"] = list(range(count))
-    rows["mean"] = post.mean.tolist()
-    for column in ("sd", "low", "high", "prob_positive"):
-        rows[column] = spread[column].tolist() if spread else [None] * count
-    rows |= _unshrunk(explanation)
-    return rows | _detail_rows(details, count)
+    columns: dict[str, Sequence[Any]] = {
+        # a feature that belongs to a column of a table has the column's name in every input
+        "feature": list(map(str, details.get("column", explanation.features))),
+        "place": range(count),
+        "mean": post.mean.tolist(),
+        **_unshrunk(explanation),
+        **_detail_columns(details, count),
+    }
+    for column in ("sd", "low", "high", "prob_positive") if spread else ():
+        columns[column] = spread[column].tolist()
+    values = zip(*columns.values(), strict=True)
+    return [{**shared, **dict(zip(columns, row, strict=True))} for row in values]
 
 
-def _unshrunk(explanation: Explanation) -> Rows:
-    """Least-squares estimates and standard errors, for averages over inputs; null if unknown.
+def _unshrunk(explanation: Explanation) -> dict[str, list[Any]]:
+    """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
     answers, post = explanation.answers, explanation.posterior
-    unknown: Rows = {"estimate": [None] * post.n_features, "se": [None] * post.n_features}
     if not post.estimand.startswith(LINEAR_FIT):
-        return unknown
+        return {}
     found = least_squares(
         answers.masks, answers.scores, answers.weights, intercept="intercept" in post.extras
     )
     if found is None:
-        return unknown
+        return {}
     estimate, se = found
     return {
         "estimate": estimate.tolist(),
@@ -329,19 +314,18 @@ def _unshrunk(explanation: Explanation) -> Rows:
     }
 
 
-def _detail_rows(details: Mapping[str, Sequence[Any]], count: int) -> Rows:
-    """The details that runs have columns for; null if the input has none, or of another type."""
-    rows: Rows = {}
+def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
+    """The details that runs have columns for, without those of another type."""
+    columns = {}
     for column, kind in DETAILS.items():
-        try:
-            found = [_converted(value, kind) for value in details[column]]
-        except (KeyError, TypeError, ValueError, OverflowError):
-            found = [None] * count
-        rows[column] = found if len(found) == count else [None] * count
-    return rows
+        with suppress(KeyError, TypeError, ValueError, OverflowError):
+            found = [_convert(value, kind) for value in details[column]]
+            if len(found) == count:
+                columns[column] = found
+    return columns
 
 
-def _converted(value: Any, kind: str) -> Any:
+def _convert(value: Any, kind: str) -> Any:
     """A detail as its column stores it; a number with a fraction does not fit whole numbers."""
     converted = None if value is None else _CONVERT[kind](value)
     if kind == "int64" and converted != value:
@@ -403,7 +387,7 @@ def write_part(
     folder: Location,
     run: str,
     part: int,
-    rows: Mapping[str, Sequence[Any]],
+    rows: Rows,
     about: Mapping[str, str],
 ) -> None:
     """Write a part, with the id of its run and the settings of its explainer."""
@@ -411,17 +395,14 @@ def write_part(
     metadata = {"run": run, "part": part, "explainer": dict(about)}
     schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
     sink = pa.BufferOutputStream()
-    columns = {name: _storable(values) for name, values in rows.items()}
-    pq.write_table(pa.table(columns, schema=schema), sink)
+    storable = [{name: _storable(value) for name, value in row.items()} for row in rows]
+    pq.write_table(pa.Table.from_pylist(storable, schema=schema), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
 
 
-def _storable(values: Sequence[Any]) -> list[Any]:
-    """The values of a column; half characters (lone surrogates) in strings become escapes."""
-    return [
-        value.encode("utf8", "backslashreplace").decode("utf8") if isinstance(value, str) else value
-        for value in values
-    ]
+def _storable(value: Any) -> Any:
+    """A value of a row; half characters (lone surrogates) in strings become escapes."""
+    return value.encode("utf8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def parquet_table(content: bytes) -> Any:
@@ -442,7 +423,7 @@ def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, di
 
 def read_table(folder: Location, run: str, part: int, name: str) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
-    table = parquet_table(checked_bytes(folder / name))
+    table = parquet_table(read_checked(folder / name))
     metadata = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
     if (metadata.get("run"), metadata.get("part")) != (run, part):
         raise ValueError(

@@ -22,10 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.folder import failures_in, joined_rows, part_numbers, write_part
-from eblime.batch.job import Job, on_gpu
+from eblime.batch.folder import Rows, count_failures, part_numbers, write_part
 from eblime.batch.location import Location
-from eblime.batch.worker import Worker, check_finished
+from eblime.batch.worker import Job, Worker, check_finished, on_gpu
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 from eblime.explainers.base import BaseExplainer
 
@@ -200,7 +199,8 @@ def do_task(worker: Worker, task: Task) -> Finished:
         if task.number is None:
             value: Any = worker.do(task.part)
         else:
-            value = joined_rows(worker.rows(*entry) for entry in worker.explained([task.number]))
+            [entry] = worker.explain_inputs([task.number])
+            value = worker.rows(*entry)
     except Exception as error:
         try:
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
@@ -287,19 +287,19 @@ def _one_by_one(worker: Worker, interrupted: _Marker) -> int:
     last = () if interrupted.number is None else (interrupted.number,)
     crashed = tuple(sorted({*interrupted.crashed, *last}))
     marker = _Marker(part=interrupted.part, crashed=crashed)
-    pieces = []
+    rows: Rows = []
     try:
         for number in part_numbers(worker.job.settings, marker.part):
             if number in crashed:
                 error = RuntimeError("The process crashed on this input.")
-                pieces.append(worker.rows(number, error))
+                rows += worker.rows(number, error)
                 continue
             replace(marker, number=number).write(worker.job.folder)
-            pieces += [worker.rows(*entry) for entry in worker.explained([number])]
-        rows = joined_rows(pieces)
+            for entry in worker.explain_inputs([number]):
+                rows += worker.rows(*entry)
         write_part(worker.job.folder, worker.job.run, marker.part, rows, worker.about)
     except BaseException:
         marker.write(worker.job.folder)
         raise
     remove_marker(worker.job.folder)
-    return failures_in(rows)
+    return count_failures(rows)

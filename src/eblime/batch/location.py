@@ -1,7 +1,8 @@
 """Locations of files: a folder of this machine, or an object store of pyarrow or fsspec.
 
-A location is sent to other processes as its address. A file is never visible half written: local
-files are renamed when they are complete, and a store shows an object only once it is complete.
+A location is sent to other processes as its address. What pyarrow's file systems lack is here: a
+local file is never visible half written, as objects of a store are not, names may be any bytes, and
+a lock keeps a second process away.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Location", "arrow"]
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder or a file, by its path or by an address such as `s3://bucket/folder`."""
+    """A folder or a file, by its path or by an address such as `s3://bucket/folder?region=eu`."""
 
     address: str
 
@@ -40,10 +41,10 @@ class Location:
         return self.address
 
     def __truediv__(self, name: str) -> Location:
-        head, query = self._parts()
+        head, query = self._split()
         return Location(f"{head}/{name}{query}")
 
-    def _parts(self) -> tuple[str, str]:
+    def _split(self) -> tuple[str, str]:
         """The address without the settings of its store, and the settings."""
         if self.local_path is not None:
             return self.address, ""
@@ -58,22 +59,30 @@ class Location:
     @property
     def name(self) -> str:
         """The last part of the address."""
-        if self.local_path is not None:
-            return self.local_path.name
-        return self._parts()[0].rsplit("/", 1)[-1]
+        return self._split()[0].rsplit("/", 1)[-1] if not self.local_path else self.local_path.name
 
     @property
     def parent(self) -> Location:
         """The folder that contains it."""
         if self.local_path is not None:
             return Location(str(self.local_path.parent))
-        head, query = self._parts()
+        head, query = self._split()
         return Location(head.rsplit("/", 1)[0] + query)
 
     @property
     def suffix(self) -> str:
         """The file name extension, in lower case."""
         return Path(self.name).suffix.lower()
+
+    def open(self) -> tuple[Any, str]:
+        """The pyarrow file system, and the path in it."""
+        if self.local_path is not None:
+            return _file_system("")[0], self.address
+        head, query = self._split()
+        scheme, rest = head.split("://", 1)
+        first, _, inside = rest.partition("/")
+        system, root = _file_system(f"{scheme}://{first}{query}")
+        return system, f"{root.rstrip('/')}/{inside}"
 
     def make(self) -> None:
         """Create the folder if it does not exist."""
@@ -88,19 +97,13 @@ class Location:
     def kind(self) -> str:
         """What exists there: a "file", a "folder" or "nothing"."""
         if self.local_path is not None:
-            if self.local_path.is_file():
-                return "file"
-            return "folder" if self.local_path.is_dir() else "nothing"
+            folder = "folder" if self.local_path.is_dir() else "nothing"
+            return "file" if self.local_path.is_file() else folder
         from pyarrow import fs
 
         system, path = self.open()
         found = system.get_file_info(path).type
         return {fs.FileType.File: "file", fs.FileType.Directory: "folder"}.get(found, "nothing")
-
-    def read(self) -> bytes:
-        """The content of a file."""
-        with self.stream() as stream:
-            return bytes(stream.read())
 
     def stream(self) -> Any:
         """A file, open for reading."""
@@ -108,6 +111,11 @@ class Location:
             return self.local_path.open("rb")
         system, path = self.open()
         return system.open_input_stream(path)
+
+    def read(self) -> bytes:
+        """The content of a file."""
+        with self.stream() as stream:
+            return bytes(stream.read())
 
     def write(self, content: bytes) -> None:
         """Write a file. After a crash it is complete, or not there."""
@@ -130,7 +138,7 @@ class Location:
     def files(self, *, recursive: bool = False) -> dict[str, int]:
         """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
         if self.local_path is not None:
-            return dict(sorted(_walked(self.local_path, "", recursive)))
+            return dict(sorted(_files(self.local_path, "", recursive, frozenset())))
         from pyarrow import fs
 
         system, path = self.open()
@@ -143,32 +151,25 @@ class Location:
                 found[name] = int(info.size or 0)
         return dict(sorted(found.items()))
 
-    def open(self) -> tuple[Any, str]:
-        """The pyarrow file system, and the path in it."""
-        if self.local_path is not None:
-            return _store("")[0], self.address
-        head, query = self._parts()
-        scheme, rest = head.split("://", 1)
-        first, _, inside = rest.partition("/")
-        system, root = _store(f"{scheme}://{first}{query}")
-        return system, f"{root.rstrip('/')}/{inside}"
-
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Refuse a second process that writes to this folder.
 
         The lock is released when its process ends, even after a crash. Stores, Windows and some
-        file systems have no such locks: there the user must not start two processes.
+        file systems have no such locks: there the user must not start two processes. The lock file
+        may come from someone else: no link is followed, and its content is not changed.
         """
         try:
             import fcntl
         except ImportError:
+            fcntl = None  # type: ignore[assignment]
+        if fcntl is None or self.local_path is None:
             yield
             return
-        if self.local_path is None:
-            yield
-            return
-        handle = _open_lock(self.local_path / ".lock")
+        path = self.local_path / ".lock"
+        if path.is_symlink():
+            raise PermissionError(f"{path} must be a plain file; it is a symbolic link. Remove it.")
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         try:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -183,22 +184,10 @@ class Location:
             os.close(handle)
 
 
-def _open_lock(path: Path) -> int:
-    """Open a lock file, or create it; never follow a link, and never change its content."""
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
-    except OSError as error:
-        if path.is_symlink():
-            raise PermissionError(
-                f"{path} must be a plain file; it is a symbolic link. Remove it."
-            ) from error
-        raise
-
-
-def _walked(
-    folder: Path, prefix: str, recursive: bool, inside: frozenset[tuple[int, int]] = frozenset()
+def _files(
+    folder: Path, prefix: str, recursive: bool, inside: frozenset[tuple[int, int]]
 ) -> Iterator[tuple[str, int]]:
-    """Names and sizes of files; names may be any bytes.
+    """Names and sizes of files.
 
     Links are followed, except into one of the folders that the link is `inside`. Broken links are
     left out.
@@ -209,7 +198,6 @@ def _walked(
     identity = (status.st_dev, status.st_ino)
     if identity in inside:
         return
-    inside |= {identity}
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.startswith("."):
@@ -218,11 +206,11 @@ def _walked(
                 file, size = entry.is_file(), entry.stat().st_size
             except OSError:  # a link to nothing or to itself
                 continue
+            name = prefix + entry.name
             if file:
-                yield prefix + entry.name, size
+                yield name, size
             elif recursive and entry.is_dir():
-                deeper = f"{prefix}{entry.name}/"
-                yield from _walked(folder / entry.name, deeper, recursive, inside)
+                yield from _files(Path(entry.path), f"{name}/", recursive, inside | {identity})
 
 
 def arrow() -> tuple[Any, Any]:
@@ -241,7 +229,7 @@ def arrow() -> tuple[Any, Any]:
 
 
 @lru_cache(maxsize=8)
-def _store(address: str) -> tuple[Any, str]:
+def _file_system(address: str) -> tuple[Any, str]:
     """The file system of an address, from pyarrow or else from fsspec, and the path in it."""
     pa, _ = arrow()
     from pyarrow import fs

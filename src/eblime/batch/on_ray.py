@@ -15,9 +15,8 @@ from concurrent.futures import Future
 from typing import Any
 
 from eblime._threads import limit_threads
-from eblime.batch.job import Job
 from eblime.batch.local import check_sendable, do_task
-from eblime.batch.worker import Worker, check_finished
+from eblime.batch.worker import Job, Worker, check_finished
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 
 __all__ = ["run_on_ray"]

@@ -14,7 +14,7 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
-from eblime._types import FloatArray, IntArray
+from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     map_parts,
@@ -220,20 +220,6 @@ class Run:
 
         With fewer masks than features there are no least-squares estimates. Posterior means and
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import eblime
-        >>> rows = np.random.default_rng(0).random((30, 3))
-        >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
-        >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
-        ...     overall = run.summary()
-        >>> overall["feature"].tolist(), overall["inputs"].tolist()
-        (['a', 'c', 'b'], [6, 6, 6])
         """
         level = check_level("prob", prob)
         return _summary_table(self._overall(by), level, grouped=by is not None)
@@ -272,20 +258,6 @@ class Run:
         The intervals are about these inputs, as those of `summary`. The errors of the two are
         treated as independent. Two runs with the same seed share their masks, so the errors of
         similar models partly cancel, and the intervals are then too wide rather than too narrow.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> import numpy as np
-        >>> import eblime
-        >>> rows = np.random.default_rng(0).random((30, 3))
-        >>> score = lambda table: 2 * table[:, 0] - table[:, 2]
-        >>> explainer = eblime.TabularExplainer(score, rows, names=["a", "b", "c"], n_masks=50)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = eblime.explain_many(explainer, rows[:6], f"{folder}/run", progress=False)
-        ...     differences = run.compare(by=["low"] * 3 + ["high"] * 3)
-        >>> differences.columns[:3].tolist()
-        ['feature', 'mean_abs', 'other_mean_abs']
         """
         level = check_level("prob", prob)
         if (other is None) == (by is None):
@@ -297,7 +269,7 @@ class Run:
             pair = _two_groups(found, groups)
             first, second = ({f: v for (g, f), v in found.items() if g == name} for name in pair)
             return _comparison_table(first, second, level)
-        one, two = self._paired(other)
+        one, two = self._common_importances(other)
         return _comparison_table(
             {feature: entry for (_, feature), entry in one.items()},
             {feature: entry for (_, feature), entry in two.items()},
@@ -308,19 +280,19 @@ class Run:
         """Importance over inputs by (group, feature)."""
         return _importances(self.pieces(), int(self.settings["count"]), by, only)
 
-    def _paired(self, other: Run) -> tuple[Found, Found]:
+    def _common_importances(self, other: Run) -> tuple[Found, Found]:
         """Importance over the inputs of both runs; over those in common if they are the same."""
         if not isinstance(other, Run):
             raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
         if self.settings["inputs"] != other.settings["inputs"]:
             return self._overall(None), other._overall(None)
-        common = np.intersect1d(self._explained(), other._explained())
+        common = np.intersect1d(self._good_numbers(), other._good_numbers())
         if not len(common):
             raise ValueError("The runs must have explained an input in common; got none.")
         both = partial(np.isin, test_elements=common)
         return self._overall(None, both), other._overall(None, both)
 
-    def _explained(self) -> IntArray:
+    def _good_numbers(self) -> IntArray:
         """Numbers of the inputs that did not fail."""
         return np.concatenate([rows["input"].unique() for rows in self.pieces()])
 
@@ -366,16 +338,7 @@ def _importances(
 ) -> Found:
     """Importance of each feature over the inputs of each group.
 
-    Parameters
-    ----------
-    pieces
-        Frames of rows; all rows of an input are in the same frame.
-    count
-        Number of inputs of the run.
-    by
-        How the inputs are grouped; see `Run.summary`.
-    only
-        From the numbers of inputs to a boolean array: which of them are used.
+    All rows of an input are in the same piece; `only` says which of an array of inputs are used.
     """
     import pandas as pd
 
@@ -395,7 +358,7 @@ def _importances(
         return {}
     sums = pd.concat(totals).groupby(level=["group", "feature"], sort=False).sum()
     sample = pd.concat(kept).groupby(["group", "feature"], sort=False)
-    return {key: _fitted(rows, sums.loc[key], share) for key, rows in sample}
+    return {key: _fit(rows, sums.loc[key], share) for key, rows in sample}
 
 
 def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
@@ -428,7 +391,7 @@ def _rounding(rows: Any, estimate: Any) -> Any:
     return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
-def _fitted(rows: Any, sums: Any, share: float) -> Overall:
+def _fit(rows: Any, sums: Any, share: float) -> Overall:
     """The fit to a sample of the inputs, corrected by the means of all.
 
     An input has several rows if several outputs were explained, or if a word occurs twice. Its
@@ -441,10 +404,10 @@ def _fitted(rows: Any, sums: Any, share: float) -> Overall:
     ]
     shares = rows.groupby("turn")["weight"].sum().to_numpy() / rows["weight"].sum()
     fit = pool_fits(fits, shares)
-    return fit if share == 1.0 else _corrected(rng, fit, rows, sums)
+    return fit if share == 1.0 else _correct(rng, fit, rows, sums)
 
 
-def _corrected(rng: np.random.Generator, fit: Overall, rows: Any, sums: Any) -> Overall:
+def _correct(rng: np.random.Generator, fit: Overall, rows: Any, sums: Any) -> Overall:
     """The fit to a sample, moved by the difference between the mean |estimate| of all and its own.
 
     The draws also get the error that is left: noise adds about min(|estimate|, se) to |estimate|,
@@ -474,7 +437,7 @@ def _grouping(by: By, count: int) -> Callable[[Any], Any]:
     if isinstance(by, Mapping):
         if not by:
             raise ValueError("`by` must name the group of at least one input; got an empty one.")
-        return lambda rows: _by_mapping(rows, by)
+        return lambda rows: rows["input"].map(by).fillna(rows["name"].map(by))
     listed = np.asarray(by, dtype=object)
     if listed.shape != (count,):
         raise ValueError(
@@ -495,51 +458,37 @@ def _by_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:
     return rows["input"].map(groups)
 
 
-def _by_mapping(rows: pd.DataFrame, groups: Mapping[Any, Any]) -> pd.Series[Any]:
-    """The group of an input by its number or else its name; others are left out."""
-    return rows["input"].map(groups).fillna(rows["name"].map(groups))
-
-
 def _summary_table(found: Found, prob: float, *, grouped: bool) -> pd.DataFrame:
     """One row per group and feature, the most important first in each group."""
     import pandas as pd
 
-    tail = stats.norm.ppf((1 + prob) / 2)
-    table = pd.DataFrame([_row(key, entry, prob, tail) for key, entry in found.items()])
-    if table.empty:
-        table = pd.DataFrame(columns=["group", *_COLUMNS])
-    order, rising = (["group", "mean_abs"], [True, False]) if grouped else (["mean_abs"], [False])
-    table = table.sort_values(order, ascending=rising, ignore_index=True, key=_sortable)
+    rows = [_row(key, entry, prob) for key, entry in found.items()]
+    rows.sort(key=lambda row: (str(row["group"]) if grouped else "", -row["mean_abs"]))
+    if not rows:
+        return pd.DataFrame(columns=["feature", "mean_abs", "inputs", "low", "high"])
+    table = pd.DataFrame(rows)
     return table if grouped else table.drop(columns="group")
 
 
-def _sortable(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Groups are sorted as text, numbers as they are."""
-    return column.map(str) if column.name == "group" else column
-
-
-_COLUMNS = (
-    *("feature", "mean_abs", "inputs", "low", "high", "mean", "mean_low", "mean_high"),
-    *("positive", "positive_low", "positive_high"),
-    *("negative", "negative_low", "negative_high"),
-)
-
-
-def _row(key: tuple[Any, str], entry: Overall, prob: float, tail: float) -> dict[str, Any]:
+def _row(key: tuple[Any, str], entry: Overall, prob: float) -> dict[str, Any]:
     """The columns of one group and feature."""
     low, high = entry.size_interval(prob)
-    signs = [_with_interval(draws, prob) for draws in (entry.positive, entry.negative)]
-    reach = tail * entry.mean_se
-    size = float(np.median(entry.size))
-    values = (key[1], size, entry.n, low, high)
-    mean = (entry.mean, entry.mean - reach, entry.mean + reach)
-    listed = (*values, *mean, *signs[0], *signs[1])
-    return {"group": key[0], **dict(zip(_COLUMNS, listed, strict=True))}
-
-
-def _with_interval(draws: FloatArray, prob: float) -> tuple[float, float, float]:
-    """Median and interval of draws from both fits."""
-    return (float(np.median(draws)), *overall_interval(draws, prob))
+    reach = stats.norm.ppf((1 + prob) / 2) * entry.mean_se
+    row = {
+        "group": key[0],
+        "feature": key[1],
+        "mean_abs": float(np.median(entry.size)),
+        "inputs": entry.n,
+        "low": low,
+        "high": high,
+        "mean": entry.mean,
+        "mean_low": entry.mean - reach,
+        "mean_high": entry.mean + reach,
+    }
+    for sign, draws in (("positive", entry.positive), ("negative", entry.negative)):
+        ends = overall_interval(draws, prob)
+        row |= {sign: float(np.median(draws)), f"{sign}_low": ends[0], f"{sign}_high": ends[1]}
+    return row
 
 
 def _comparison_table(

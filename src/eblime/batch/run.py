@@ -26,11 +26,11 @@ from eblime.batch.folder import (
     remove_leftovers,
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large
-from eblime.batch.job import Job, check_explainer, explainer_settings
 from eblime.batch.local import remove_marker, run_local
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.batch.stream_inputs import store_inputs
+from eblime.batch.worker import Job, check_explainer, explainer_settings
 from eblime.batch.workers import Count, Workers
 from eblime.engine.settings import check_max_masks, rule_name
 from eblime.explainers.base import BaseExplainer
@@ -139,7 +139,7 @@ def explain_many(
     folder = Location.of(out)
     given = as_inputs(inputs, apart_from=folder)
     folder.make()
-    with folder.locked():
+    with folder.lock():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
         job = replace(job, timeout=crew.timeout, until=rule)
         return _finish(job, crew, max_failures, progress)

@@ -22,9 +22,9 @@ import numpy as np
 
 from eblime.batch.folder import (
     DamagedFileError,
-    checked_bytes,
     parquet_table,
     part_files,
+    read_checked,
     read_manifest,
     write_checked,
 )
@@ -35,8 +35,7 @@ from eblime.engine.calls import copied
 
 __all__ = ["StoredInputs", "store_inputs"]
 
-Names = Sequence[str | None] | None  # of the inputs of a chunk; None if no input has a name
-
+Names = Sequence[str | None]  # of the inputs of a chunk
 _COUNT = 4096  # inputs in a chunk, at most
 _BYTES = 32 << 20  # of inputs in a chunk, at most
 _NAME = "__name__"
@@ -57,7 +56,7 @@ class StoredInputs:
     def name(self, number: int) -> str:
         """The name of an input; its number if it has none."""
         names, _, row = self._find(number)
-        name = None if names is None else names[row]
+        name = names[row]
         return str(number) if name is None else name
 
     def get(self, number: int) -> Any:
@@ -92,7 +91,7 @@ def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> 
     for names, values in _chunks(stream):
         stem = f"{len(chunks):06d}-{_digest(values)}"
         if stem not in before:
-            before[stem] = write_checked(home, stem, _encoded(names, values, starts[-1]))
+            before[stem] = write_checked(home, stem, _as_bytes(names, values, starts[-1]))
             written.append(before[stem])
         chunks.append(before[stem])
         starts.append(starts[-1] + len(values))
@@ -118,7 +117,7 @@ def _intact_chunks(home: Location) -> dict[str, str]:
     found = {}
     for name in home.files():
         with suppress(DamagedFileError):
-            checked_bytes(home / name)
+            read_checked(home / name)
             found[name.rpartition("-")[0]] = name
     return found
 
@@ -151,17 +150,18 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, A
     size = 0
     for name, value in stream:
         if values and (is_frame(value) or len(values) >= _COUNT or size >= _BYTES):
-            yield _some(names), values
+            yield names, values
             names, values, size = [], [], 0
         if is_frame(value):
             for first in range(0, len(value), _COUNT):
-                yield None, value.iloc[first : first + _COUNT]
+                some = value.iloc[first : first + _COUNT]
+                yield [None] * len(some), some
             continue
         names.append(name)
         values.append(copied(value))  # the iterable may refill one array or dictionary
         size += _bytes_held(value)
     if values:
-        yield _some(names), values
+        yield names, values
 
 
 def _bytes_held(value: Any) -> int:
@@ -171,12 +171,7 @@ def _bytes_held(value: Any) -> int:
     return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
 
 
-def _some(names: Sequence[str | None]) -> Names:
-    """Names of a chunk; None if no input has one."""
-    return names if any(name is not None for name in names) else None
-
-
-def _encoded(names: Names, values: Any, first: int) -> bytes:
+def _as_bytes(names: Names, values: Any, first: int) -> bytes:
     """A chunk as a Parquet file."""
     pa, pq = arrow()
     try:
@@ -187,8 +182,7 @@ def _encoded(names: Names, values: Any, first: int) -> bytes:
             "paths, all arrays or pictures, or all rows of one table, to be stored in the run "
             f"folder; pass a list instead ({type(error).__name__}: {error})."
         ) from error
-    if names is not None:
-        table = table.append_column(_NAME, pa.array(names, type=pa.string()))
+    table = table.append_column(_NAME, pa.array(names, type=pa.string()))
     sink = pa.BufferOutputStream()
     pq.write_table(table, sink)
     return bytes(sink.getvalue().to_pybytes())
@@ -223,11 +217,9 @@ def _table(pa: Any, values: Any) -> Any:
 @lru_cache(maxsize=2)
 def _chunk(address: str) -> tuple[Names, Any]:
     """The names and inputs of a chunk."""
-    table = parquet_table(checked_bytes(Location(address)))
-    names = None
-    if _NAME in table.column_names:
-        names = table.column(_NAME).to_pylist()
-        table = table.drop_columns([_NAME])
+    table = parquet_table(read_checked(Location(address)))
+    names = table.column(_NAME).to_pylist()
+    table = table.drop_columns([_NAME])
     if "__text__" in table.column_names:
         coded = table.column("__text__").to_pylist()
         return names, [value.decode("utf8", "surrogatepass") for value in coded]

@@ -5,51 +5,76 @@ The result depends on the run's settings and the part's number alone.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import signal
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from eblime import registry
+from eblime._text import printable
 from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
-    explained_rows,
+    count_failures,
+    explanation_rows,
     failure_rows,
-    failures_in,
-    joined_rows,
     part_files,
     part_numbers,
     read_part,
     write_part,
 )
-from eblime.batch.inputs import generator_of
-from eblime.batch.job import Job, explainer_settings, make_explainer, on_gpu
-from eblime.batch.location import arrow
+from eblime.batch.inputs import Inputs, content, generator_of, is_frame, is_sparse
+from eblime.batch.location import Location, arrow
 from eblime.batch.shared_calls import explain_together, group_size
+from eblime.domains.record import Domain
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import Calls
 from eblime.engine.loop import Talk, advance, converse, explain, reply_from, score_of_input
-from eblime.engine.questions import Question, Reply
+from eblime.engine.questions import Question
 from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import RenderedScene, Subject
+from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-__all__ = ["Worker", "check_finished"]
+__all__ = ["Job", "Worker", "check_explainer", "check_finished", "explainer_settings", "on_gpu"]
 
 Result = list[Explanation] | BaseException
+# the model is compared by its predictions; the others do not change a result
+_LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A run as it is sent to its workers."""
+
+    explainer: Any  # or a function that creates it
+    inputs: Inputs
+    settings: Mapping[str, Any]
+    folder: Location
+    run: str  # the id of the run
+    resumed: bool  # some parts are finished, perhaps by another model
+    timeout: float | None = None  # seconds per input
+    until: Stop | None = None  # the rule that ends the questions about an input
+
+    def name(self, number: int) -> str:
+        """The name of an input; its number if the name cannot be read."""
+        try:
+            return printable(self.inputs.name(number))
+        except Exception:
+            return str(number)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,18 +96,11 @@ class Worker:
                 f"`keep=True` needs a registered domain; got {explainer.domain!r}. Register it "
                 "with `eblime.registry.register`, or by an entry point of its package."
             )
-        calls = explainer.loop.calls
-        cache = as_cache(calls.cache)
-        worker = cls(
-            job=job,
-            explainer=explainer,
-            about=explainer_settings(explainer),
-            calls=replace(
-                calls,
-                cache=None if cache is None else cache.for_model(explainer.model),
-                partial=False,
-            ),
-        )
+        calls = replace(explainer.loop.calls, partial=False)
+        if (cache := as_cache(calls.cache)) is not None:
+            calls = replace(calls, cache=cache.for_model(explainer.model))
+        about = explainer_settings(explainer)
+        worker = cls(job=job, explainer=explainer, about=about, calls=calls)
         check_targets(job.settings["targets"], explainer.labels)
         stop_settings(explainer.loop, job.until, job.settings.get("max_masks"))
         if job.resumed:
@@ -92,9 +110,9 @@ class Worker:
     def do(self, part: int) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
         numbers = part_numbers(self.job.settings, part)
-        rows = joined_rows(self.rows(*entry) for entry in self.explained(numbers))
+        rows = [row for entry in self.explain_inputs(numbers) for row in self.rows(*entry)]
         write_part(self.job.folder, self.job.run, part, rows, self.about)
-        return failures_in(rows)
+        return count_failures(rows)
 
     def rows(self, number: int, result: Result) -> Rows:
         """The rows of an input; also saves whole explanations if the run keeps them."""
@@ -104,8 +122,9 @@ class Worker:
             for explanation in result:
                 kept = f"explanations/{number}-{explanation.target}.eblime"
                 (self.job.folder / kept).write(pack(explanation))
+        name, prob = self.job.name(number), self.job.settings["prob"]
         with few_threads(0):  # more threads may add numbers in another order
-            return explained_rows(result, number, self.job.name(number), self.job.settings["prob"])
+            return [row for e in result for row in explanation_rows(e, number, name, prob)]
 
     def _keeps(self, number: int) -> bool:
         """Whether the whole explanations of an input are saved."""
@@ -125,10 +144,10 @@ class Worker:
         """Read an input, so that it can be perturbed."""
         return self.explainer.subject(self.explainer.input_of(self.job.inputs.get(number)))
 
-    def explained(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
+    def explain_inputs(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Explanations by number, or errors; inputs share model calls where possible."""
         if on_gpu(self.explainer):
-            yield from self._pipelined(numbers)
+            yield from self._pipeline(numbers)
             return
         most = group_size(self.loop)
         subjects: dict[int, Subject] = {}
@@ -140,90 +159,65 @@ class Worker:
             subjects[number] = result
             alone = isinstance(result.scene, RenderedScene)  # arrays are too large to share a call
             if alone or len(subjects) == most:
-                yield from self._explained_group(subjects).items()
+                yield from self._explain_group(subjects).items()
                 subjects = {}
-        yield from self._explained_group(subjects).items()
+        yield from self._explain_group(subjects).items()
 
-    def _explained_group(self, subjects: Mapping[int, Subject]) -> dict[int, Result]:
+    def _explain_group(self, subjects: Mapping[int, Subject]) -> dict[int, Result]:
         """Explain inputs with shared model calls; one at a time if that fails."""
-        targets, seed, loop = self.job.settings["targets"], self.job.settings["seed"], self.loop
+        targets, loop = self.job.settings["targets"], self.loop
+
+        def explain_alone(number: int) -> list[Explanation]:
+            rng = self._generator(number)
+            return [*explain(loop, subjects[number], targets, rng, progress=False).values()]
+
         if len(subjects) > 1:
-            rngs = [generator_of(seed, number) for number in subjects]
+            rngs = [self._generator(number) for number in subjects]
             made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
             if not isinstance(made, BaseException):
                 return {n: list(entry.values()) for n, entry in zip(subjects, made, strict=True)}
-        found: dict[int, Result] = {}  # one at a time, which shows which input fails
-        for number, subject in subjects.items():
-            found[number] = _listed(_attempt(self._explained_alone, number, subject))
-        return found
+        return {number: _attempt(explain_alone, number) for number in subjects}
 
-    def _explained_alone(self, number: int, subject: Subject) -> dict[int, Explanation]:
-        """Explain one input, without a progress bar."""
-        rng = generator_of(self.job.settings["seed"], number)
-        return explain(self.loop, subject, self.job.settings["targets"], rng, progress=False)
+    def _generator(self, number: int) -> np.random.Generator:
+        """The random generator of an input."""
+        return generator_of(self.job.settings["seed"], number)
 
-    def _pipelined(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
+    def _pipeline(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Keep a GPU busy: threads read inputs ahead of it and fit posteriors behind it.
 
         Only this thread asks the model.
         """
-        ahead = max(2, min(8, available_cores() - 1))
+        loop, ahead = self.loop, max(2, min(8, available_cores() - 1))
+
+        def begin(number: int) -> tuple[Subject, Talk, Question]:
+            subject = self.subject(number)
+            talk = converse(loop, subject, self.job.settings["targets"], self._generator(number))
+            return subject, talk, next(talk)
+
+        def ask(begun: Future[tuple[Subject, Talk, Question]]) -> Future[Any]:
+            subject, talk, question = begun.result()
+            return pool.submit(advance, talk, reply_from(loop, subject, question))
+
+        def finish(begun: Future[tuple[Subject, Talk, Question]], step: Any) -> list[Explanation]:
+            subject, talk, _ = begun.result()
+            found = step.result()
+            while isinstance(found, Question):  # of a design that asks in rounds
+                found = advance(talk, reply_from(loop, subject, found))
+            return list(found.values())
+
         with ThreadPoolExecutor(ahead) as pool:
             todo = iter(numbers)
-            reading = deque((n, pool.submit(self._opened, n)) for n in islice(todo, ahead))
-            fitting: deque[tuple[int, Future[Any]]] = deque()
-            while reading:
-                number, opened = reading.popleft()
-                reading.extend((n, pool.submit(self._opened, n)) for n in islice(todo, 1))
-                fitting.append((number, self._asked(opened, pool)))
-                if len(fitting) > ahead:
-                    yield self._finished(*fitting.popleft())
-            for entry in fitting:
-                yield self._finished(*entry)
-
-    def _opened(self, number: int) -> _Conversation:
-        """An input, and the loop's first question about it."""
-        subject, rng = self.subject(number), generator_of(self.job.settings["seed"], number)
-        talk = converse(self.loop, subject, self.job.settings["targets"], rng)
-        return _Conversation(subject=subject, talk=talk, step=next(talk))
-
-    def _asked(self, opened: Future[_Conversation], pool: ThreadPoolExecutor) -> Future[Any]:
-        """Ask the model the first question, and let a thread do what follows."""
-        reply = _attempt(lambda: opened.result().reply(self.loop))
-        if not isinstance(reply, BaseException):
-            return pool.submit(opened.result().advanced, reply)
-        failed: Future[Any] = Future()
-        failed.set_exception(reply)
-        return failed
-
-    def _finished(self, number: int, fitting: Future[_Conversation]) -> tuple[int, Result]:
-        """The result of an input; a design that asks in rounds asks its further questions here."""
-        return number, _listed(_attempt(lambda: fitting.result().finished(self.loop)))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Conversation:
-    """The loop about one input: its next question, or the explanations at its end."""
-
-    subject: Subject
-    talk: Talk
-    step: Question | dict[int, Explanation]
-
-    def reply(self, loop: LoopSettings) -> Reply:
-        """The model's reply to the next question."""
-        assert isinstance(self.step, Question)
-        return reply_from(loop, self.subject, self.step)
-
-    def advanced(self, reply: Reply) -> _Conversation:
-        """After the model's reply."""
-        return replace(self, step=advance(self.talk, reply))
-
-    def finished(self, loop: LoopSettings) -> dict[int, Explanation]:
-        """Ask the remaining questions; returns the explanations."""
-        current = self
-        while isinstance(current.step, Question):
-            current = current.advanced(current.reply(loop))
-        return current.step
+            reading = deque((n, pool.submit(begin, n)) for n in islice(todo, ahead))
+            fitting: deque[tuple[int, Any, Any]] = deque()
+            while reading or fitting:
+                if reading:
+                    number, begun = reading.popleft()
+                    reading.extend((n, pool.submit(begin, n)) for n in islice(todo, 1))
+                    fitting.append((number, begun, _attempt(ask, begun)))
+                if not reading or len(fitting) > ahead:
+                    number, begun, step = fitting.popleft()
+                    failed = isinstance(step, BaseException)
+                    yield number, step if failed else _attempt(finish, begun, step)
 
 
 def check_finished(job: Job) -> None:
@@ -294,11 +288,6 @@ def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
     return True
 
 
-def _listed(found: Any) -> Result:
-    """Explanations as a list; an error as it is."""
-    return found if isinstance(found, BaseException) else list(found.values())
-
-
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
     """The result of a call, or its error; a model that calls `sys.exit` has failed, too."""
     try:
@@ -316,3 +305,82 @@ def _ends_the_run(error: BaseException) -> bool:
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+# The explainer of a run
+
+
+def check_explainer(given: Any) -> None:
+    """Refuse objects that are neither an explainer nor a function that may create one."""
+    if isinstance(given, BaseExplainer) or (callable(given) and not _needs_arguments(given)):
+        return
+    got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+    raise TypeError(
+        "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
+        f"function without arguments that creates one; got {got}."
+    )
+
+
+def _needs_arguments(function: Callable[..., Any]) -> bool:
+    """Whether a function cannot be called without arguments, as a model cannot."""
+    try:
+        inspect.signature(function).bind()
+    except TypeError:
+        return True
+    except ValueError:  # a function of a compiled module does not tell
+        return False
+    return False
+
+
+def make_explainer(given: Any) -> BaseExplainer:
+    """The explainer itself, or what a function that creates one returns."""
+    check_explainer(given)
+    made = given if isinstance(given, BaseExplainer) else given()
+    if not isinstance(made, BaseExplainer):
+        raise TypeError(
+            "`explainer` must create an explainer, such as ImageExplainer or TabularExplainer; "
+            f"it returned {type(made).__name__}."
+        )
+    return made
+
+
+def on_gpu(explainer: Any) -> bool:
+    """Whether the model of an explainer runs on a GPU; False if it is not created yet."""
+    if not isinstance(explainer, BaseExplainer):
+        return False
+    model = explainer.loop.model
+    return isinstance(model, DeviceModel) and model.on_gpu
+
+
+def explainer_settings(explainer: Any) -> dict[str, str]:
+    """The settings of an explainer that decide its results, except its model, as strings."""
+    calls = explainer.loop.calls
+    found = {"kind": type(explainer).__name__, "batch_size": str(calls.batch_size)}
+    if calls.max_calls is not None:
+        found["max_calls"] = str(calls.max_calls)
+    for entry in fields(explainer):
+        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+            found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
+    return found
+
+
+def _as_string(name: str, value: Any) -> str:
+    """A setting as a short string that is the same in every process."""
+    if name == "labels" and isinstance(value, Mapping):
+        value = {int(column): str(label) for column, label in sorted(value.items())}
+    elif name == "labels" and value is not None:
+        value = [str(label) for label in value]
+    elif name == "settings" and isinstance(value, Mapping):  # of a domain
+        value = {str(key): _as_string("", value[key]) for key in sorted(value, key=str)}
+    if isinstance(value, Domain):
+        return value.name
+    if isinstance(value, tuple):  # such as ("entropy", labels)
+        value = tuple(
+            item if isinstance(item, (str, int, float)) else _as_string("", item) for item in value
+        )
+    if isinstance(value, np.ndarray) or is_frame(value) or is_sparse(value):
+        return hashlib.sha256(content(value)).hexdigest()
+    if hasattr(value, "write_ipc"):  # a polars frame
+        return hashlib.sha256(content(value.to_pandas())).hexdigest()
+    words = repr(value).split(" at 0x")[0]
+    return words if len(words) <= 200 else hashlib.sha256(words.encode()).hexdigest()

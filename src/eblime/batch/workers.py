@@ -17,13 +17,12 @@ from typing import Any, Literal, NamedTuple, Protocol
 from eblime._checks import check_choice, check_count, check_number
 from eblime.batch.folder import (
     Rows,
+    count_failures,
     failure_rows,
-    failures_in,
-    joined_rows,
     part_numbers,
     write_part,
 )
-from eblime.batch.job import Job
+from eblime.batch.worker import Job
 
 __all__ = ["Count", "Finished", "Slot", "Task", "WorkerStartError", "Workers", "supervise"]
 
@@ -262,9 +261,9 @@ class _Crew:
         found[number] = rows
         if len(found) < len(part_numbers(self._job.settings, part)):
             return
-        joined = joined_rows(found[number] for number in sorted(self._rows.pop(part)))
+        joined = [row for _, rows in sorted(self._rows.pop(part).items()) for row in rows]
         write_part(self._job.folder, self._job.run, part, joined, self._about)
-        failed = failures_in(joined)
+        failed = count_failures(joined)
         self._alone |= part in self._late and not failed
         yield part, failed
 
