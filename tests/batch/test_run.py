@@ -4,6 +4,7 @@ import os
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,6 +17,17 @@ from eblime.batch.location import Location
 from eblime.batch.overview import overview
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+@pytest.mark.slow
+def test_workers_write_the_same_bytes(tmp_path, undisturbed):
+    """The name of a part has the digest of its bytes."""
+    run = eblime.explain_many(make, ROWS, tmp_path / "r", part_size=4, workers=2)
+
+    files = [
+        sorted(path.name for path in Path(r.folder).glob("part-*")) for r in (run, undisturbed)
+    ]
+    assert files[0] == files[1]
 
 
 @pytest.mark.slow

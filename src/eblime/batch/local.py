@@ -116,8 +116,10 @@ class _Process:
     """
 
     def __init__(self, packed: bytes, threads: int) -> None:
-        from pebble import ProcessPool
-
+        try:
+            from pebble import ProcessPool
+        except ImportError as error:
+            raise ImportError("Workers need pebble: pip install 'eblime[batch]'.") from error
         context: Any = multiprocessing.get_context("spawn")
         arguments = (packed, threads)
         self._pool: Any = ProcessPool(1, initializer=_begin, initargs=arguments, context=context)
