@@ -103,3 +103,17 @@ def test_a_model_of_one_input_is_told_that_it_gets_a_batch(model, advice):
         eblime.TabularExplainer(model, rows).explain(rows[0])
 
     assert ("called with a batch of inputs" in str(raised.value)) == advice
+
+
+@pytest.mark.parametrize("concurrency", [1, 2])
+def test_an_error_of_the_first_call_says_how_the_image_was_read(concurrency):
+    """Three grey tiles in one array look like one image with three channels."""
+
+    def grey_network(batch):
+        raise ValueError("expected 1 channel, got 3")
+
+    tiles = np.random.default_rng(0).random((3, 16, 16))
+    calls = eblime.Calls(concurrency=concurrency)
+    explainer = eblime.ImageExplainer(grey_network, segmentation="grid", calls=calls)
+    with pytest.raises(eblime.ModelError, match=r"read as one image of shape \(3, 16, 16\)"):
+        explainer.explain(tiles)

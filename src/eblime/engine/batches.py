@@ -150,8 +150,18 @@ class Batches:
         except Exception as error:
             if is_out_of_memory(error) and (tuner.halve() if opens else tuner.give_up()):
                 return None
-            raise model_error(some, error) from error
+            raise model_error(some, error, self._reading(opens)) from error
         return _Batch(span, launched, begun, opens)
+
+    def _reading(self, opens: bool) -> str:
+        """A sentence about how an image was read, for an error of the first call of all."""
+        if not opens or not isinstance(self._scene, RenderedScene):
+            return ""
+        shape = self._scene.batch(1).shape[1:]
+        return (
+            f" The input was read as one {self._scene.domain} of shape {shape}; to explain several, "
+            "use `explain_many`."
+        )
 
     def _launch(self, near: Neighbourhood, rows: IntArray, way: int) -> Any:
         """Render inputs and ask about them; the scores, perhaps not computed yet."""
@@ -179,7 +189,7 @@ class Batches:
             except OverBudgetError:
                 raise
             except Exception as error:
-                raise model_error(rows, error) from error
+                raise model_error(rows, error, self._reading(batch.opens)) from error
         original = None if wanted is None or batch.opens else wanted.original
         return check_scores(
             launched,

@@ -212,9 +212,10 @@ class ModelError(RuntimeError):
     """
 
 
-def model_error(rows: IntArray | int, error: BaseException) -> ModelError:
+def model_error(rows: IntArray | int, error: BaseException, note: str = "") -> ModelError:
     """The error that says where the model failed: at masks by number, or in a batch of n."""
     message = f"The model failed on {_place(rows)}: {type(error).__name__}: {error}"
+    message = f"{message.rstrip('.')}.{note}" if note else message
     # a model that treats a batch as one input: `text.lower()` of a list, `if row["age"] > 40`
     single = isinstance(error, AttributeError)  # also scikit-learn's NotFittedError, a ValueError
     if isinstance(error, ValueError):
