@@ -158,10 +158,8 @@ class Batches:
         if not opens or not isinstance(self._scene, RenderedScene):
             return ""
         shape = self._scene.batch(1).shape[1:]
-        return (
-            f" The input was read as one {self._scene.domain} of shape {shape}; to explain several, "
-            "use `explain_many`."
-        )
+        read = f"The input was read as one {self._scene.domain} of shape {shape}"
+        return f" {read}; to explain several, use `explain_many`."
 
     def _launch(self, near: Neighbourhood, rows: IntArray, way: int) -> Any:
         """Render inputs and ask about them; the scores, perhaps not computed yet."""
