@@ -106,6 +106,22 @@ def test_another_model_than_that_of_the_run_is_refused(run, evil, capsys):
     assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
 
 
+def test_a_file_that_has_changed_is_refused(run, capsys):
+    """The run would mix two sets of labels."""
+    names = run.parent / "names.txt"
+    names.write_text("good\n")
+    line = "batch text lines.jsonl --model mood_of_mine:score --labels names.txt --workers 1"
+    assert command(f"{line} --part-size 1 --out labelled") == 0
+    names.write_text("bad\n")
+    edit(run.parent / "labelled")
+    capsys.readouterr()
+
+    assert command("batch --resume labelled --workers 1 --model mood_of_mine:score") == 2
+    assert "names.txt has changed since the run was started" in capsys.readouterr().err
+    assert command(line.replace("names", "none") + " --out none") == 2
+    assert "There is no file 'none.txt' for --labels" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("ending", [".pkl", ".pickle", ".joblib", ".PKL", ".txt", ""])
 def test_a_pickle_in_a_manifest_is_not_read(run, evil, ending, capsys):
     """Not even with --trust-pickle, which only applies to a file that the user names."""

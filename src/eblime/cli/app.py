@@ -15,7 +15,8 @@ from eblime._text import printable
 from eblime._version import __version__
 from eblime.cli.batch import batch_app, report
 from eblime.cli.demo import demo
-from eblime.cli.explain import explain_app, first_line
+from eblime.cli.explain import explain_app
+from eblime.cli.options import error_line
 from eblime.cli.output import say
 from eblime.cli.show import compare, show
 
@@ -88,31 +89,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = app(words, prog_name="eblime", standalone_mode=False)
     except KeyboardInterrupt:
-        sys.exit(_stopped())
+        code = _INTERRUPTED
     except Exception as error:
         if debug:
             raise
-        sys.exit(_report(error, words))
-    if code == _INTERRUPTED:  # how newer parsers report Ctrl-C
-        code = _stopped()
+        code = _report(error, words)
+    if code == _INTERRUPTED:
+        say("Stopped.", error=True)
     sys.exit(code if isinstance(code, int) else 0)
-
-
-def _stopped() -> int:
-    """Say that the user stopped the command; returns the exit code."""
-    say("Stopped.", error=True)
-    return _INTERRUPTED
 
 
 def _report(error: Exception, words: Sequence[str]) -> int:
     """Print an error on one line; returns the exit code."""
     kind = type(error).__name__
     if kind == "Abort":  # how the parser reports Ctrl-C
-        return _stopped()
+        return _INTERRUPTED
     if kind == "NoArgsIsHelpError":
         say(str(error))
         return 0
-    message = first_line(error, words)
+    message = error_line(error, words)
     if hasattr(error, "format_message"):  # the parser's message about a wrong option
         message = " ".join(error.format_message().split()).rstrip(".")
         path = getattr(getattr(error, "ctx", None), "command_path", "eblime")

@@ -25,7 +25,7 @@ from eblime.cli.options import (
     cache_of,
     domain_command,
     domain_group,
-    in_options,
+    error_line,
     own_values,
     parse_targets,
 )
@@ -46,7 +46,7 @@ from eblime.explainers.compare import compare_with, parse_methods
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
-__all__ = ["explain_app", "first_line"]
+__all__ = ["explain_app"]
 
 
 def _build(domain: Domain, command: Command) -> Any:
@@ -105,7 +105,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
             if len(items) == 1:
                 raise
             failed += 1
-            say(f"{item.title}: {first_line(error, ('explain', domain.name))}", error=True)
+            say(f"{item.title}: {error_line(error, ('explain', domain.name))}", error=True)
             continue
         if len(items) > 1 and not values["json"]:
             say(f"\n{item.title}")
@@ -168,14 +168,6 @@ def _write(
             notes = [f"Note: {note}" for note in found.notes()]
             say("\n".join([found.table(top, prob), *notes, f"Wrote {table}, {picture}."]))
     return pages
-
-
-def first_line(error: BaseException, command: Sequence[str] = ()) -> str:
-    """An error's message on one line, with options in place of Python's parameters."""
-    message = str(error)
-    if isinstance(error, OSError) and error.strerror and error.filename is not None:
-        message = f"{error.strerror}: {str(error.filename)!r}."  # without "[Errno 2]"
-    return in_options(" ".join(message.split()) or type(error).__name__, command)
 
 
 def _stems(items: Sequence[Item], out: Path) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from inspect import Parameter, Signature
 from pathlib import Path
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     *("ASKING", "CACHE", "CREW", "EXPLAIN", "JSON", "MAX_FAILURES", "MODEL", "OPEN", "OUT"),
     *("PARTS", "PROB", "TOP", "TRUST", "argument", "cache_of", "command_of", "domain_command"),
-    *("domain_group", "in_options", "known_names", "own_values", "parse_targets", "settings_of"),
+    *("domain_group", "error_line", "known_names", "own_values", "parse_targets", "settings_of"),
     "with_options",
 ]
 
@@ -188,20 +189,21 @@ def known_names(kind: Any) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def in_options(message: str, words: Sequence[str] = ()) -> str:
-    """A message of the library with options in place of the names of parameters, in backticks.
+def error_line(error: BaseException, words: Sequence[str]) -> str:
+    """An error's message on one line, with options in place of the names of parameters.
 
     `words` is the command line, which says whose options to name.
     """
-    own: Sequence[Option] = ()
+    message = str(error)
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        message = f"{error.strerror}: {str(error.filename)!r}."  # without "[Errno 2]"
+    names = {option.setting or option.name: option.flag for option in _ALL} | {"kind": "--kind"}
     if len(words) > 1 and words[0] in ("explain", "batch"):
-        try:
+        with suppress(Exception):  # no such domain, or one that cannot be loaded
             own = getattr(command_of(words[1])[1], "options", ())
-        except Exception:  # no such domain, or one that cannot be loaded
-            own = ()
-    names = {option.setting or option.name: option.flag for option in (*_ALL, *own)}
-    names["kind"] = "--kind"
-    return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), message)
+            names |= {option.setting or option.name: option.flag for option in own}
+    line = " ".join(message.split()) or type(error).__name__
+    return re.sub(r"`(\w+)`", lambda found: names.get(found[1], found[0]), line)
 
 
 def argument(name: str, help: str, *, type: Any = str, **settings: Any) -> Parameter:

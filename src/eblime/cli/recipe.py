@@ -77,24 +77,21 @@ class Recipe:
         cache: AnswerCache | None,
     ) -> Recipe:
         """The recipe of a new run from the values of all options, with full paths and checksums."""
-        model = values["model"]
-        options = own_values(command, values)
+        model, options = values["model"], own_values(command, values)
         about: dict[str, Any] = {
             "kind": domain.name,
             "inputs": Location.of(values["argument"]).address,
-            "model": _full_name(model),
             "model_sha256": _digest(model),
             "imported_from": None if Path(model).is_file() else str(Path.cwd()),
         }
         for option in _stored_options(command):
-            value = options.get(option.name, values[option.name])
+            value = about[option.name] = options.get(option.name, values[option.name])
             if isinstance(value, Path):
                 about[option.name] = str(value.resolve())
-                about[f"{option.name}_sha256"] = _digest(about[option.name])
-                if about[f"{option.name}_sha256"] is None:
+                about[f"{option.name}_sha256"] = _digest(str(value))
+                if not value.is_file():
                     raise FileNotFoundError(f"There is no file {str(value)!r} for {option.flag}.")
-            else:
-                about.setdefault(option.name, value)
+        about["model"] = _full_name(model)
         trust, folder = values["trust_pickle"], about["imported_from"]
         return cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
 
@@ -153,24 +150,21 @@ class Recipe:
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
         domain, command = self._domain()
-        model = self.model()
-        for option in _stored_options(command):
-            path = self.about[option.name]
-            is_file = option.type is Path and path is not None
-            if is_file and self.about[f"{option.name}_sha256"] != _digest(path):
-                raise ValueError(f"{path} has changed since the run was started.")
-        made = make_explainer(domain, command, model, self.about, self.about["inputs"])
+        made = make_explainer(domain, command, self.model(), self.about, self.about["inputs"])
         return made if self.cache is None else replace(made, cache=self.cache)
 
     def model(self) -> Any:
-        """The model, which must be the one that the run was started with."""
-        name = self.about["model"]
-        if self.about["model_sha256"] != _digest(name):
-            raise ValueError(f"{name} is not the model that the run was started with.")
+        """The model; it and the other files must be those that the run was started with."""
+        _, command = self._domain()
+        for option in _stored_options(command):
+            path = self.about[option.name]
+            is_file = option is MODEL or (option.type is Path and path is not None)
+            if is_file and _digest(path) != self.about[f"{option.name}_sha256"]:
+                raise ValueError(f"{path} has changed since the run was started.")
         if self.import_from and self.import_from not in sys.path:
             sys.path.append(self.import_from)
-        settings = model_settings(self._domain()[1], self.about)
-        return load_model(name, trust_pickle=self.trust_pickle, **settings)
+        settings = model_settings(command, self.about)
+        return load_model(self.about["model"], trust_pickle=self.trust_pickle, **settings)
 
     def inputs(self) -> Any:
         """The inputs of the run, as `explain_many` takes them."""

@@ -38,11 +38,6 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
     return [Item("text", "text", argument)]
 
 
-def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> str:
-    """The texts of a folder, of a .jsonl file, or of a table."""
-    return argument
-
-
 def _read(path: Path) -> str:
     """A text file as it is, line ends included."""
     try:
@@ -64,7 +59,7 @@ COMMAND = Command(
     batch_argument="A folder or a file, here or such as s3://bucket/texts.",
     batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
     items=items,
-    inputs=inputs,
+    inputs=lambda argument, model, options: argument,  # `explain_many` reads it
     defaults={"design": "sizes"},
     options=[
         Option(
