@@ -447,6 +447,12 @@ def refused(model):
             "'metric' parameter",
         ),
         (
+            lambda: lime.LimeImageExplainer().explain_instance(
+                np.eye(8), refused, distance_metric="far"
+            ),
+            "'metric' parameter",
+        ),
+        (
             lambda: lime.LimeTabularExplainer(DATA).explain_instance(
                 DATA[0], refused, num_samples=0
             ),

@@ -120,8 +120,11 @@ class LimeImageExplainer(LimeExplainer):
         The labels of `segmentation_fn` are renumbered 0 .. p - 1, so that every superpixel is
         hidden in some images; None is quickshift, which sees the first three channels.
         """
+        from sklearn.metrics import pairwise_distances
+
         check_count("num_samples", num_samples)
         check_count("batch_size", batch_size)
+        pairwise_distances(np.eye(2), metric=distance_metric)  # refuses an unknown one
         pixels = np.asarray(image)
         pixels = np.stack([pixels] * 3, axis=-1) if pixels.ndim == 2 else pixels
         if pixels.ndim != 3 or pixels.dtype.kind not in "buif":
