@@ -246,8 +246,8 @@ def documented(path):
 # Modules from which users import. Other modules may move.
 PUBLIC = {
     *("eblime", "eblime.answers", "eblime.batch", "eblime.datasets", "eblime.designs"),
-    *("eblime.domains", "eblime.engine", "eblime.family", "eblime.kernels", "eblime.laws"),
-    *("eblime.core", "eblime.methods", "eblime.models", "eblime.plot", "eblime.protocols"),
+    *("eblime.domains", "eblime.family", "eblime.games", "eblime.kernels", "eblime.laws"),
+    *("eblime.core", "eblime.methods", "eblime.plot", "eblime.protocols"),
     *("eblime.registry", "eblime.results", "eblime.stopping", "eblime.testing"),
     # one module per study, named like its main function
     *("eblime.measures", "studies.coverage", "studies.intervals"),

@@ -26,7 +26,7 @@ from eblime.explainers.text import TextExplainer
 from eblime.models.adapt import has_ranked_outputs
 from eblime.protocols import Subject
 
-__all__ = ["PLAYERS", "Game", "PlayersScene", "game", "read_players", "stored_game"]
+__all__ = ["PLAYERS", "Game", "game", "stored_game"]
 
 
 @dataclass(slots=True, kw_only=True, eq=False, repr=False)

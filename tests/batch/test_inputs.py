@@ -296,7 +296,7 @@ def test_caches_do_not_mix_inputs(tmp_path, explainer):
             np.testing.assert_allclose(found, rows[:, 0] * rows[:, 1])
 
 
-def test_files_of_others_are_not_touched(tmp_path, explainer):
+def test_other_files_are_not_changed(tmp_path, explainer):
     """Only files of the run are deleted or read."""
     out = tmp_path / "r"
     (out / "deep").mkdir(parents=True)

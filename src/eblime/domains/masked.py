@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.protocols import MaskedScene, Scene, masks_at
+from eblime.protocols import MaskedScene, Scene
+from eblime.protocols.inputs import masks_at
 
 __all__ = ["MaskedNeighbourhood", "MaskedSubject"]
 

@@ -28,8 +28,8 @@ from eblime.protocols import (
     Renderer,
     RenderingModel,
     Scene,
-    masks_at,
 )
+from eblime.protocols.inputs import masks_at
 
 __all__ = ["BatchTuner", "Batches"]
 

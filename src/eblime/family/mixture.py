@@ -120,8 +120,8 @@ class RegressionMixture:
     >>> rows = np.random.default_rng(0).normal(size=(80, 2))
     >>> scores = abs(rows[:, 0])
     >>> mixture = eblime.family.fit_mixture(rows, scores, draws=20, burn_in=20, n_components=3)
-    >>> mixture.beta.shape, mixture.responsibilities(rows[0], scores[0]).sum(axis=1).max().round(6)
-    ((20, 3, 2), np.float64(1.0))
+    >>> mixture.beta.shape, mixture.responsibilities(rows[0], scores[0]).sum(axis=1)[:2].round(6)
+    ((20, 3, 2), array([1., 1.]))
     """
 
     rows: FloatArray  # (N, p) the inputs

@@ -18,7 +18,6 @@ from eblime.protocols.inputs import (
     Renderer,
     Scene,
     Subject,
-    masks_at,
 )
 from eblime.protocols.methods import (
     Design,
@@ -64,5 +63,4 @@ __all__ = [
     "SharedMethod",
     "Stop",
     "Subject",
-    "masks_at",
 ]
