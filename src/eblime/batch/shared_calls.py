@@ -107,7 +107,7 @@ def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple
     batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
     if len(batches) > 1:
         try:
-            joined = [(_joined(batches), drafts)]
+            joined = [(_join(batches), drafts)]
         except (TypeError, ValueError):  # such as arrays of different lengths
             joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
     else:
@@ -131,7 +131,7 @@ def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple
     return found
 
 
-def _joined(batches: Sequence[Any]) -> Any:
+def _join(batches: Sequence[Any]) -> Any:
     """Batches of the same type as one batch."""
     first = batches[0]
     if isinstance(first, list):

@@ -31,7 +31,7 @@ from eblime.batch.folder import (
 from eblime.batch.inputs import content, is_frame, is_picture, is_row
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.scene import as_pixels
-from eblime.engine.calls import copied
+from eblime.engine.calls import copy_of
 
 __all__ = ["StoredInputs", "store_inputs"]
 
@@ -158,7 +158,7 @@ def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, A
                 yield [None] * len(some), some
             continue
         names.append(name)
-        values.append(copied(value))  # the iterable may refill one array or dictionary
+        values.append(copy_of(value))  # the iterable may refill one array or dictionary
         size += _bytes_held(value)
     if values:
         yield names, values

@@ -51,7 +51,7 @@ class MaskedNeighbourhood:
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, as the scene says."""
-        return self._masked().sizes
+        return self._masked_scene().sizes
 
     @property
     def room(self) -> int:
@@ -69,7 +69,7 @@ class MaskedNeighbourhood:
 
     def inputs(self, rows: IntArray) -> Any:
         """A batch of perturbed inputs by number."""
-        return self._masked().inputs(masks_at(self.masks, rows))
+        return self._masked_scene().inputs(masks_at(self.masks, rows))
 
     @property
     def scope(self) -> Scene:
@@ -82,7 +82,7 @@ class MaskedNeighbourhood:
         keys: list[bytes] = bits.view(f"V{bits.shape[1]}").ravel().tolist()
         return keys
 
-    def _masked(self) -> MaskedScene:
+    def _masked_scene(self) -> MaskedScene:
         """The scene, which must be able to make inputs from masks."""
         if not isinstance(self.scene, MaskedScene):
             raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")

@@ -31,7 +31,7 @@ __all__ = [
     "Retry",
     "call_model",
     "check_scores",
-    "copied",
+    "copy_of",
     "is_out_of_memory",
     "model_error",
 ]
@@ -327,7 +327,7 @@ class Caller:
         while True:
             try:
                 # a call that failed may have changed its batch, or still be at it after a timeout
-                given = batch if self._retry is None else copied(batch)
+                given = batch if self._retry is None else copy_of(batch)
                 return self.model(given) if self.calls.timeout is None else self._wait(given)
             except Exception as error:
                 failures += 1
@@ -366,7 +366,7 @@ def call_model(caller: Caller, batch: Any, n: int) -> FloatArray:
     return check_scores(returned, n)
 
 
-def copied(value: Any) -> Any:
+def copy_of(value: Any) -> Any:
     """A copy of a batch or an input; itself if it is of a type that cannot be copied."""
     try:
         return copy.deepcopy(value)

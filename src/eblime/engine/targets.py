@@ -81,7 +81,7 @@ def columns_of(
         if not ranked and targets < outputs:
             raise ValueError(
                 f"`target` must be given for a regressor with several outputs; it has {outputs}: "
-                f"{_listed([output_label(column, outputs, labels) for column in range(outputs)])}."
+                f"{_names([output_label(column, outputs, labels) for column in range(outputs)])}."
             )
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
@@ -171,7 +171,7 @@ def _column_of_label(label: str, labels: Labels | None) -> int:
     near = [name for name in named.values() if label.lower() in name.lower()][:5]
     hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
     raise ValueError(
-        f"`target` must be among `labels`, {_listed(list(named.values()))}; got {label!r}.{hint}"
+        f"`target` must be among `labels`, {_names(list(named.values()))}; got {label!r}.{hint}"
     )
 
 
@@ -191,7 +191,7 @@ def _as_number(label: str) -> float | None:
         return None
 
 
-def _listed(names: Sequence[str]) -> str:
+def _names(names: Sequence[str]) -> str:
     """The first names, for a message."""
     shown = ", ".join(map(repr, names[:_SHOWN]))
     return shown if len(names) <= _SHOWN else f"{shown}, ... ({len(names)} in all)"

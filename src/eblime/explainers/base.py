@@ -13,7 +13,7 @@ from eblime._repr import settings_repr
 from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.more import Source, source_of
+from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings, brief, stop_settings
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
@@ -204,7 +204,7 @@ class BaseExplainer(ABC):
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return source_of(self.loop, self.subject(x), explanation)
+        return loop.source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""
