@@ -130,10 +130,9 @@ def _explaining(explainer: Any, values: Mapping[str, Any]) -> partial[Any]:
             raise ValueError(f"--compare cannot be used together with {flag}.")
     explainer.check()  # its own method first, so that an error names --method
     names = [name.strip() for name in values["compare"].split(",")]
-    methods = {values["method"]: explainer.method} | {
-        name: name for name in names if name != values["method"]
-    }
-    parse_methods(list(methods))
+    others = [name for name in names if name != values["method"]]
+    parse_methods([values["method"], *others])
+    methods = {values["method"]: explainer.method} | {name: name for name in others}
     return partial(compare_with, explainer, methods=methods, target=values["target"], **common)
 
 
