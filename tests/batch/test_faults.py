@@ -157,7 +157,7 @@ def test_ray_gives_the_same_numbers_after_kills(tmp_path, wanted, hold, cluster)
     finished = ROWS[:4], tmp_path / "finished"
     eblime.explain_many(first, *finished)
     eblime.explain_many(first, *finished, workers=ray)
-    with pytest.raises(ValueError, match="was created with another model"):
+    with pytest.raises(RuntimeError, match="was created with another model"):
         eblime.explain_many(second, *finished, workers=ray)
 
     dataset = cluster.data.range(12, override_num_blocks=6).map(late)

@@ -118,15 +118,7 @@ def write_checked(folder: Location, stem: str, content: bytes) -> str:
 
 
 def read_checked(file: Location) -> bytes:
-    """The content of a file, after its bytes were compared with the digest in its name.
-
-    Raises
-    ------
-    DamagedFileError
-        If a byte differs.
-    OSError
-        If the file cannot be read.
-    """
+    """The content of a file, after its bytes were compared with the digest in its name."""
     content = file.read()
     if file.name.removesuffix(".parquet").rpartition("-")[2] != _digest(content):
         raise DamagedFileError(
@@ -208,16 +200,7 @@ def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_manifest(folder: Location) -> dict[str, Any]:
-    """The manifest of a run.
-
-    Raises
-    ------
-    FileNotFoundError
-        If there is none.
-    ValueError
-        If it is not JSON, was written by a later version, does not match its checksum, or if a
-        setting is missing or has the wrong type.
-    """
+    """The manifest of a run, checked."""
     name = folder / "manifest.json"
     if name.kind() != "file":
         raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")

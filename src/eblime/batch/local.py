@@ -24,7 +24,7 @@ from typing import Any
 from eblime._threads import available_cores, limit_threads
 from eblime.batch.folder import Rows, count_failures, part_numbers, write_part
 from eblime.batch.location import Location
-from eblime.batch.worker import Job, Worker, check_finished, on_gpu
+from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 from eblime.explainers.base import BaseExplainer
 
@@ -38,7 +38,7 @@ _INSTEAD = "pass a function of a module that creates it"
 def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tuple[int, int]]:
     """Do parts; yields (part, number of failed inputs) after each. Without parts, check a model."""
     if not parts:
-        check_finished(job)
+        Worker.start(job)
         return
     count = workers.count
     if count == "auto":

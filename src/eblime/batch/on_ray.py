@@ -16,7 +16,7 @@ from typing import Any
 
 from eblime._threads import limit_threads
 from eblime.batch.local import check_sendable, do_task
-from eblime.batch.worker import Job, Worker, check_finished
+from eblime.batch.worker import Job, Worker
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 
 __all__ = ["run_on_ray"]
@@ -44,14 +44,6 @@ class _Actor:
     def do(self, task: Task) -> Finished:
         """Do a task."""
         return do_task(self._worker, task)
-
-    def check(self, packed: bytes) -> str:
-        """Why an explainer is not the one of a finished run; empty if it is."""
-        try:
-            check_finished(pickle.loads(packed))
-        except Exception as error:
-            return str(error) or type(error).__name__
-        return ""
 
 
 class _RayWorker:
@@ -86,31 +78,22 @@ class _RayWorker:
 
 
 def run_on_ray(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tuple[int, int]]:
-    """Do parts on the running Ray cluster, or on one started on this machine."""
+    """Do parts on a running Ray cluster, or one on this machine; without parts, check a model."""
     check_sendable(job.explainer)
     ray = _ray()
-    if not parts:
-        _check_finished(ray, job, workers)
-        return
     count, share = _room(ray, len(parts), workers)
     options = {"num_cpus": share, "num_gpus": workers.gpus or 0}
     sent = ray.put(ray.cloudpickle.dumps(job))
     try:
+        if not parts:
+            worker = _RayWorker(ray, sent, options)
+            worker.start().result()
+            worker.kill()
         yield from supervise(job, parts, lambda: _RayWorker(ray, sent, options), count)
     except ray.exceptions.RayTaskError as error:
         raise error.as_instanceof_cause() from None
     except ray.exceptions.RayError as error:
         raise RuntimeError(f"Ray failed; the run can be resumed. {error}") from error
-
-
-def _check_finished(ray: Any, job: Job, workers: Workers) -> None:
-    """Call `check_finished` on the cluster, whose nodes can load the model."""
-    made = ray.remote(_Actor).options(num_cpus=workers.cpus or 0, num_gpus=workers.gpus or 0)
-    actor = made.remote(list(sys.path), 1)
-    problem = ray.get(actor.check.remote(ray.put(ray.cloudpickle.dumps(job))))
-    ray.kill(actor)
-    if problem:
-        raise ValueError(problem)
 
 
 def _room(ray: Any, parts: int, workers: Workers) -> tuple[int, float]:

@@ -124,7 +124,12 @@ def explain_many(
     check_explainer(explainer)
     crew = workers if isinstance(workers, Workers) else Workers(workers)
     crew.check()
-    _check_numbers(seed, part_size, max_failures)
+    if not (isinstance(seed, (int, np.integer)) and seed >= 0):
+        raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
+    if part_size is not None:
+        check_count("part_size", part_size)
+    if max_failures is not None:
+        check_number("max_failures", max_failures, zero=True)
     check_progress(progress)
     rule = None if until is None else as_rule(until)
     settings = {
@@ -143,16 +148,6 @@ def explain_many(
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
         job = replace(job, timeout=crew.timeout, until=rule)
         return _finish(job, crew, max_failures, progress)
-
-
-def _check_numbers(seed: Any, part_size: Any, max_failures: Any) -> None:
-    """Refuse numbers that cannot work, before anything is written."""
-    if not (isinstance(seed, (int, np.integer)) and seed >= 0):
-        raise ValueError(f"`seed` must be a whole number >= 0; got {seed!r}.")
-    if part_size is not None:
-        check_count("part_size", part_size)
-    if max_failures is not None:
-        check_number("max_failures", max_failures, zero=True)
 
 
 def _open_job(
@@ -198,8 +193,11 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
                     f"open_run({str(job.folder)!r}).failures() lists them. Use retry=True "
                     "(--retry) to try them again."
                 )
-    run = Run(location=job.folder)
-    _write_failures(run, failed)
+    run, log = Run(location=job.folder), job.folder / "failures.csv"
+    if failed:
+        log.write(csv_text(run.failures()).encode())
+    elif log.kind() == "file":  # of an earlier call
+        log.remove()
     return run
 
 
@@ -231,15 +229,6 @@ def _do_missing_parts(job: Job, workers: Workers) -> Generator[tuple[int, int]]:
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
     remove_marker(job.folder)
-
-
-def _write_failures(run: Run, failed: int) -> None:
-    """Write `failures.csv`, or delete that of an earlier call if no input failed."""
-    log = run.location / "failures.csv"
-    if failed:
-        log.write(csv_text(run.failures()).encode())
-    elif log.kind() == "file":
-        log.remove()
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:

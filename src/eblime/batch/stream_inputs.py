@@ -72,15 +72,9 @@ class StoredInputs:
 
 
 def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> StoredInputs:
-    """Store inputs, or check that the run was created with the same inputs.
+    """Store inputs in the run folder, or check that the run was created with the same inputs.
 
-    Parameters
-    ----------
-    stream
-        Pairs of a name, or None, and an input: a text, a path, an array, a picture, a row, or a
-        whole frame.
-    folder
-        The run folder.
+    They come with a name or None: texts, paths, arrays, pictures, rows, or whole frames.
     """
     home = folder / "inputs"
     before = _intact_chunks(home)

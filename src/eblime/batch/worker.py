@@ -46,7 +46,7 @@ from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
-__all__ = ["Job", "Worker", "check_explainer", "check_finished", "explainer_settings", "on_gpu"]
+__all__ = ["Job", "Worker", "check_explainer", "explainer_settings", "on_gpu"]
 
 Result = list[Explanation] | BaseException
 # the model is compared by its predictions; the others do not change a result
@@ -220,25 +220,10 @@ class Worker:
                     yield number, step if failed else _attempt(finish, begun, step)
 
 
-def check_finished(job: Job) -> None:
-    """Refuse an explainer or a model that differs from the one of a finished run.
-
-    The model must answer at least one question about it.
-    """
-    worker = Worker.start(replace(job, resumed=False))
-    answers = _compare_model(worker)
-    if answers and not any(answers):
-        raise RuntimeError(
-            f"The model failed on all {len(answers)} inputs of {job.folder} that it was asked "
-            "about, so it cannot be compared with the model of the run. `eblime.open_run` reads "
-            "the run without a model."
-        )
-
-
-def _compare_model(worker: Worker) -> list[bool]:
+def _compare_model(worker: Worker) -> None:
     """Refuse an explainer or a model that differs from the one of the first and last part.
 
-    The model is asked about a few inputs; returns for each whether it answered.
+    The model is asked about a few inputs, and must answer at least once.
     """
     job = worker.job
     files = [*part_files(job.folder).items()]
@@ -261,7 +246,12 @@ def _compare_model(worker: Worker) -> list[bool]:
         for row in good.drop_duplicates("input")[:_ASKED].itertuples():
             allowed = _NEAR * (0.1 * abs(row.prediction) + size) + 1e-9
             answers.append(_has_same_score(worker, row, allowed))
-    return answers
+    if answers and not any(answers):
+        raise RuntimeError(
+            f"The model failed on all {len(answers)} inputs of {job.folder} that it was asked "
+            "about, so it cannot be compared with the model of the run. `eblime.open_run` reads "
+            "the run without a model."
+        )
 
 
 def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:

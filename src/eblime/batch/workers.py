@@ -129,16 +129,7 @@ def supervise(
 ) -> Generator[tuple[int, int]]:
     """Do parts with up to `most` workers; yields (part, number of failed inputs) as each is done.
 
-    Parameters
-    ----------
-    job
-        The run. Its explainer is not used here.
-    parts
-        Their numbers.
-    hire
-        Creates a worker, which is not started yet.
-    most
-        How many workers there are at a time.
+    `hire` creates a worker, which is not started yet.
     """
     crew = _Crew(job, parts, hire, most)
     try:
