@@ -240,7 +240,7 @@ def small_disk(tmp_path):
 def test_a_full_file_system(small_disk, wanted, workers):
     """The error is reported with one worker and with two; later the run is resumed."""
     out = small_disk / "r"
-    settings = {"part_size": 4, "progress": False}
+    settings = {"part_size": 4, "keep": False}
     with pytest.raises(OSError, match="No space left"):
         eblime.explain_many(make, ROWS, out, workers=workers, **settings)
     assert not list(out.glob(".*.tmp"))
