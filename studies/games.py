@@ -117,7 +117,7 @@ class AnswerTable:
     def whole(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """All masks, their scores and weights."""
         masks = exhaustive(np.random.default_rng(0), 0, self.n_features)
-        return masks, self.scores, eblime.ExponentialKernel()(masks)
+        return masks, self.scores, eblime.kernels.ExponentialKernel()(masks)
 
     def question(self, n: int) -> tuple[eblime.Explainer, int, int]:
         """An explainer that asks n masks of the table, its input and its target."""
@@ -131,7 +131,7 @@ class AnswerTable:
     def sample(self, rng: np.random.Generator, n: int) -> tuple[FloatArray, FloatArray, FloatArray]:
         """N random masks, drawn as in lime (each bit is a fair coin), their scores and weights."""
         masks = bernoulli(rng, n, self.n_features)
-        return masks, self.look_up(masks), eblime.ExponentialKernel()(masks)
+        return masks, self.look_up(masks), eblime.kernels.ExponentialKernel()(masks)
 
 
 def ask_all_masks(

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
     from eblime.games import game as game
-    from eblime.kernels import ExponentialKernel as ExponentialKernel
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.baylime import BayLIME as BayLIME
     from eblime.methods.eblime import EBLIME as EBLIME
@@ -38,9 +37,7 @@ if TYPE_CHECKING:
     from eblime.models.torch import TorchModel as TorchModel
     from eblime.posterior import Posterior as Posterior
     from eblime.reporting.page import report as report
-    from eblime.results.comparison import Comparison as Comparison
     from eblime.results.explanation import Explanation as Explanation
-    from eblime.results.export import to_shap as to_shap
     from eblime.results.storage import load as load
     from eblime.stopping.rules import Ranking as Ranking
     from eblime.stopping.rules import Sign as Sign
@@ -53,10 +50,8 @@ _HOMES = {
     "BayesSHAP": "eblime.methods.bayesshap",
     "BayLIME": "eblime.methods.baylime",
     "Calls": "eblime.engine.calls",
-    "Comparison": "eblime.results.comparison",
     "Explainer": "eblime.explainers.general",
     "Explanation": "eblime.results.explanation",
-    "ExponentialKernel": "eblime.kernels",
     "ImageExplainer": "eblime.explainers.image",
     "KerasModel": "eblime.models.keras",
     "ModelError": "eblime.engine.calls",
@@ -81,13 +76,12 @@ _HOMES = {
     "load": "eblime.results.storage",
     "game": "eblime.games",
     "report": "eblime.reporting.page",
-    "to_shap": "eblime.results.export",
 }
 
 __all__ = ["__version__", *_HOMES]
 
-_PACKAGES = ("compat", "core", "datasets", "designs", "family", "games", "measures", "methods")
-_module = lazy_modules("eblime", (*_PACKAGES, "plot", "stopping", "testing"))
+_PACKAGES = ("compat", "core", "datasets", "designs", "family", "games", "kernels", "measures")
+_module = lazy_modules("eblime", (*_PACKAGES, "methods", "plot", "results", "stopping", "testing"))
 
 
 def __getattr__(name: str) -> object:

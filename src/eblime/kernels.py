@@ -53,9 +53,9 @@ class ExponentialKernel:
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> eblime.ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> eblime.kernels.ExponentialKernel()(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
     array([1.   , 0.641])
-    >>> eblime.ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
+    >>> eblime.kernels.ExponentialKernel(theta=1.0)(np.array([[1.0, 1.0], [1.0, 0.0]])).round(3)
     array([1.   , 0.368])
     """
 

@@ -31,7 +31,7 @@ def test_masks_have_the_law_of_the_kernel(rng, kernel):
 
 def test_the_exponential_kernel_is_a_product_law(rng):
     """Features are hidden independently, with odds exp(-1 / (2 width^2))."""
-    kernel = eblime.ExponentialKernel(width=0.8)
+    kernel = eblime.kernels.ExponentialKernel(width=0.8)
     masks = KernelLaw(kernel=kernel)(rng, 40_001, 6).masks[1:]
     odds = np.exp(-1 / (2 * 0.8**2))
 
@@ -52,7 +52,7 @@ def test_sizes_are_uniform_with_their_weights(rng):
 def test_an_explainer_gives_its_kernel(rng):
     """All answers have weight one; the kernel's weights are known all the same."""
     text = " ".join("abcdefghijklmno")
-    kernel = eblime.ExponentialKernel(width=0.9)
+    kernel = eblime.kernels.ExponentialKernel(width=0.9)
     explainer = eblime.TextExplainer(
         lambda texts: [("c" in t) - 0.2 * ("f" in t) for t in texts],
         design="glime",
@@ -71,7 +71,7 @@ def test_an_explainer_gives_its_kernel(rng):
 def test_narrow_kernels_leave_the_ridge_alone(rng):
     """Evenly drawn, a narrow kernel lets the ridge shrink all to zero; by its own law not."""
     text = " ".join("abcdefghijkl")
-    kernel = eblime.ExponentialKernel(width=0.35)
+    kernel = eblime.kernels.ExponentialKernel(width=0.35)
     settings = {"kernel": kernel, "n_masks": 1000, "method": "lime"}
     score = lambda texts: [("c" in t) + 0.0 for t in texts]  # noqa: E731
     with pytest.warns(UserWarning, match="more features"):

@@ -50,7 +50,7 @@ def test_the_same_masks_give_the_same_coefficients():
         DATA[7], model.predict_proba, labels=(1,), num_features=30, num_samples=500
     )
     wanted = dict(found.local_exp[1])
-    kernel = eblime.ExponentialKernel(width=0.75 * np.sqrt(DATA.shape[1]))
+    kernel = eblime.kernels.ExponentialKernel(width=0.75 * np.sqrt(DATA.shape[1]))
     scores = model.predict_proba(inverse)[:, 1]
     post = eblime.fit(data, scores, kernel(data), method="lime")
 

@@ -260,7 +260,7 @@ def test_very_short_texts_are_explained_exactly(method, text, wanted):
 
 def test_all_masks_together_weigh_as_much_as_n_masks():
     """Weights are the kernel times `n_masks` / 2^p, but never less than the kernel."""
-    text, kernel = "a good film", eblime.ExponentialKernel(distance="cosine")
+    text, kernel = "a good film", eblime.kernels.ExponentialKernel(distance="cosine")
 
     def count(texts):
         return [float(t.count("good")) for t in texts]

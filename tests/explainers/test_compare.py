@@ -152,7 +152,7 @@ def test_different_estimands_are_noted():
 
 def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input():
     """Not for a row of a table, whose hidden values are drawn, nor with another kernel."""
-    narrow = eblime.Quadrature(kernel=eblime.ExponentialKernel(width=0.3))
+    narrow = eblime.Quadrature(kernel=eblime.kernels.ExponentialKernel(width=0.3))
     methods = ["eblime", "quadrature", "quadrature+adaptive"]
     same = eblime.compare(mood, TEXT, methods, n_masks=60, design="paired")
     kernels = eblime.compare(mood, TEXT, {"own": "quadrature", "narrow": narrow}, n_masks=60)

@@ -29,7 +29,7 @@ def test_rows_of_one_target(method):
     """A row of the object is the explanation of that input."""
     pytest.importorskip("shap")
     found = [explainer(method).explain(row, target=1, rng=0) for row in ROWS[:5]]
-    sv = eblime.to_shap(iter(found))
+    sv = eblime.results.to_shap(iter(found))
 
     assert sv.shape == (5, 3)
     for k, e in enumerate(found):
@@ -45,7 +45,7 @@ def test_rows_of_several_targets():
     """`sv[:, :, 1]` is the second target, by number or by name."""
     pytest.importorskip("shap")
     found = [explainer().explain_targets(row, [1, 0], rng=0) for row in ROWS[:4]]
-    sv = eblime.to_shap(found)
+    sv = eblime.results.to_shap(found)
 
     assert sv.shape == (4, 3, 2)
     assert sv.output_names == ["yes", "no"]
@@ -59,7 +59,7 @@ def test_intervals_of_another_level_are_narrower():
     """`prob` is that of the bounds."""
     pytest.importorskip("shap")
     found = [explainer().explain(row, target=1, rng=0) for row in ROWS[:2]]
-    wide, narrow = eblime.to_shap(found), eblime.to_shap(found, prob=0.5)
+    wide, narrow = eblime.results.to_shap(found), eblime.results.to_shap(found, prob=0.5)
 
     assert (narrow.upper_bounds < wide.upper_bounds).all()
 
@@ -68,7 +68,9 @@ def test_plots_of_many_rows():
     """Beeswarm, bars of means and of cohorts, heat map, scatter, violin, waterfall of one row."""
     shap = pytest.importorskip("shap")
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    sv = eblime.to_shap(explainer().explain_targets(row, [0, 1], rng=0) for row in ROWS[:12])
+    sv = eblime.results.to_shap(
+        explainer().explain_targets(row, [0, 1], rng=0) for row in ROWS[:12]
+    )
     one = sv[:, :, 1]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of shap
@@ -93,7 +95,7 @@ def test_the_rows_of_a_stored_run(tmp_path):
     run = eblime.explain_many(
         explainer(), ROWS[:3], tmp_path / "run", targets=[1], keep=True, progress=False
     )
-    sv = eblime.to_shap(run.explanation(k) for k in range(3))
+    sv = eblime.results.to_shap(run.explanation(k) for k in range(3))
 
     assert_allclose(sv.values, run.frame()["mean"].to_numpy().reshape(3, 3))
 
@@ -105,12 +107,12 @@ def test_bad_input_is_refused():
     words = eblime.TextExplainer(lambda texts: [0.5] * len(texts)).explain("a good day", rng=0)
     for entry in (e, {1: e}):
         with pytest.raises(TypeError, match=r"one entry.*use `explanation.to_shap\(\)` for one"):
-            eblime.to_shap(entry)
+            eblime.results.to_shap(entry)
     with pytest.raises(ValueError, match="at least one"):
-        eblime.to_shap([])
+        eblime.results.to_shap([])
     with pytest.raises(ValueError, match="same features; input 1 differs"):
-        eblime.to_shap([e, words])
+        eblime.results.to_shap([e, words])
     with pytest.raises(TypeError, match="must be explanations"):
-        eblime.to_shap([e, 3])
+        eblime.results.to_shap([e, 3])
     with pytest.raises(ValueError, match=r"the first has \[1\], input 1 has \[0\]"):
-        eblime.to_shap([{1: e}, {0: e}])
+        eblime.results.to_shap([{1: e}, {0: e}])

@@ -1,5 +1,18 @@
 """Results: the explanation, its file, and its forms for other programs."""
 
-from eblime.results.indices import Interactions
+from __future__ import annotations
 
-__all__ = ["Interactions"]
+from typing import TYPE_CHECKING
+
+from eblime._lazy import lazy_names
+
+if TYPE_CHECKING:
+    from eblime.results.comparison import Comparison as Comparison
+    from eblime.results.export import to_shap as to_shap
+    from eblime.results.indices import Interactions as Interactions
+
+_HOMES = {"Comparison": "comparison", "Interactions": "indices", "to_shap": "export"}
+
+__all__ = [*_HOMES]
+
+__getattr__, __dir__ = lazy_names(__name__, _HOMES)

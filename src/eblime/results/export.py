@@ -155,7 +155,7 @@ def to_shap(
     >>> import eblime
     >>> rows = np.random.default_rng(0).random((50, 3))
     >>> explainer = eblime.TabularExplainer(lambda x: 2 * x[:, 0] - x[:, 2], rows, n_masks=50)
-    >>> sv = eblime.to_shap(explainer.explain(row, rng=0) for row in rows[:4])
+    >>> sv = eblime.results.to_shap(explainer.explain(row, rng=0) for row in rows[:4])
     >>> sv.shape, int(sv.abs.mean(0).values.argmax())
     ((4, 3), 0)
     """
