@@ -247,13 +247,27 @@ def test_heavy_packages_are_imported_where_used(path):
     assert set(at_the_top(path)) <= light
 
 
-@pytest.mark.parametrize("path", sorted(HOUSE.rglob("*.py")), ids=lambda p: str(p.name))
-def test_modules_are_short(path):
-    """A module of more than 600 lines is hard to read; examples do not count."""
-    source = path.read_text(encoding="utf8")
-    text = re.sub(r"\n\n *Examples\n *-{8}\n.*?(?=\"{3})", "", source, flags=re.S)
+# lines that a part may have, docstrings included. What grows beyond it must replace something, or
+# the change that adds it raises the number. How a part is cut into modules is left to its reader.
+BUDGETS = {
+    **{"batch": 3_800, "cli": 2_450, "compat": 1_800, "core": 4_400, "datasets": 260},
+    **{"designs": 1_250, "domains": 3_700, "engine": 2_550, "explainers": 1_050, "family": 1_400},
+    **{"methods": 1_700, "models": 1_600, "plot": 1_850, "protocols": 880, "reporting": 1_000},
+    **{"results": 2_100, "stopping": 920},
+}
+SINGLE = 3_550  # lines of all parts that are one module
 
-    assert len(text.splitlines()) <= 600
+
+def test_parts_keep_their_budgets():
+    """A rule for each module would reward splitting; what counts is how much there is to read."""
+    lines = dict.fromkeys(BUDGETS, 0) | {"single": 0}
+    for path in HOUSE.rglob("*.py"):
+        part = part_of(path) if path.parent != HOUSE else "single"
+        lines[part] += len(path.read_text(encoding="utf8").splitlines())
+
+    allowed = BUDGETS | {"single": SINGLE}
+    over = {part: count for part, count in lines.items() if count > allowed[part]}
+    assert over == {}, f"more lines than BUDGETS in {Path(__file__).name} allows"
 
 
 def test_the_map_catches_an_arrow_that_points_up(tmp_path):

@@ -470,3 +470,16 @@ def test_the_architecture_page_names_files_that_exist():
     assert missing == []
     listed = {f"core/{name}" for name in files[HOUSE / "core"]}
     assert listed == {f"core/{path.name}" for path in (HOUSE / "core").glob("[a-z]*.py")}
+
+
+def test_the_architecture_page_uses_names_that_exist():
+    """Every name in backticks is one of the sources, of the tests, or of a study."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf8")
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)
+    names = {name for code in re.findall(r"`([^`]+)`", prose) for name in re.findall(r"\w+", code)}
+    files = [path for folder in ("src", "studies", "tests") for path in (ROOT / folder).rglob("*")]
+    known = {part for path in files for part in path.relative_to(ROOT).parts}
+    known |= {path.stem for path in files} | {"docs", "how", "md", "py", "pyproject", "toml"}
+    sources = " ".join(path.read_text(encoding="utf8") for path in files if path.suffix == ".py")
+
+    assert names - known - set(re.findall(r"\w+", sources)) == set()
