@@ -137,14 +137,12 @@ def load_labels(path: Path) -> list[str] | dict[int, str]:
         raise FileNotFoundError(f"There is no file {str(path)!r} for --labels.")
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a text in UTF-8: {error}.") from error
-    if path.suffix.lower() != ".json":
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
+        if path.suffix.lower() != ".json":
+            return [line.strip() for line in text.splitlines() if line.strip()]
         found = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{path} must be JSON: {error}.") from error
+        kind = "a text in UTF-8" if isinstance(error, UnicodeDecodeError) else "JSON"
+        raise ValueError(f"{path} must be {kind}: {error}.") from error
     if isinstance(found, dict):
         if not all(column.isascii() and column.isdigit() for column in found):
             raise ValueError(

@@ -303,20 +303,9 @@ def domain_command(
     inputs: Parameter,
     shared: Sequence[Option],
 ) -> Any:
-    """A command that calls `run` with the values of its options by name.
+    """A command that calls `run` with the values of `inputs` and of all options, by name.
 
-    Parameters
-    ----------
-    domain, command
-        Whose command it is.
-    run
-        Takes the values of all options by name, and that of the argument.
-    help
-        Text of `--help`.
-    inputs
-        The argument.
-    shared
-        Options of all domains besides `--model`.
+    `shared` are the options of all domains besides `--model`.
     """
     taken = {*_RESERVED, *(option.name for option in (MODEL, *shared))}
     for option in command.options:

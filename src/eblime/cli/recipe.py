@@ -263,14 +263,7 @@ def _stored_options(command: Command) -> list[Option]:
 
 
 def _check_stored(about: Any, folder: str) -> dict[str, Any]:
-    """The settings that a manifest has, each of the type that its option has.
-
-    Raises
-    ------
-    ValueError
-        If `eblime batch` did not start the run, if the domain is not installed, or if a setting is
-        missing or has the wrong type.
-    """
+    """The settings in a manifest, each of the type that its option has; refused otherwise."""
     if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise ValueError(
             f"{folder} was not started by `eblime batch`; resume it with `explain_many` in Python."
@@ -297,9 +290,7 @@ def _option_check(option: Option) -> Check:
     if option.choices:
         found = one_of(*option.choices)
     elif option.type is int:
-        found = whole(
-            -sys.maxsize if low is None else int(low), None if high is None else int(high)
-        )
+        found = whole(-sys.maxsize if low is None else int(low), int(high) if high else None)
     else:
         found = number() if option.type is float else flag() if option.type is bool else text()
     if option.many:
