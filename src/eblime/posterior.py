@@ -134,6 +134,11 @@ class Posterior:
         known = self.held_out
         return known if known is None or isinstance(known, float) else known.r2
 
+    def complete(self) -> Posterior:
+        """Compute the held-out R^2, so that printing fits nothing; returns this posterior."""
+        _ = self.r2_held_out
+        return self
+
     @property
     def constant(self) -> bool:
         """Whether all scores are the same: there is nothing to explain."""
@@ -238,9 +243,13 @@ class Posterior:
     def columns(self, prob: float = 0.95) -> dict[str, FloatArray]:
         """The columns of a table, `sd`, `low`, `high` and `prob_positive`, each (p,).
 
-        The marginals are computed once for all of them; empty for a point estimate.
+        Empty for a point estimate.
         """
-        return dict(self.law.summary(check_level("prob", prob)))
+        law, tail = self.law, (1 - check_level("prob", prob)) / 2
+        if not law.has_spread:
+            return {}
+        low, high = law.quantile(np.array([tail, 1 - tail]))
+        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal.

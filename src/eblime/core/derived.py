@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.core.laws import Draws, summarize
+from eblime.core.laws import Draws
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
@@ -52,10 +52,6 @@ class StretchedLaw:
     def cov(self) -> FloatArray:
         """Posterior covariance, (p, p)."""
         return self.factors * self.factors[:, None] * self.law.cov
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        return summarize(self, prob)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, p)."""
@@ -167,10 +163,6 @@ class AffineLaw(StudentLaw):
         if not np.isfinite(cov).all():
             return np.where(np.eye(self.n_features) > 0, self.sd**2, np.nan)
         return np.asarray(self.matrix @ cov @ self.matrix.T)
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        return summarize(self, prob)
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0 | Y), (p,)."""

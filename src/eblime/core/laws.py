@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
-
-from eblime._types import FloatArray
-from eblime.core.student import broadcast_rows, point_density
-
-if TYPE_CHECKING:
-    from eblime.protocols import Law
-from typing import NoReturn
-
 from numpy.typing import ArrayLike
 from scipy import special
 
 from eblime._checks import as_floats, check_count, check_prob
-from eblime._types import BoolArray, RNGLike
-from eblime.core.student import shortest_intervals, solve_quantiles
+from eblime._types import BoolArray, FloatArray, RNGLike
+from eblime.core.student import (
+    broadcast_rows,
+    point_density,
+    shortest_intervals,
+    solve_quantiles,
+)
+
+if TYPE_CHECKING:
+    from eblime.protocols import Law
 
 __all__ = [
     "Draws",
@@ -30,7 +30,6 @@ __all__ = [
     "PointMass",
     "PointValue",
     "normal_law",
-    "summarize",
 ]
 
 _BLOCK = 1 << 21  # numbers held at once
@@ -124,10 +123,6 @@ class DrawsLaw:
         """Covariance of the draws, (p, p)."""
         return np.atleast_2d(np.cov(self.draws.beta, rowvar=False))
 
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        return summarize(self, prob)
-
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles of the draws, (K,) -> (K, p), interpolated as `np.quantile` does."""
         place = q * (len(self.draws.beta) - 1)
@@ -198,13 +193,6 @@ class DrawsLaw:
         return np.sort(np.ascontiguousarray(self.draws.beta.T), axis=1)
 
 
-def summarize(law: Law, prob: float) -> dict[str, FloatArray]:
-    """The columns `sd`, `low`, `high` and `prob_positive` of a table, from a law's marginals."""
-    tail = (1 - prob) / 2
-    low, high = law.quantile(np.array([tail, 1 - tail]))
-    return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NormalMixture:
     """`unit` times a weighted mixture of L multivariate normal laws of p importances.
@@ -250,10 +238,6 @@ class NormalMixture:
         centred = self.means - self._centre
         within = np.einsum("l,lij->ij", self.weights, self.covs)
         return np.asarray(self.unit**2 * (within + (centred * self.weights[:, None]).T @ centred))
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        return summarize(self, prob)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles, (K,) -> (K, p)."""
@@ -426,45 +410,16 @@ class PointMass:
         """Refused: a point estimate has no spread."""
         self._refuse()
 
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """Nothing: a point estimate has no spread."""
-        return {}
-
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def prob_positive(self) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def prob_greater(self) -> FloatArray:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def draw(self, rng: np.random.Generator, n: int) -> Draws:
-        """Refused: a point estimate has no spread."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: object, **__: object) -> NoReturn:
+        """Refuse what a point estimate does not have."""
         raise NoSpreadError(
             self.refusal
             or f"{self.method} gives a point estimate, which has a mean and no spread. For "
             'intervals, probabilities and draws fit with method="eblime", "eblime-paper" or '
             '"bayeslime".'
         )
+
+    quantile = hdi = pdf = cdf = prob_positive = prob_greater = draw = _refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -214,6 +214,7 @@ class LocalMixture(StudentLaw):
     base: Mixture  # the law of beta_j exp(fitted_j / 2) at the fitted precisions
     fitted: FloatArray  # (p,) fitted log(phi_j)
     mean: FloatArray  # (p,) E(beta | Y)
+    alone: StudentMixture  # each importance alone, its own precision integrated out
 
     @property
     def n_features(self) -> int:
@@ -259,7 +260,7 @@ class LocalMixture(StudentLaw):
 
     def marginals(self) -> StudentMixture:
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
-        return _marginals(self.base, self.fitted)
+        return self.alone
 
     def _copula(self, law: StudentMixture) -> GaussianCopula:
         """The joint law in units of the scores' spread, from the marginals.
@@ -295,7 +296,8 @@ def fit_local(
     """
     fitted = fit_precisions(spectrum, response, ridge)
     base = _at(fitted, spectrum, response, ridge)
-    return LocalMixture(base=base, fitted=fitted, mean=_marginals(base, fitted).mean)
+    alone = _marginals(base, fitted)
+    return LocalMixture(base=base, fitted=fitted, mean=alone.mean, alone=alone)
 
 
 def fit_precisions(

@@ -180,12 +180,6 @@ class StudentMixture:
         """P(t > 0) of the mixture before unit and offset, small ones to all their digits, (m,)."""
         return np.minimum(self._mix(student_cdf(self.df, self.loc / self.scale)), 1.0)
 
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (m,)."""
-        tail = (1 - prob) / 2
-        low, high = self.quantile(np.array([[tail], [1 - tail]]))
-        return {"sd": self.sd, "low": low, "high": high, "prob_positive": self.prob_positive()}
-
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
         m = self.loc.shape[1]
@@ -203,12 +197,6 @@ class StudentMixture:
         places = shortest_intervals(self._quantiles, self._pdf, prob, m)
         return np.asarray(self.offset + self.unit * places).T
 
-    def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
-        """Quantiles in standard units, (K, m) -> (K, m), in blocks where there is no start."""
-        if start is not None:
-            return self._quantile(q, start)
-        return np.concatenate([self._quantile(part) for part in _blocks(q, len(self.weights))])
-
     def _mix(self, terms: FloatArray) -> FloatArray:
         """Sum the components' values by their weights, (..., L, m) -> (..., m)."""
         axes = "l" if self.weights.ndim == 1 else "lm"
@@ -224,11 +212,14 @@ class StudentMixture:
         terms = student_cdf(self.df, (x[:, None] - self.loc) / self.scale)
         return np.minimum(self._mix(terms), 1.0)  # the weights add up to one but for rounding
 
-    def _quantile(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
+    def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Quantiles in standard units, (K, m) -> (K, m).
 
-        A mixture's quantile lies between the least and the greatest of its components'.
+        A mixture's quantile lies between the least and the greatest of its components'. Where there
+        is no start, the work is done in blocks.
         """
+        if start is None and len(blocks := _blocks(q, len(self.weights))) > 1:
+            return np.concatenate([self._quantiles(part) for part in blocks])
         with np.errstate(all="ignore"):  # with almost no degrees of freedom: overflow
             t = np.clip(special.stdtrit(self.df, q), -_LARGEST, _LARGEST)
             ends = self.loc + self.scale * t[:, None]
@@ -260,10 +251,6 @@ class StudentLaw(ABC):
     def sd(self) -> FloatArray:
         """Posterior standard deviations, (p,); infinite where the second moment does not exist."""
         return self.marginals().sd
-
-    def summary(self, prob: float) -> dict[str, FloatArray]:
-        """The columns `sd`, `low`, `high` and `prob_positive`, from one set of marginals."""
-        return self.marginals().summary(prob)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, p)."""
@@ -310,11 +297,6 @@ def _blocks(rows: FloatArray, n_nodes: int) -> list[FloatArray]:
     return [rows[start : start + step] for start in range(0, max(1, len(rows)), step)]
 
 
-def _log_constant(df: float) -> float:
-    """Log of the t density's constant, by betaln so that many degrees of freedom keep digits."""
-    return float(-0.5 * np.log(df) - special.betaln(df / 2, 0.5))
-
-
 @lru_cache(maxsize=16)
 def _tables(df: float) -> tuple[list[FloatArray], list[FloatArray]]:
     """Pieces of the lower tail T(-z) for z = 0 .. 8, and of its log in log(z / 8) beyond."""
@@ -329,8 +311,9 @@ def _tables(df: float) -> tuple[list[FloatArray], list[FloatArray]]:
 
 
 def _density(df: float, z: FloatArray) -> FloatArray:
-    """Student t density."""
-    return np.asarray(np.exp(_log_constant(df) - (df + 1) / 2 * np.log1p(z * z / df)))
+    """Student t density; its constant by betaln, so that many degrees of freedom keep digits."""
+    constant = float(-0.5 * np.log(df) - special.betaln(df / 2, 0.5))
+    return np.asarray(np.exp(constant - (df + 1) / 2 * np.log1p(z * z / df)))
 
 
 def _quintics(value: FloatArray, first: FloatArray, second: FloatArray) -> list[FloatArray]:

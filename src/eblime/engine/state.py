@@ -180,6 +180,7 @@ class State:
             posteriors = fit_each(
                 self.settings.fitted_by, self.rng, self.answers, exhaustive=self.exhaustive
             )
+            posteriors = tuple(posterior.complete() for posterior in posteriors)
         return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
 
     @property

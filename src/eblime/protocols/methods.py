@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -294,9 +294,6 @@ class Law(Protocol):
     @property
     def cov(self) -> FloatArray:
         """Covariances, (p, p)."""
-
-    def summary(self, prob: float) -> Mapping[str, FloatArray]:
-        """`sd`, `low`, `high` and `prob_positive`, each (p,); empty for a point estimate."""
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Marginal quantiles, (K,) -> (K, p)."""

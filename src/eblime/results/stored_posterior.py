@@ -18,7 +18,7 @@ from eblime._field_checks import Check, check_fields, number, optional, text
 from eblime._warn import warn_user
 from eblime.answers import Answers
 from eblime.core.fit_quality import score_range
-from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue, summarize
+from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
 from eblime.protocols import Method
@@ -71,14 +71,11 @@ class StoredLaw:
         """Standard deviations, (p,)."""
         return self.columns["sd"]
 
-    def summary(self, prob: float) -> dict[str, NDArray[np.float64]]:
-        """The columns `sd`, `low`, `high` and `prob_positive` of a table, each (p,)."""
-        law: Any = self
-        return dict(self.columns) if prob == _LEVEL else summarize(law, prob)
-
     def quantile(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """Quantiles, (K,) -> (K, p); those of the 95 % interval are not of the draws."""
         tail = (1 - _LEVEL) / 2
+        if np.array_equal(q, [tail, 1 - tail]):  # no draws need to be sorted
+            return np.stack([self.columns["low"], self.columns["high"]])
         found = self.drawn.quantile(q)
         found[q == tail], found[q == 1 - tail] = self.columns["low"], self.columns["high"]
         return found
