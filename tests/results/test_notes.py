@@ -141,4 +141,10 @@ def test_printing_computes_each_thing_once():
         sys.setprofile(None)
 
     assert calls["StudentMixture.quantile"] == 1
-    assert not {"_marginals", "fit_precisions", "decompose", "half_line_lambda", "EBLIME.fit"} & set(calls)
+    assert not {
+        "_marginals",
+        "fit_precisions",
+        "decompose",
+        "half_line_lambda",
+        "EBLIME.fit",
+    } & set(calls)
