@@ -129,7 +129,7 @@ class Posterior:
 
         Unlike `r2`, it does not grow because there are many features: for scores that are noise it
         is near zero or below. NaN for constant scores, None for a method that does not provide it.
-        With all possible masks asked there is nothing else to predict, and it is `r2`.
+        With all possible masks used there is nothing else to predict, and it is `r2`.
         """
         known = self.held_out
         return known if known is None or isinstance(known, float) else known.r2
@@ -371,7 +371,7 @@ class Posterior:
         held_out = self.r2_held_out
         if held_out is None or np.isnan(held_out):
             words = f"in-sample {r2} {self.r2:.{digits}f}"
-        elif self.held_out == self.r2:  # all masks were asked: nothing was held out
+        elif self.held_out == self.r2:  # all masks were used: nothing was held out
             words = f"{r2} {self.r2:.{digits}f}"
         else:
             words = f"held-out {r2} {held_out:.{digits}f}"

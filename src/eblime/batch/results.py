@@ -381,7 +381,7 @@ def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _rounding(rows: Any, estimate: Any) -> Any:
-    """The least standard error of every row: that of rounding, even if all masks were asked.
+    """The least standard error of every row: that of rounding, even if all masks were used.
 
     It is relative to the largest estimate for the same output. Without it the estimate 1e-17 of a
     feature that the model does not use would count as different from zero.

@@ -40,7 +40,7 @@ class Adaptive:
     ----------
     n_masks
         How many masks to ask in all, rounded down to pairs, and at most the 3,000 that `Quadrature`
-        takes. All masks are asked if 2^p is no more than `n_masks`. Where chance fills in hidden
+        takes. All masks are used if 2^p is no more than `n_masks`. Where chance fills in hidden
         values, as for tables, they are then asked repeatedly, up to `n_masks`.
     method
         The `Quadrature` whose index the masks are chosen for.

@@ -81,7 +81,7 @@ class LoopSettings:
     def for_input(self, scene: Scene, *, exact: bool) -> LoopSettings:
         """The settings for an input: refused if they do not suit it.
 
-        With a stop rule, no more masks are asked than the method takes. Where there is room for all
+        With a stop rule, no more masks are used than the method takes. Where there is room for all
         2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
         asks about all of them in the end, which need no fit: then nothing is cut.
         """
@@ -150,7 +150,7 @@ def check_max_masks(max_masks: int | None, rule: Stop | None) -> None:
     check_count("max_masks", max_masks)
     if rule is None:
         raise ValueError(
-            "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are asked."
+            "`max_masks` needs a stop rule, `until`; without one `n_masks` masks are used."
         )
 
 

@@ -24,7 +24,7 @@ from eblime.protocols import Kernel, Law
 __all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices"]
 
 MOST_MASKS = 3_000  # distinct masks: the cost is cubic in them
-MOST_EXACT = 20  # features, if all masks were asked
+MOST_EXACT = 20  # features, if all masks were used
 _WORDS = {
     "lime": "weighted linear fit to all masks, free intercept",
     "banzhaf": "Banzhaf values",
@@ -38,7 +38,7 @@ _ONE = "One mask says nothing about the importances: Quadrature needs at least 2
 class Quadrature:
     """Importances from a posterior over functions of the mask.
 
-    A model is a fixed function of the mask: nothing is random except which masks were asked. A
+    A model is a fixed function of the mask: nothing is random except which masks were used. A
     Gaussian process with a closed form for every index takes the place of a linear fit with noise.
     At equal model calls its error is about half that of a regression for photos. Once all masks are
     asked, the intervals have width zero. Works with any masks; complementary pairs, as of
@@ -57,7 +57,7 @@ class Quadrature:
 
     Notes
     -----
-    At most 3,000 distinct masks, unless all 2^p masks were asked: then the values are exact. The
+    At most 3,000 distinct masks, unless all 2^p masks were used: then the values are exact. The
     time grows with the cube of the number of masks: 0.1 s for 400, 2 s for 1,000.
 
     Where chance fills in the hidden features, as for tables, the posterior is of the mean score of

@@ -164,9 +164,9 @@ class MethodParts(Protocol):
 
     @property
     def counts_repeats(self) -> bool:
-        """Whether a mask that is asked twice counts twice; False by default.
+        """Whether a mask that occurs twice counts twice; False by default.
 
-        If so, and if all masks were asked and are few, each is repeated, so that priors do not
+        If so, and if all masks were used and are few, each is repeated, so that priors do not
         matter where nothing is unknown.
         """
 
