@@ -14,7 +14,8 @@ OTHERS = (
 
 
 @pytest.mark.parametrize(
-    "name", ["plot.bars.compare", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+    "name",
+    ["plot.charts.compare", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)],
 )
 def test_documented_names_need_no_further_import(name):
     """In a new process, because other tests import these modules."""

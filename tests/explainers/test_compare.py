@@ -95,7 +95,7 @@ def test_texts_rows_and_images(model, x, settings):
 
 def test_explanations_with_the_same_name_are_both_drawn():
     """Two runs of one method have a legend entry each."""
-    from eblime.plot.bars import compare
+    from eblime.plot.charts import compare
 
     one, other = (eblime.TextExplainer(mood, n_masks=60).explain(TEXT, rng=k) for k in (0, 1))
     labels = [text.get_text() for text in compare(one, other).get_legend().get_texts()]

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.reporting.provenance import settings as described_settings
+from eblime.reporting.page import settings as described_settings
 
 GRID = ("grid", {"rows": 3, "columns": 4})
 IMAGE = np.random.default_rng(0).integers(1, 256, size=(24, 32, 3), dtype=np.uint8)

@@ -9,7 +9,7 @@ from skimage import data
 
 import eblime
 from eblime import registry
-from eblime.plot.bars import compare
+from eblime.plot.charts import compare
 
 matplotlib = pytest.importorskip("matplotlib")
 

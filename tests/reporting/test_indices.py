@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import eblime
-from eblime.reporting.page import page_data
-from eblime.reporting.provenance import settings
+from eblime.reporting.page import page_data, settings
 from eblime.results.notes import fit_sentence, notes
 
 TEXT = "red green blue black white grey pink brown"

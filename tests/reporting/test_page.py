@@ -24,7 +24,7 @@ from eblime.answers import Answers
 from eblime.domains.image.scene import ImageScene
 from eblime.domains.tabular import TableScene
 from eblime.kernels import ExponentialKernel, uniform
-from eblime.reporting.provenance import describe_input, describe_kernel, describe_object
+from eblime.reporting.page import describe_input, describe_kernel, describe_object
 from eblime.reporting.views import outlines
 from eblime.results.notes import notes
 

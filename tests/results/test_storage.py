@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.results import stored_posterior
+from eblime.results import storage
 from eblime.results.storage import FORMAT
 
 GRID = ("grid", {"rows": 3, "columns": 3})
@@ -71,7 +71,7 @@ def test_a_generator_of_any_kind_comes_back(tmp_path, kind, method):
 def test_other_importances_than_stored_give_a_warning(tmp_path, monkeypatch):
     """It points at the line that loads the file."""
     path = explained().save(tmp_path / "e.eblime")
-    monkeypatch.setattr(stored_posterior, "_NEAR", -1.0)  # no difference is small enough
+    monkeypatch.setattr(storage, "_NEAR", -1.0)  # no difference is small enough
     with pytest.warns(UserWarning, match="gives other importances than when") as caught:
         eblime.load(path)
 

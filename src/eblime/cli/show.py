@@ -94,7 +94,7 @@ def compare(first: Path, second: Path, prob: float, top: int, json: bool, png: P
     else:
         say(_side_by_side(one, other, prob, top))
     if png is not None:
-        from eblime.plot.bars import compare as draw
+        from eblime.plot.charts import compare as draw
 
         figure = draw(one, other, names=(first.stem, second.stem), top=top).figure
         save_figure(figure, png, dpi=110)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.protocols import MaskedScene, Scene
-from eblime.protocols.inputs import masks_at
+from eblime.protocols import MaskedScene, Scene, masks_at
 
 __all__ = ["MaskedNeighbourhood", "MaskedSubject"]
 

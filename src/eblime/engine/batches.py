@@ -18,7 +18,7 @@ from eblime.engine.calls import (
     is_out_of_memory,
     model_error,
 )
-from eblime.models.scores import as_scores
+from eblime.models.conversion import as_scores
 from eblime.protocols import (
     INPUT_ITSELF,
     Composite,
@@ -28,8 +28,8 @@ from eblime.protocols import (
     Renderer,
     RenderingModel,
     Scene,
+    masks_at,
 )
-from eblime.protocols.inputs import masks_at
 
 __all__ = ["BatchTuner", "Batches"]
 

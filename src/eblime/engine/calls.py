@@ -19,8 +19,8 @@ import numpy as np
 from eblime._checks import check_count, check_number
 from eblime._types import FloatArray, IntArray
 from eblime.engine.cache import AnswerCache, as_cache
-from eblime.models.background import AsyncModel, in_thread
-from eblime.models.scores import as_scores
+from eblime.models.asynchronous import AsyncModel, in_thread
+from eblime.models.conversion import as_scores
 from eblime.protocols import Model
 
 __all__ = [

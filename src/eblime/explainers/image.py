@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from eblime._checks import check_choice
 from eblime._progress import Progress
+from eblime._warn import warn_user
 from eblime.domains.image.hiding import HIDES, Hide
 from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
@@ -14,7 +18,6 @@ from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.models.scaling import warn_unscaled
 from eblime.protocols import Kernel, Method
 
 __all__ = ["ImageExplainer"]
@@ -117,5 +120,18 @@ class ImageExplainer(BaseExplainer):
         scene = read_image(
             x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-        warn_unscaled(self.model, scene.shown)
+        _warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)
+
+
+def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:
+    """Warn about an image that looks like 0 to 255 if the model scales only uint8 images."""
+    if not getattr(model, "scales_uint8", False) or pixels.dtype in (np.uint8, bool):
+        return
+    low, high = pixels.min(), pixels.max()
+    if low >= 0 and high > 2:  # standardised images have negative numbers
+        warn_user(
+            f"{type(model).__name__} divides uint8 images by 255 and takes others as they are; "
+            f"this image of {pixels.dtype} has numbers from {low:g} to {high:g}. If the network "
+            "expects 0 to 1, pass the image as uint8, or divide it by the largest possible number."
+        )

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from eblime.family.mixture import Component as Component
     from eblime.family.mixture import RegressionMixture as RegressionMixture
     from eblime.family.mixture import fit_mixture as fit_mixture
-    from eblime.family.repeats import AveragedExplanation as AveragedExplanation
-    from eblime.family.repeats import AveragedLIME as AveragedLIME
-    from eblime.family.repeats import averaged as averaged
     from eblime.family.systems import DLIME as DLIME
     from eblime.family.systems import SLIME as SLIME
+    from eblime.family.systems import AveragedExplanation as AveragedExplanation
+    from eblime.family.systems import AveragedLIME as AveragedLIME
+    from eblime.family.systems import averaged as averaged
 
 _HOMES = {
     "Search": "active",
@@ -31,9 +31,9 @@ _HOMES = {
     "Component": "mixture",
     "RegressionMixture": "mixture",
     "fit_mixture": "mixture",
-    "AveragedExplanation": "repeats",
-    "AveragedLIME": "repeats",
-    "averaged": "repeats",
+    "AveragedExplanation": "systems",
+    "AveragedLIME": "systems",
+    "averaged": "systems",
     "DLIME": "systems",
     "SLIME": "systems",
 }

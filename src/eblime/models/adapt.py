@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.background import AsyncModel
-from eblime.models.conversion import descends
+from eblime.models.asynchronous import AsyncModel
+from eblime.models.conversion import descends, is_async
 from eblime.models.keras import KerasModel
-from eblime.models.scores import is_async
 from eblime.models.sklearn import SklearnModel, XgboostModel, wrap_predict
 from eblime.protocols import Model
 

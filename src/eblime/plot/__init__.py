@@ -12,48 +12,48 @@ from typing import TYPE_CHECKING
 from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from eblime.plot.bars import compare as compare
-    from eblime.plot.bars import intervals as intervals
-    from eblime.plot.bars import means as means
-    from eblime.plot.bars import valued as valued
-    from eblime.plot.curves import by_width as by_width
-    from eblime.plot.curves import convergence as convergence
-    from eblime.plot.curves import densities as densities
-    from eblime.plot.curves import ranks as ranks
-    from eblime.plot.curves import ridge as ridge
+    from eblime.plot.charts import by_width as by_width
+    from eblime.plot.charts import compare as compare
+    from eblime.plot.charts import convergence as convergence
+    from eblime.plot.charts import densities as densities
+    from eblime.plot.charts import intervals as intervals
+    from eblime.plot.charts import means as means
+    from eblime.plot.charts import ranks as ranks
+    from eblime.plot.charts import ridge as ridge
+    from eblime.plot.charts import valued as valued
     from eblime.plot.maps import importance_map as importance_map
+    from eblime.plot.maps import interaction_map as interaction_map
     from eblime.plot.maps import mean_map as mean_map
     from eblime.plot.maps import posterior_maps as posterior_maps
     from eblime.plot.maps import sign_map as sign_map
     from eblime.plot.maps import top_k_map as top_k_map
     from eblime.plot.maps import uncertainty_map as uncertainty_map
-    from eblime.plot.pairs import interaction_map as interaction_map
     from eblime.plot.runs import beeswarm as beeswarm
     from eblime.plot.runs import dependence as dependence
     from eblime.plot.text import highlighted as highlighted
 
 _HOMES = {
-    "compare": "bars",
-    "intervals": "bars",
-    "means": "bars",
-    "valued": "bars",
-    "convergence": "curves",
-    "densities": "curves",
-    "ranks": "curves",
-    "ridge": "curves",
+    "compare": "charts",
+    "intervals": "charts",
+    "means": "charts",
+    "valued": "charts",
+    "convergence": "charts",
+    "densities": "charts",
+    "ranks": "charts",
+    "ridge": "charts",
     "importance_map": "maps",
     "mean_map": "maps",
     "posterior_maps": "maps",
     "sign_map": "maps",
     "top_k_map": "maps",
     "uncertainty_map": "maps",
-    "interaction_map": "pairs",
+    "interaction_map": "maps",
     "beeswarm": "runs",
     "dependence": "runs",
     "highlighted": "text",
-    "by_width": "curves",
+    "by_width": "charts",
 }
-_MODULES = ("bars", "curves", "maps", "pairs", "poster", "runs", "style", "text")
+_MODULES = ("charts", "maps", "poster", "runs", "style", "text")
 
 __all__ = [*_HOMES]
 

@@ -205,7 +205,7 @@ class Explanation(Result):
         accepted and have no effect: the page always shows the prediction and the input.
         """
         from eblime.reporting.page import report
-        from eblime.reporting.weights import weights_page
+        from eblime.reporting.render import weights_page
 
         shown, weights = self._shown(labels, predict_proba, kwargs)
         return report(shown) if shown else weights_page(weights)
@@ -234,7 +234,7 @@ class Explanation(Result):
             from IPython.display import HTML, display
         except ImportError as error:
             raise ImportError("Without IPython, use `save_to_file`.") from error
-        from eblime.reporting.weights import weights_fragment
+        from eblime.reporting.render import weights_fragment
 
         shown, weights = self._shown(labels, predict_proba, kwargs)
         for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:

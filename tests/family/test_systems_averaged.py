@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import eblime
-from eblime.family.repeats import AveragedExplanation
+from eblime.family.systems import AveragedExplanation
 
 
 def anova(y):
