@@ -57,7 +57,7 @@ ALLOWED = {
         *("narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_digest", "_types", "protocols", "PIL", "narwhals"),
+        *("_checks", "_digest", "_threads", "_types", "protocols", "PIL", "narwhals"),
         *("numpy", "onnxruntime", "scipy", "torch", "xgboost"),
     },
     "results": {

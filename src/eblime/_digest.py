@@ -98,7 +98,7 @@ class _Pickler(pickle.Pickler):
 
     def _check(self, value: Any) -> None:
         """Refuse code that does not come from an installed package."""
-        named = value if hasattr(value, "__qualname__") else type(value)
+        named = value if getattr(value, "__qualname__", "") else type(value)
         module = getattr(named, "__module__", None) or type(value).__module__
         if _is_installed(module):
             self.packages.add("" if self._own_classes else module.partition(".")[0])

@@ -19,7 +19,7 @@ def write_whole(path: Path, content: bytes) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "It must be a file; there is a folder", str(path))
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    created = _created(temporary, path)
+    created = _create(temporary, path)
     try:
         with created as file:
             file.write(content)
@@ -33,7 +33,7 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
-def _created(temporary: Path, path: Path) -> BinaryIO:
+def _create(temporary: Path, path: Path) -> BinaryIO:
     """Create a file with the usual permissions; an error names the folder or the final path.
 
     The system applies the umask. To read it, a process would have to change it for all its threads.

@@ -24,7 +24,7 @@ def stable_repr(value: object) -> str:
 
 def settings_repr(explainer: Any) -> str:
     """One line: the model's name, and the settings that differ from the default."""
-    parts = [f"model={_model_name(explainer.model)}", *_changed(explainer, skip="model")]
+    parts = [f"model={_model_name(explainer.model)}", *_changed_settings(explainer, skip="model")]
     return f"{type(explainer).__name__}({', '.join(parts)})"
 
 
@@ -32,10 +32,10 @@ def short_repr(value: Any) -> str:
     """A dataclass with the settings that differ from the default; others by `stable_repr`."""
     if not is_dataclass(value) or isinstance(value, type):
         return stable_repr(value)
-    return f"{type(value).__name__}({', '.join(_changed(value))})"
+    return f"{type(value).__name__}({', '.join(_changed_settings(value))})"
 
 
-def _changed(record: Any, skip: str = "") -> list[str]:
+def _changed_settings(record: Any, skip: str = "") -> list[str]:
     """The settings that differ from the default, as `name=value`."""
     parts = []
     for entry in fields(record):
@@ -51,8 +51,8 @@ def _changed(record: Any, skip: str = "") -> list[str]:
 def _model_name(model: Any) -> str:
     """The name of a function, or of the class of a model, without the adapter around it."""
     for name in ("module", "network", "pipeline", "predict"):
-        if type(model).__module__.startswith("eblime.") and hasattr(model, name):
-            model = getattr(model, name)
+        if type(model).__module__.startswith("eblime."):
+            model = getattr(model, name, model)
     model = getattr(model, "__self__", model)  # a bound method: its object
     return str(getattr(model, "__name__", type(model).__name__))
 
@@ -62,8 +62,9 @@ def _brief(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple):
         return f"<{type(value).__name__} {' x '.join(map(str, shape))}>"
-    if not isinstance(value, str) and callable(value) and hasattr(value, "__name__"):
-        return str(value.__name__)
+    name = getattr(value, "__name__", None)
+    if callable(value) and name is not None:
+        return str(name)
     text = " ".join(repr(value).split())
     if len(text) <= _LONGEST:
         return text

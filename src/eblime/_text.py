@@ -45,12 +45,12 @@ def csv_text(table: Any) -> str:
     safe = table.copy()
     for name in table.columns:
         if table[name].dtype.kind not in "biufcmM":
-            safe[name] = [_quoted(value) for value in table[name]]
+            safe[name] = [_quote(value) for value in table[name]]
     # strings in quotes, so that a line break inside one does not start a new cell
     return str(safe.to_csv(index=False, quoting=csv.QUOTE_NONNUMERIC))
 
 
-def _quoted(value: Any) -> Any:
+def _quote(value: Any) -> Any:
     """A cell that a spreadsheet does not read as a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["available_cores", "few_threads", "limit_threads"]
+__all__ = ["at_fork", "available_cores", "few_threads", "limit_threads"]
 
 _SMALL = 2e8  # multiplications below which one thread is as fast
 _LOCK = threading.RLock()
@@ -54,20 +54,24 @@ def _begin_child() -> None:
         limit.restore_original_limits()
 
 
-if hasattr(os, "register_at_fork"):
-    # no limit is set or lifted while a process forks
-    os.register_at_fork(
-        before=lambda: _LOCK.acquire(),
-        after_in_parent=lambda: _LOCK.release(),
-        after_in_child=_begin_child,
-    )
+def at_fork(**functions: Callable[[], object]) -> None:
+    """Call functions when this process forks, as `os.register_at_fork`; Windows does not fork."""
+    register = getattr(os, "register_at_fork", None)
+    if register is not None:
+        register(**functions)
+
+
+at_fork(  # no limit is set or lifted while a process forks
+    before=lambda: _LOCK.acquire(),
+    after_in_parent=lambda: _LOCK.release(),
+    after_in_child=_begin_child,
+)
 
 
 def available_cores() -> int:
     """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    allowed = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
+    return len(allowed(0))
 
 
 def limit_threads(count: int = 1) -> None:

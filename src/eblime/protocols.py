@@ -72,6 +72,7 @@ class Scene(Protocol):
         """A readable name for each feature."""
 
 
+@runtime_checkable
 class Subject(Protocol):
     """One input that was read and can be perturbed.
 

@@ -138,7 +138,7 @@ def names(kind: Kind) -> tuple[str, ...]:
     >>> "paired" in registry.names("designs")
     True
     """
-    return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_installed(kind)]))
+    return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
 def find(kind: Kind, name: object) -> Any:
@@ -154,9 +154,9 @@ def find(kind: Kind, name: object) -> Any:
         if name in _ADDED[kind]:
             return _ADDED[kind][name]
         if name in _BUILT_IN[kind]:
-            return _imported(_BUILT_IN[kind][name])
-        if name in _installed(kind):
-            return _installed(kind)[name].load()
+            return _import(_BUILT_IN[kind][name])
+        if name in _entry_points(kind):
+            return _entry_points(kind)[name].load()
     listed = ", ".join(repr(known) for known in names(kind))
     setting = "kind" if kind in ("plots", "run_plots") else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
@@ -202,7 +202,7 @@ def refresh() -> None:
     >>> "lime" in registry.names("methods")
     True
     """
-    _installed.cache_clear()
+    _entry_points.cache_clear()
 
 
 def resolve(found: Any) -> Any:
@@ -214,7 +214,7 @@ def resolve(found: Any) -> Any:
     >>> registry.resolve("eblime:LIME").__name__
     'LIME'
     """
-    return _imported(found) if isinstance(found, str) else found
+    return _import(found) if isinstance(found, str) else found
 
 
 def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any | None:
@@ -231,7 +231,7 @@ def of_domain(domain: Any, part: Literal["explainer", "view", "command"]) -> Any
 
 
 @lru_cache(maxsize=1024)
-def _imported(path: str) -> Any:
+def _import(path: str) -> Any:
     """The object at `module:name`."""
     module, _, name = path.partition(":")
     found: Any = import_module(module)
@@ -241,6 +241,6 @@ def _imported(path: str) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _installed(kind: str) -> dict[str, metadata.EntryPoint]:
+def _entry_points(kind: str) -> dict[str, metadata.EntryPoint]:
     """Entry points of other packages, by name."""
     return {entry.name: entry for entry in metadata.entry_points(group=f"eblime.{kind}")}

@@ -112,7 +112,7 @@ def _check_saved(name: str) -> None:
 
     explainer = TextExplainer(lambda texts: [len(text) for text in texts], n_masks=200)
     e = explainer.explain("a good film, a bad story and a happy end").refit(name)
-    loaded = _reloaded(e)
+    loaded = _reload(e)
     _require(loaded.method == e.method, f"a file must keep {e.method!r}; got {loaded.method!r}")
     assert_allclose(loaded.posterior.mean, e.posterior.mean, rtol=1e-9, atol=1e-12)
     if e.posterior.has_spread:
@@ -131,7 +131,7 @@ def check_design(design: Any) -> None:
     >>> from eblime.testing import check_design
     >>> check_design("paired")
     """
-    masks, again = _asked_by(design), _asked_by(design)
+    masks, again = _all_masks(design), _all_masks(design)
     most = max(_MASKS, 2**_FEATURES)
     _require(masks.shape[1] == _FEATURES, f"masks must have p columns; got shape {masks.shape}")
     _require(1 <= len(masks) <= most, f"a design must ask 1 to {most} masks; it asks {len(masks)}")
@@ -141,7 +141,7 @@ def check_design(design: Any) -> None:
     assert_array_equal(masks, again, "the same rng must give the same masks")
 
 
-def _asked_by(design: Any) -> FloatArray:
+def _all_masks(design: Any) -> FloatArray:
     """All masks that a design asks about, with answers that depend on two features."""
     made = as_design(design, _MASKS, _FEATURES, exact=False)
     names = [f"feature {j}" for j in range(_FEATURES)]
@@ -243,7 +243,7 @@ def _check_neighbourhood(subject: Subject, *, by_masks: bool) -> None:
 
 def _check_explanation(e: Explanation) -> None:
     """It can be printed, exported, shown, saved and loaded."""
-    loaded = _reloaded(e)
+    loaded = _reload(e)
     _require(e.prediction == e.answers.original, "`prediction` must be the score of the input")
     lengths = [len(values) == e.scene.n_features for values in e.details().values()]
     _require(lengths, "`details` must have one value per feature")
@@ -285,7 +285,7 @@ def check_plot(kind: str, explanations: Iterable[Explanation]) -> None:
     _require(drawn > 0, f"{kind!r} draws none of the explanations")
 
 
-def _reloaded(e: Explanation) -> Explanation:
+def _reload(e: Explanation) -> Explanation:
     """The explanation, saved and loaded."""
     with tempfile.TemporaryDirectory() as folder:
         return load(e.save(Path(folder) / "e.eblime"))

@@ -8,7 +8,7 @@ import pytest
 
 FORK = """
 import os, signal, threading
-from eblime.models import background
+from eblime.models import asynchronous
 
 async def double(batch):
     return 2 * batch
@@ -16,7 +16,7 @@ async def double(batch):
 held, leave = threading.Event(), threading.Event()
 
 def hold():
-    with background._LOCK:
+    with asynchronous._LOCK:
         held.set()
         leave.wait()
 
@@ -26,7 +26,7 @@ held.wait()
 pid = os.fork()
 if pid == 0:
     signal.alarm(300)  # a deadlock ends the child
-    os._exit(background.AsyncModel(function=double)(21))
+    os._exit(asynchronous.AsyncModel(function=double)(21))
 leave.set()
 thread.join()
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))

@@ -17,6 +17,7 @@ from eblime.explainers.image import ImageExplainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
 from eblime.methods.regression import as_method
+from eblime.models.conversion import is_frame
 from eblime.protocols import Method
 from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
@@ -174,7 +175,7 @@ def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) 
         return TabularExplainer(model, **settings)
     if isinstance(x, str):
         return TextExplainer(model, **settings)
-    is_row = getattr(x, "ndim", None) == 1 or hasattr(x, "columns")
+    is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
             "`background` must be given to explain a row of a table: compare(model, row, "

@@ -99,5 +99,5 @@ class Explainer(BaseExplainer):
         assert isinstance(self.kind, Domain)
         assert self.kind.read is not None
         found: Any = self.kind.read(x, **self.settings)
-        subject: Subject = found if hasattr(found, "neighbourhood") else MaskedSubject(scene=found)
+        subject: Subject = found if isinstance(found, Subject) else MaskedSubject(scene=found)
         return subject

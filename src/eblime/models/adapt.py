@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async
 from eblime.models.keras import KerasModel
-from eblime.models.sklearn import SklearnModel, XgboostModel, wrap_predict
+from eblime.models.sklearn import SklearnModel, XgboostModel, has_method, wrap_predict
 from eblime.protocols import Model
 
 __all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "has_ranked_outputs"]
@@ -38,7 +38,7 @@ def _is_keras(model: Any) -> bool:
     packages = ("keras", "tf_keras", "tensorflow")
     if any(descends(model, package, "Layer") for package in packages):
         return True
-    return hasattr(model, "layers") and callable(model) and not _is_torch(model)
+    return callable(model) and getattr(model, "layers", None) is not None and not _is_torch(model)
 
 
 def _is_torch(model: Any) -> bool:
@@ -57,12 +57,7 @@ def _is_pipeline(model: Any) -> bool:
     return getattr(model, "task", None) in TASKS and callable(model)
 
 
-def _has(method: str) -> Callable[[Any], bool]:
-    """A test for a method."""
-    return lambda model: hasattr(model, method)
-
-
-def _unchanged(model: Any) -> Model:
+def _itself(model: Any) -> Model:
     """The model itself."""
     return model  # type: ignore[no-any-return]
 
@@ -84,7 +79,7 @@ def _wrap_onnx(model: Any) -> Model:
 # The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
 # model is a torch module too.
 RECOGNISERS = (
-    Recogniser("eblime model", _is_ours, _unchanged),
+    Recogniser("eblime model", _is_ours, _itself),
     Recogniser("Keras model", _is_keras, lambda model: KerasModel(network=model)),
     Recogniser("torch module", _is_torch, _wrap_torch),
     Recogniser("ONNX file or session", _is_onnx, _wrap_onnx),
@@ -96,17 +91,17 @@ RECOGNISERS = (
     ),
     Recogniser(
         "classifier with probabilities",
-        _has("predict_proba"),
+        lambda model: has_method(model, "predict_proba"),
         lambda model: SklearnModel(predict=model.predict_proba),
     ),
     Recogniser(
         "classifier with a decision function",
-        _has("decision_function"),
+        lambda model: has_method(model, "decision_function"),
         lambda model: SklearnModel(predict=model.decision_function),
     ),
-    Recogniser("other estimator", _has("predict"), wrap_predict),
+    Recogniser("other estimator", lambda model: has_method(model, "predict"), wrap_predict),
     Recogniser("async function", is_async, lambda model: AsyncModel(function=model)),
-    Recogniser("function", callable, _unchanged),
+    Recogniser("function", callable, _itself),
 )
 
 

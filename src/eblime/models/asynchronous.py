@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from eblime._threads import at_fork
+
 __all__ = ["AsyncModel", "in_thread"]
 
 _LOOPS: dict[int, asyncio.AbstractEventLoop] = {}  # by process: a fork has no thread of its own
@@ -39,9 +41,9 @@ class AsyncModel:
 
     def submit(self, batch: Any) -> Future[Any]:
         """Start to score a batch."""
-        return asyncio.run_coroutine_threadsafe(self._scored(batch), _loop())
+        return asyncio.run_coroutine_threadsafe(self._score(batch), _loop())
 
-    async def _scored(self, batch: Any) -> Any:
+    async def _score(self, batch: Any) -> Any:
         """The scores of a batch; a copy, as another call may fill the same array meanwhile."""
         returned = await self.function(batch)
         return returned.copy() if isinstance(returned, np.ndarray) else returned
@@ -82,5 +84,4 @@ def _reset() -> None:
     _LOCK = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_reset)
+at_fork(after_in_child=_reset)

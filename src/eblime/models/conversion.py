@@ -54,14 +54,19 @@ def _has_objects(batch: Any) -> bool:
     """Whether a batch is a data frame, or a table of objects; not an array of texts."""
     if isinstance(batch, np.ndarray):
         return batch.dtype == object and batch.ndim == 2
-    return hasattr(batch, "columns")
+    return is_frame(batch)
+
+
+def is_frame(batch: Any) -> bool:
+    """Whether a batch is a data frame of any library."""
+    return getattr(batch, "columns", None) is not None
 
 
 def _columns(batch: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Names and values of the columns of an array or a data frame of any library."""
     if isinstance(batch, np.ndarray):
         yield from enumerate(batch.T)
-    elif hasattr(batch, "iloc"):
+    elif getattr(batch, "iloc", None) is not None:
         for c, name in enumerate(batch.columns):
             yield name, np.asarray(batch.iloc[:, c])
     else:
@@ -137,8 +142,8 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
         wanted = list(entries)[wanted] if 0 <= wanted < len(entries) else wanted
     if wanted not in entries:
         raise ValueError(
-            f"The network returns {_listed(entries)}. Choose one of them with `output`, such as "
-            f"output={next(iter(entries), 0)!r}; got {wanted!r}."
+            f"The network returns {_list_names(entries)}. Choose one of them with `output`, such "
+            f"as output={next(iter(entries), 0)!r}; got {wanted!r}."
         )
     found = entries[wanted]
     if not isinstance(found, ArrayLike):
@@ -190,7 +195,7 @@ def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
     return {name: entry for name, entry in found.items() if entry is not None}
 
 
-def _listed(entries: Mapping[str | int, Any]) -> str:
+def _list_names(entries: Mapping[str | int, Any]) -> str:
     """Names and shapes of outputs, for an error message."""
     shapes = [
         f"{name!r} of shape {tuple(entry.shape)}" if isinstance(entry, ArrayLike) else repr(name)
@@ -235,7 +240,7 @@ def as_scores(returned: Any) -> NDArray[Any]:
             raise TypeError(scores.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
-            f"The model must return scores; {_described(returned)}. {_ADVICE}"
+            f"The model must return scores; {_describe(returned)}. {_ADVICE}"
         ) from error
     return scores
 
@@ -255,7 +260,7 @@ def _number(score: Any) -> float:
     return float(score)
 
 
-def _described(returned: Any) -> str:
+def _describe(returned: Any) -> str:
     """The type of what was returned, and its first entry."""
     kind = type(returned).__name__
     if np.ma.is_masked(returned):

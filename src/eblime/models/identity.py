@@ -13,8 +13,8 @@ import numpy as np
 from eblime._digest import UnknownContentError, digest_of
 from eblime.models.conversion import descends
 from eblime.models.onnx import OnnxModel, stamps_of
-from eblime.models.sklearn import SklearnModel, XgboostModel
-from eblime.models.torch import TorchModel, locked
+from eblime.models.sklearn import SklearnModel, XgboostModel, has_method
+from eblime.models.torch import TorchModel, lock_module
 
 __all__ = ["fingerprint"]
 
@@ -38,7 +38,7 @@ def fingerprint(model: Any) -> str:
         settings = (model.preprocess, model.activation, model.output)
         return digest_of(("onnx", _file_digest(model), *settings), replace=_content)
     if isinstance(model, TorchModel):
-        with locked(model.module):  # another thread may be moving it to eval mode
+        with lock_module(model.module):  # another thread may be moving it to eval mode
             return digest_of(model, replace=_content)
     predict = model.predict if isinstance(model, SklearnModel) else model
     owner = predict.__self__ if isinstance(predict, MethodType) else predict
@@ -60,7 +60,7 @@ def _content(value: Any) -> Any:
     if descends(value, "sklearn", "_VectorizerMixin"):
         state = {key: part for key, part in vars(value).items() if key != "_stop_words_id"}
         return ("vectorizer", type(value), state)  # without the address of an object
-    if hasattr(value, "get_tree_stats"):  # neighbours: without the number of queries so far
+    if has_method(value, "get_tree_stats"):  # neighbours: without the number of queries so far
         return ("tree", type(value), value.get_arrays())
     return None
 

@@ -185,7 +185,7 @@ class OnnxModel:
             )
         if kind is np.uint8 and batch.dtype != np.uint8:
             raise TypeError(f"The image must be uint8, like the graph's input; got {batch.dtype}.")
-        images = _arranged(batch, entry.shape)
+        images = _arrange(batch, entry.shape)
         if kind is not np.uint8:
             is_photo = batch.dtype == np.uint8 and batch.ndim > 2
             images = images.astype(np.float32) / (255 if is_photo else 1)
@@ -212,12 +212,12 @@ class OnnxModel:
         return np.concatenate(parts)[: len(images)]
 
 
-def _arranged(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
+def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
     """Bring a batch into the graph's layout: unchanged, with the channels moved, or flattened."""
     if len(shape) == 2:
         return batch.reshape(len(batch), -1)
     if len(shape) == 3:
-        return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _squeezed(batch))
+        return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _grey_shape(batch))
     images = batch[..., None] if batch.ndim == 3 else batch
     first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
     few = images.shape[-1] <= 4 < images.shape[1]  # channels last; most graphs have them first
@@ -237,7 +237,7 @@ def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
     )
 
 
-def _squeezed(batch: NDArray[Any]) -> tuple[int, ...]:
+def _grey_shape(batch: NDArray[Any]) -> tuple[int, ...]:
     """Shape of one grey image without its channel axis."""
     return tuple(size for size in batch.shape[1:] if size != 1)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import descends
+from eblime.models.conversion import descends, is_frame
 
 __all__ = ["SklearnModel", "XgboostModel", "clusters", "last_step", "output_names", "wrap_predict"]
 
@@ -63,6 +63,11 @@ def wrap_predict(model: Any) -> SklearnModel:
     )
 
 
+def has_method(model: Any, name: str) -> bool:
+    """Whether a model has a method; scikit-learn hides those that its parts do not have."""
+    return callable(getattr(model, name, None))
+
+
 def last_step(model: Any) -> Any:
     """The last step of a scikit-learn pipeline; other models unchanged."""
     return model.steps[-1][1] if descends(model, "sklearn", "Pipeline") else model
@@ -103,8 +108,7 @@ class XgboostModel:
 
         if isinstance(batch, np.ndarray):
             batch = batch.reshape(len(batch), -1)
-        has_names = hasattr(batch, "columns")  # a data frame of any library
-        names = None if has_names else self.booster.feature_names
+        names = None if is_frame(batch) else self.booster.feature_names
         rows = xgboost.DMatrix(batch, feature_names=names, enable_categorical=True)
         return np.asarray(self.booster.predict(rows))
 
@@ -141,15 +145,15 @@ def _class_names(model: Any) -> list[str] | None:
         if descends(last, "sklearn", "ClassifierChain"):  # one column each, for the second class
             classes = [part[1:] for part in classes]
         return [f"output {k}: {name}" for k, part in enumerate(classes) for name in part]
-    if not hasattr(model, "predict_proba"):
+    if not has_method(model, "predict_proba"):
         if getattr(last, "decision_function_shape", None) == "ovo":
             return None  # one column per pair of classes
-        if len(classes) == 2 and hasattr(model, "decision_function"):
+        if len(classes) == 2 and has_method(model, "decision_function"):
             return [str(classes[1])]  # one column, positive for the second class
     return [str(name) for name in classes]
 
 
 def _cluster_names(model: Any) -> list[str] | None:
     """The names of clusters, for an estimator that assigns inputs to clusters."""
-    numbers = None if hasattr(model, "predict_proba") else clusters(model)
+    numbers = None if has_method(model, "predict_proba") else clusters(model)
     return None if numbers is None else [f"cluster {number}" for number in numbers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice
+from eblime._threads import at_fork
 from eblime._types import FloatArray
 from eblime.models.conversion import as_array, as_columns, pick_output, refuse_one_softmax
 from eblime.protocols import Composite
@@ -21,7 +21,7 @@ from eblime.protocols import Composite
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchModel", "import_torch", "locked"]
+__all__ = ["TorchModel", "import_torch", "lock_module"]
 
 
 def import_torch() -> Any:
@@ -112,7 +112,7 @@ class TorchModel:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
         batch = as_array(batch)
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
-        with locked(self.module), self._ready() as device:
+        with lock_module(self.module), self._ready() as device:
             images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
@@ -122,9 +122,9 @@ class TorchModel:
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
         """Send a scene to the device, and score its masks there.
 
-        The module is locked until the context ends; other threads wait.
+        The module is lock_module until the context ends; other threads wait.
         """
-        with locked(self.module), self._ready() as device:
+        with lock_module(self.module), self._ready() as device:
 
             def send(pixels: NDArray[Any]) -> Any:
                 axis = scene.channel_axis
@@ -266,7 +266,7 @@ _locks: WeakKeyDictionary[Any, threading.RLock] = WeakKeyDictionary()
 
 
 @contextmanager
-def locked(module: Any) -> Iterator[None]:
+def lock_module(module: Any) -> Iterator[None]:
     """Hold the locks of a module and its submodules: one thread at a time may change them.
 
     Two networks that share a submodule, such as a backbone, exclude each other too. The locks are
@@ -288,5 +288,4 @@ def _reset() -> None:
     _guard, _locks = threading.Lock(), WeakKeyDictionary()
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=_reset)
+at_fork(after_in_child=_reset)

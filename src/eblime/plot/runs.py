@@ -73,12 +73,12 @@ def beeswarm(
     """
     check_count("top", top)
     rows = _rows(run, label)
-    ranked = _ranked(run, label).head(top)[::-1]
+    ranked = _rank_features(run, label).head(top)[::-1]
     order = list(ranked["feature"])
     drawn = axes(ax, (7.2, 1.3 + 0.42 * len(order)))
     width = float(rows["mean"].abs().max()) or 1.0
     for position, (feature, low) in enumerate(zip(order, ranked["low"], strict=True)):
-        points = _thinned(rows[rows["feature"] == feature])
+        points = _thin(rows[rows["feature"] == feature])
         height = position + _swarm(points["mean"].to_numpy(dtype=float) / width)
         colours = _colours(points) * [1, 1, 1, 1.0 if low > 0 else _UNUSED]
         drawn.scatter(points["mean"], height, c=colours, s=12, linewidths=0)
@@ -137,7 +137,7 @@ def dependence(
     across = _positions(rows)
     rows = rows.assign(x=across.x)
     drawn = axes(ax, (6.4, 4.0))
-    _points(drawn, _thinned(rows))
+    _points(drawn, _thin(rows))
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
@@ -171,7 +171,7 @@ def _rows(run: RunLike, label: str | None) -> pd.DataFrame:
     return rows[rows["label"] == label]
 
 
-def _ranked(run: RunLike, label: str | None) -> pd.DataFrame:
+def _rank_features(run: RunLike, label: str | None) -> pd.DataFrame:
     """The features with their importance over all inputs, the most important first."""
     if label is None:
         return run.summary()
@@ -185,7 +185,7 @@ def _output(rows: pd.DataFrame) -> str:
     return caption(names[0]) if len(names) == 1 else "the explained output"
 
 
-def _thinned(rows: pd.DataFrame) -> pd.DataFrame:
+def _thin(rows: pd.DataFrame) -> pd.DataFrame:
     """At most 1,500 rows, spread evenly over the run."""
     step = -(-len(rows) // _MOST)
     return rows.iloc[::step]

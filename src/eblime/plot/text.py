@@ -46,7 +46,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     most = np.abs(mean).max() or 1.0
     certain = _certain(explanation)
     columns = columns if ax is None else min(columns, _room(ax))
-    placed, lines = _wrapped(scene.pieces, scene.owners, columns)
+    placed, lines = _wrap(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
     drawn = axes(ax, _size(columns, shown))
     drawn.set_ylim(shown + 0.1, -0.5)
@@ -73,7 +73,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
 def text_size(explanation: Explanation, columns: int = 72) -> tuple[float, float]:
     """The size in inches that `highlighted` needs for the text."""
     scene: Any = explanation.scene
-    lines = _wrapped(scene.pieces, scene.owners, columns)[1]
+    lines = _wrap(scene.pieces, scene.owners, columns)[1]
     return _size(columns, min(lines, _MOST_LINES))
 
 
@@ -124,7 +124,7 @@ def _certain(explanation: Explanation) -> BoolArray:
     return np.asarray((low > 0) | (high < 0))
 
 
-def _wrapped(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:
+def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:
     """Pieces wrapped into lines, as (line, column, text, owner), and the number of lines."""
     placed: list[tuple[int, int, str, int]] = []
     line = column = 0

@@ -65,7 +65,9 @@ def _environment() -> Environment:
 
 def _make_printable(value: Any) -> Any:
     """A value of a template without control characters; HTML is returned unchanged."""
-    return value if hasattr(value, "__html__") else printable(value)
+    from markupsafe import Markup
+
+    return value if isinstance(value, Markup) else printable(value)
 
 
 def _script() -> str:

@@ -34,9 +34,9 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
     """
     if isinstance(hide, str):
         check_choice("hide", hide, HIDES)
-        return _like(image, _segment_means(image, labels) if hide == "mean" else _blurred(image))
+        return _like(image, _segment_means(image, labels) if hide == "mean" else _blur(image))
     if callable(hide):
-        return _checked(image, hide(image.copy()), "from the function `hide`")
+        return _as_same_image(image, hide(image.copy()), "from the function `hide`")
     if hide is None:
         raise TypeError(
             "`hide` must be 'mean', 'blur', a number, a colour, an image or a function."
@@ -50,7 +50,7 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
             )
         _refuse_fractions(image, values)
         return np.broadcast_to(_like(image, values), image.shape)
-    return _checked(image, hide, "in `hide`")
+    return _as_same_image(image, hide, "in `hide`")
 
 
 def _segment_means(image: NDArray[Any], labels: NDArray[np.intp]) -> NDArray[Any]:
@@ -63,7 +63,7 @@ def _segment_means(image: NDArray[Any], labels: NDArray[np.intp]) -> NDArray[Any
     return np.stack(means, axis=-1)[labels]
 
 
-def _blurred(image: NDArray[Any]) -> NDArray[Any]:
+def _blur(image: NDArray[Any]) -> NDArray[Any]:
     """A strong blur: three box filters, each a tenth of the image wide."""
     size = max(3, round(max(image.shape[:2]) / 10))
     blurred = image.astype(np.float64)
@@ -72,7 +72,7 @@ def _blurred(image: NDArray[Any]) -> NDArray[Any]:
     return blurred
 
 
-def _checked(image: NDArray[Any], other: Any, source: str) -> NDArray[Any]:
+def _as_same_image(image: NDArray[Any], other: Any, source: str) -> NDArray[Any]:
     """Check an image that the user gives to show instead."""
     values = as_floats("hide", other)
     if values.ndim == 2 and image.shape[-1] == 1:

@@ -16,7 +16,7 @@ from eblime.domains.image.photo import is_photo, open_photo
 from eblime.domains.image.segmentation import Segmentation, segment
 from eblime.domains.record import Domain
 
-__all__ = ["IMAGE", "ImageScene", "Renderer", "as_pixels", "cut_renderer", "read_image"]
+__all__ = ["IMAGE", "ImageScene", "as_pixels", "read_image"]
 
 
 Channels = Literal["auto", "first", "last"]
@@ -91,14 +91,14 @@ class ImageScene:
         if self.shown.dtype != np.uint8:
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
-        return (_reduced(pixels, longest) - low) / max(high - low, 1e-300)
+        return (_shrink(pixels, longest) - low) / max(high - low, 1e-300)
 
-    def renderer(self) -> Renderer:
+    def renderer(self) -> WordRenderer:
         """A fast renderer of this image."""
         labels = self.labels
         if self.channel_axis == 2:  # channels are adjacent: every number gets its pixel's label
             labels = np.repeat(labels[..., None], self.shown.shape[2], axis=2)
-        return cut_renderer(self.shown, self.hidden, labels)
+        return word_renderer(self.shown, self.hidden, labels)
 
 
 def _centroids(labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
@@ -115,7 +115,7 @@ def _centroids(labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
     return rows / area, columns / area
 
 
-def _reduced(pixels: NDArray[Any], longest: int | None) -> FloatArray:
+def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
     """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
     rows, columns = pixels.shape[:2]
     k = 1 if longest is None else -(-max(rows, columns) // longest)
@@ -272,7 +272,7 @@ Words = NDArray[Any]  # unsigned integers of the largest size that divides an im
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Renderer:
+class WordRenderer:
     """An image and its hidden version as words, and the superpixel of each word."""
 
     hidden: Words  # (planes, W)
@@ -297,7 +297,9 @@ class Renderer:
             np.bitwise_xor(image, self.hidden, out=image)
 
 
-def cut_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.intp]) -> Renderer:
+def word_renderer(
+    shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.intp]
+) -> WordRenderer:
     """Cut an image for rendering; `labels` has the shape of the image, or of one of its planes."""
     planes = shown.size // labels.size
     plane_bytes = shown.nbytes // planes
@@ -311,7 +313,7 @@ def cut_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: NDArray[np.i
         np.ascontiguousarray(pixels).reshape(-1).view(word).reshape(planes, -1)
         for pixels in (shown, hidden)
     )
-    return Renderer(
+    return WordRenderer(
         hidden=hidden_words,
         change=shown_words ^ hidden_words,
         labels=first,

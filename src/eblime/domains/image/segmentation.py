@@ -78,15 +78,15 @@ def check_segmentation(segmentation: Segmentation) -> None:
     if isinstance(segmentation, str):
         check_choice("segmentation", segmentation, tuple(SEGMENTATIONS))
     elif isinstance(segmentation, tuple):
-        _named(segmentation)
+        _name_and_options(segmentation)
     elif not callable(segmentation) and np.ndim(segmentation) != 2:
         raise TypeError(
             "`segmentation` must be a name, (name, {parameter: value}), an array of labels (H, W) "
-            f"or a function; got {_described(segmentation)}."
+            f"or a function; got {_describe(segmentation)}."
         )
 
 
-def _described(segmentation: Any) -> str:
+def _describe(segmentation: Any) -> str:
     """An object of the wrong type in a message: the shape of an array, else its repr."""
     if isinstance(segmentation, np.ndarray):
         return f"an array of shape {segmentation.shape}"
@@ -112,16 +112,16 @@ def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
     if isinstance(segmentation, str):
         segmentation = (segmentation, {})
     if isinstance(segmentation, tuple):
-        name, params = _named(segmentation)
-        labels = _cut(image, name, params)
+        name, params = _name_and_options(segmentation)
+        labels = _cut_image(image, name, params)
     elif callable(segmentation):
         labels = np.asarray(segmentation(_as_colours(image)))
     else:
         labels = np.asarray(segmentation)
-    return _relabelled(labels, image.shape[:2])
+    return _relabel(labels, image.shape[:2])
 
 
-def _named(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+def _name_and_options(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
     """Check a name, and its parameters against the signature of the algorithm."""
     if len(segmentation) != 2 or not isinstance(segmentation[1], Mapping):
         raise TypeError(
@@ -154,7 +154,7 @@ def _check_parameter(name: str, key: str, known: Sequence[str]) -> None:
         )
 
 
-def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
+def _cut_image(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
     """Cut by name; a large image is reduced first, and the labels are enlarged again."""
     if name == "grid":
         return grid(image, **params)
@@ -168,7 +168,7 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
     if (image == image[0, 0]).all():
         raise ValueError(
             f"The image must have more than one colour for segmentation={name!r}; every pixel is "
-            f"{_described_colour(image[0, 0])}. Use segmentation='grid' or pass your own labels."
+            f"{_describe_colour(image[0, 0])}. Use segmentation='grid' or pass your own labels."
         )
     try:
         labels = SEGMENTATIONS[name](_as_colours(image), **params)
@@ -180,7 +180,7 @@ def _cut(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
     return np.asarray(labels.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width])
 
 
-def _described_colour(values: NDArray[Any]) -> str:
+def _describe_colour(values: NDArray[Any]) -> str:
     """A pixel in a message: one number if its channels are equal, at most four of them."""
     if (values == values[0]).all():
         return str(values[0].item())
@@ -200,7 +200,7 @@ def _as_colours(image: NDArray[Any]) -> FloatArray:
     return np.asarray((values - low) / (high - low) if high > low else values * 0)
 
 
-def _relabelled(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
+def _relabel(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
     """Check labels and number them 0 .. p - 1."""
     if labels.shape != shape:
         raise ValueError(

@@ -285,10 +285,11 @@ def row_keys(table: Any) -> list[bytes]:
 def table_kind(table: Any) -> tuple[str, ...]:
     """What rows of a table have in common: its type, and names and dtypes of the columns."""
     kind = f"{type(table).__module__}.{type(table).__qualname__}"
-    if hasattr(table, "dtype"):
+    if isinstance(table, np.ndarray) or sparse.issparse(table):
         return kind, str(table.dtype), str(table.shape[1])
-    if hasattr(table, "dtypes"):  # pandas and polars
-        return kind, *map(str, table.columns), *map(str, table.dtypes)
+    dtypes = getattr(table, "dtypes", None)
+    if dtypes is not None:  # pandas and polars
+        return kind, *map(str, table.columns), *map(str, dtypes)
     return kind, *table.schema.names, *map(str, table.schema.types)
 
 
@@ -324,7 +325,8 @@ def _cast(series: Any, like: Any) -> Any:
     known, dtype = (native.type, wanted.type) if arrow else (native.dtype, wanted.dtype)
     if known == dtype:
         return series
-    cast = native.astype(dtype) if hasattr(native, "astype") else native.cast(dtype)
+    pandas_like = series.implementation.is_pandas_like()
+    cast = native.astype(dtype) if pandas_like else native.cast(dtype)
     return nw.from_native(cast, series_only=True).alias(like.name)
 
 
