@@ -299,7 +299,7 @@ def prediction_gap(
 ) -> float:
     """PGI and PGU: how far the prediction moves when some columns are perturbed.
 
-    OpenXAI (Agarwal et al. 2022): the mean of |f(x) - f(x')| over perturbed rows x'. PGI perturbs
+    OpenXAI (Agarwal et al. 2022): the mean of `|f(x) - f(x')|` over perturbed rows x'. PGI perturbs
     the `top` columns of the largest absolute importance and keeps the others (larger is better);
     PGU keeps these and perturbs the others (smaller is better). OpenXAI adds Gaussian noise to
     numbers; `predict` may also take values from rows of the background, which suits categories.
@@ -401,8 +401,8 @@ def covered_share(explanation: Any, region: NDArray[np.bool_], *, top: int = 5) 
 def max_sensitivity(explanation: Any, nearby: Sequence[Any]) -> float:
     """The largest change of the importances over inputs near the input.
 
-    Yeh et al. (2019): the maximum of |a(y) - a(x)| over inputs y within a small radius of x, by
-    sampling some y; divided by |a(x)|, as in captum, because scales differ. `nearby` has the
+    Yeh et al. (2019): the maximum of `|a(y) - a(x)|` over inputs y within a small radius of x, by
+    sampling some y; divided by `|a(x)|`, as in captum, because scales differ. `nearby` has the
     explanations of the sampled inputs. Smaller is better. NaN for importances of zero.
 
     Examples
