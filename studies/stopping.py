@@ -1,4 +1,4 @@
-"""Calls until a stop rule is sure, and how often it is wrong.
+"""Calls until a stop rule is reached, and how often it is wrong.
 
 For every rule: how many masks it takes in growing rounds, how often it is reached, and how often
 what it certifies is wrong. Beside it the smallest fixed N at which the default, `EBLIME()` with
