@@ -3,40 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from eblime._text import count_noun, printable, width
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
+
+if TYPE_CHECKING:
+    from eblime.posterior import Posterior
 
 __all__ = ["align", "decimals", "format_number", "importance_table", "number_table"]
 
 
-class Summarised(Protocol):
-    """What the table needs of a posterior."""
-
-    @property
-    def mean(self) -> FloatArray: ...
-
-    @property
-    def ess(self) -> float: ...
-
-    @property
-    def n_masks(self) -> int: ...
-
-    @property
-    def method(self) -> str: ...
-
-    def columns(self, prob: float = 0.95) -> dict[str, FloatArray]: ...
-
-    def order(self) -> IntArray: ...
-
-    def fit_label(self) -> str: ...
-
-
 def importance_table(
-    post: Summarised,
+    post: Posterior,
     names: Sequence[str] | None,
     prob: float,
     top: int,

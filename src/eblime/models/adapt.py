@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 from eblime.models.asynchronous import AsyncModel
 from eblime.models.conversion import descends, is_async
 from eblime.models.keras import KerasModel
+from eblime.models.onnx import OnnxModel
 from eblime.models.sklearn import SklearnModel, XgboostModel, has_method, wrap_predict
+from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
 __all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "has_ranked_outputs"]
@@ -62,27 +64,13 @@ def _itself(model: Any) -> Model:
     return model  # type: ignore[no-any-return]
 
 
-def _wrap_torch(model: Any) -> Model:
-    """Wrap a torch module."""
-    from eblime.models.torch import TorchModel
-
-    return TorchModel(module=model)
-
-
-def _wrap_onnx(model: Any) -> Model:
-    """Open an ONNX file, or wrap a session."""
-    from eblime.models.onnx import OnnxModel
-
-    return OnnxModel.load(model)
-
-
 # The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
 # model is a torch module too.
 RECOGNISERS = (
     Recogniser("eblime model", _is_ours, _itself),
     Recogniser("Keras model", _is_keras, lambda model: KerasModel(network=model)),
-    Recogniser("torch module", _is_torch, _wrap_torch),
-    Recogniser("ONNX file or session", _is_onnx, _wrap_onnx),
+    Recogniser("torch module", _is_torch, TorchModel),
+    Recogniser("ONNX file or session", _is_onnx, OnnxModel.load),
     Recogniser("Hugging Face pipeline", _is_pipeline, lambda model: PipelineModel(pipeline=model)),
     Recogniser(
         "XGBoost booster",

@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from numbers import Number
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,21 +98,9 @@ def _is_missing(value: Any) -> bool:
 _DEFAULT = "logits"  # the name of the scores in Hugging Face outputs
 
 
-@runtime_checkable
-class ArrayLike(Protocol):
-    """A tensor or an array of any library."""
-
-    @property
-    def shape(self) -> Any:
-        """Its size along each axis."""
-        ...
-
-
-@runtime_checkable
-class NamedTupleLike(Protocol):
-    """A named tuple."""
-
-    _fields: tuple[str, ...]
+def _has_shape(value: Any) -> bool:
+    """Whether a value is a tensor or an array of any library."""
+    return getattr(value, "shape", None) is not None
 
 
 def default_output(names: Sequence[str | int]) -> str | int | None:
@@ -146,7 +134,7 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
             f"as output={next(iter(entries), 0)!r}; got {wanted!r}."
         )
     found = entries[wanted]
-    if not isinstance(found, ArrayLike):
+    if not _has_shape(found):
         raise TypeError(
             f"The network must return a tensor of scores, shape (n, outputs); output {wanted!r} is "
             f"a {type(found).__name__}. Wrap the network in a function that returns the scores."
@@ -182,10 +170,11 @@ def refuse_one_softmax(n_outputs: int, model: str) -> None:
 def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
     """What a network returned, by name or position, without entries that are None."""
     found: dict[str | int, Any]
+    fields = getattr(outputs, "_fields", None)  # of a named tuple
     if isinstance(outputs, Mapping):
         found = dict(outputs)
-    elif isinstance(outputs, tuple) and isinstance(outputs, NamedTupleLike):
-        found = dict(zip(outputs._fields, outputs, strict=True))
+    elif isinstance(outputs, tuple) and fields is not None:
+        found = dict(zip(fields, outputs, strict=True))
     elif dataclasses.is_dataclass(outputs):
         found = {field.name: getattr(outputs, field.name) for field in dataclasses.fields(outputs)}
     else:
@@ -198,7 +187,7 @@ def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
 def _list_names(entries: Mapping[str | int, Any]) -> str:
     """Names and shapes of outputs, for an error message."""
     shapes = [
-        f"{name!r} of shape {tuple(entry.shape)}" if isinstance(entry, ArrayLike) else repr(name)
+        f"{name!r} of shape {tuple(entry.shape)}" if _has_shape(entry) else repr(name)
         for name, entry in entries.items()
     ]
     plural = "output" if len(shapes) == 1 else "outputs"

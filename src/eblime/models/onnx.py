@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,23 +37,6 @@ _MESSAGES = {
     "sparse tensor": {1: "tensor", 2: "tensor"},
     "tensor": {13: "external data"},  # pairs of a key and a value
 }
-
-
-@runtime_checkable
-class Session(Protocol):
-    """An onnxruntime session."""
-
-    def get_inputs(self) -> Any:
-        """The inputs of the graph, each with `name`, `type` and `shape`."""
-        ...
-
-    def get_outputs(self) -> Any:
-        """The outputs of the graph."""
-        ...
-
-    def run(self, output_names: Any, input_feed: Any) -> Any:
-        """Compute outputs."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +84,7 @@ class OnnxModel:
     array([[0.58, 0.21, 0.21]])
     """
 
-    session: Session
+    session: Any
     preprocess: Callable[[NDArray[Any]], Any] | None = None
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
@@ -110,7 +93,7 @@ class OnnxModel:
     def __post_init__(self) -> None:
         """Refuse an unknown activation or output."""
         check_choice("activation", self.activation, ("none", "softmax", "sigmoid"))
-        if not isinstance(self.session, Session):
+        if not callable(getattr(self.session, "get_inputs", None)):
             raise TypeError(
                 f"`session` must be an onnxruntime session; got {self.session!r}. "
                 "For a file use OnnxModel.load(path)."

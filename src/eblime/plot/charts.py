@@ -51,13 +51,11 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
     >>> ax = eblime.plot.intervals(e, top=3)
     >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
-    '0.5506 < column 0 <= 0.8078'
+    "word 'three'"
     """
     check_count("top", top)
     post = explanation.posterior
@@ -74,9 +72,7 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     drawn.set_ylim(-0.6, len(order) - 0.4)
     drawn.locator_params(axis="x", nbins=6)
     drawn.set_xlabel(axis_label(explanation, "(bars: 50 % and 95 %)"))
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
@@ -84,13 +80,11 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
     >>> ax = eblime.plot.means(e, top=3)
     >>> ax.get_yticklabels()[-1].get_text()  # the most important feature is on top
-    '0.5506 < column 0 <= 0.8078'
+    "word 'three'"
     """
     check_count("top", top)
     mean, order = explanation.posterior.mean, explanation.posterior.order()[:top][::-1]
@@ -101,9 +95,7 @@ def means(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) ->
     drawn.set_yticks(range(len(order)), [caption(explanation.features[j]) for j in order])
     drawn.locator_params(axis="x", nbins=6)
     drawn.set_xlabel(axis_label(explanation))
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
@@ -138,9 +130,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     beside.tick_params(length=0, labelcolor=NEUTRAL)
     beside.spines["right"].set_visible(False)
     drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def compare(
@@ -155,10 +145,8 @@ def compare(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
     >>> ax = eblime.plot.compare(e, e.refit("bayeslime"))
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['EBLIME', 'BayesLIME']
@@ -220,6 +208,13 @@ def side_by_side(
     return drawn
 
 
+def _finish(drawn: Axes, explanation: Explanation) -> Axes:
+    """Set the title and remove what is not needed."""
+    title(drawn, explanation)
+    clean(drawn)
+    return drawn
+
+
 def _legend(drawn: Axes, entries: int) -> None:
     """The legend: inside for two explanations, and beside the bars for more."""
     if entries <= 2:
@@ -236,12 +231,9 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.densities(e)
-    >>> ax.get_xlabel()
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> eblime.plot.densities(e).get_xlabel()
     'importance for output'
     """
     check_count("top", top)
@@ -264,9 +256,7 @@ def densities(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     drawn.set_xlabel(axis_label(explanation))
     drawn.set_ylabel("posterior density")
     legend_below(drawn)
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -> Axes:
@@ -277,12 +267,9 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.ranks(e)
-    >>> ax.get_xlabel()
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> eblime.plot.ranks(e).get_xlabel()
     'rank by |importance|'
     """
     check_count("top", top)
@@ -298,16 +285,8 @@ def ranks(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) ->
     drawn.set_xlabel("rank by |importance|")
     for row, column in zip(*np.nonzero(chance >= 0.05), strict=True):
         value = chance[row, column]
-        colour = "white" if value < 0.6 else INK
-        drawn.text(
-            column,
-            row,
-            f"{value:.2f}".lstrip("0"),
-            ha="center",
-            va="center",
-            fontsize="x-small",
-            color=colour,
-        )
+        text, colour = f"{value:.2f}".lstrip("0"), "white" if value < 0.6 else INK
+        drawn.text(column, row, text, ha="center", va="center", fontsize="x-small", color=colour)
     drawn.figure.colorbar(field, ax=drawn, label="probability")
     title(drawn, explanation)
     return drawn
@@ -320,12 +299,9 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.ridge(e)
-    >>> ax.get_xlabel()
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> eblime.plot.ridge(e).get_xlabel()
     'ridge parameter λ'
     """
     law = explanation.posterior.lam
@@ -344,9 +320,7 @@ def ridge(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     drawn.set_xlabel("ridge parameter λ")
     drawn.set_ylabel("density of log λ")
     drawn.legend(frameon=False, fontsize="small")
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def convergence(
@@ -359,12 +333,9 @@ def convergence(
 
     Examples
     --------
-    >>> import numpy as np
     >>> import eblime
-    >>> rows = np.random.default_rng(0).random((50, 3))
-    >>> e = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=50).explain(rows[0])
-    >>> ax = eblime.plot.convergence(e)
-    >>> ax.get_xlabel()
+    >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one or three")
+    >>> eblime.plot.convergence(e).get_xlabel()
     'number of masks'
     """
     check_count("top", top)
@@ -382,9 +353,7 @@ def convergence(
     level = "" if ends is None else "(95 %)"
     drawn.set_ylabel(axis_label(explanation, level, longest=30))
     legend_below(drawn)
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)
 
 
 def _bands(
@@ -478,6 +447,4 @@ def by_width(
     drawn.set_xlabel("width of the kernel")
     drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
     legend_below(drawn)
-    title(drawn, explanation)
-    clean(drawn)
-    return drawn
+    return _finish(drawn, explanation)

@@ -54,14 +54,9 @@ def importance_map(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
-    >>> ax = eblime.plot.importance_map(e)
-    >>> ax.get_title("left")
-    'output: top 4'
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
+    >>> eblime.plot.importance_map(e).get_title("left")
+    'output: top 5'
     """
     check_count("top", top)
     drawing, mean = canvas(explanation), explanation.posterior.mean
@@ -90,25 +85,15 @@ def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | N
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
-    >>> ax = eblime.plot.mean_map(e)
-    >>> ax.get_title("left")
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
+    >>> eblime.plot.mean_map(e).get_title("left")
     'output: posterior mean'
     """
     mean = explanation.posterior.mean
     most = float(np.abs(mean).max()) or 1.0
+    ends, title = (-most, most), "posterior mean"
     drawn = _field(
-        explanation,
-        mean,
-        "posterior mean",
-        ax,
-        colours=diverging(),
-        limits=(-most, most),
-        unit="importance",
+        explanation, mean, title, ax, colours=diverging(), limits=ends, unit="importance"
     )
     _numbers(drawn, canvas(explanation), explanation.posterior.order(), numbered, 0)
     return drawn
@@ -126,13 +111,8 @@ def uncertainty_map(
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
-    >>> ax = eblime.plot.uncertainty_map(e)
-    >>> ax.get_title("left")
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
+    >>> eblime.plot.uncertainty_map(e).get_title("left")
     'output: posterior sd'
     """
     if scaled:
@@ -156,13 +136,8 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
-    >>> ax = eblime.plot.top_k_map(e)
-    >>> ax.get_title("left")
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
+    >>> eblime.plot.top_k_map(e).get_title("left")
     'output: P(among the top 5)'
     """
     check_count("top", top)
@@ -179,13 +154,8 @@ def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
-    >>> ax = eblime.plot.sign_map(e)
-    >>> ax.get_title("left")
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
+    >>> eblime.plot.sign_map(e).get_title("left")
     'output: P(importance > 0)'
     """
     chance = explanation.posterior.prob_positive()
@@ -200,11 +170,7 @@ def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Fig
     --------
     >>> import numpy as np
     >>> import eblime
-    >>> image = np.zeros((6, 6))
-    >>> image[:3, :3] = 1.0
-    >>> grid = ("grid", {"rows": 2, "columns": 2})
-    >>> explainer = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], segmentation=grid, hide=0)
-    >>> e = explainer.explain(image)
+    >>> e = eblime.ImageExplainer(lambda batch: batch[:, 0, 0], hide=0).explain(np.eye(8))
     >>> figure = eblime.plot.posterior_maps(e)
     >>> [ax.get_title("left") for ax in figure.axes[:2]]
     ['output: posterior mean', 'output: posterior sd']

@@ -6,7 +6,7 @@ Points whose sign is uncertain are faint, so that noise is not read as signal.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-__all__ = ["RunLike", "beeswarm", "dependence"]
+    from eblime.batch.results import Run
+
+__all__ = ["beeswarm", "dependence"]
 
 _MOST = 1_500  # points per feature
 _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
@@ -28,19 +30,7 @@ _FEW = 12  # a column with at most so many numbers is drawn with one group of po
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
 
-class RunLike(Protocol):
-    """What the plots read of a run."""
-
-    def frame(self) -> pd.DataFrame:
-        """One row per input, target and feature."""
-
-    def summary(self, prob: float = 0.95, *, by: Any = None) -> pd.DataFrame:
-        """Importance of each feature over all inputs, or over those of each group."""
-
-
-def beeswarm(
-    run: RunLike, *, top: int = 12, label: str | None = None, ax: Axes | None = None
-) -> Axes:
+def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | None = None) -> Axes:
     """One point per input and feature: importance across, the row's value as colour.
 
     Features are ordered by their importance over all inputs. Points whose sign is uncertain are
@@ -94,9 +84,7 @@ def beeswarm(
     return drawn
 
 
-def dependence(
-    run: RunLike, *, feature: str, label: str | None = None, ax: Axes | None = None
-) -> Axes:
+def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | None = None) -> Axes:
     """Importance of a column against its value in each row, with the intervals of single rows.
 
     The black lines are means over the rows of a bin or category, with their 95 % intervals as
@@ -158,7 +146,7 @@ def _points(drawn: Axes, rows: pd.DataFrame) -> None:
     drawn.scatter(rows["x"], rows["mean"], c=colours, s=14, linewidths=0, zorder=3)
 
 
-def _rows(run: RunLike, label: str | None) -> pd.DataFrame:
+def _rows(run: Run, label: str | None) -> pd.DataFrame:
     """The rows of a run over a table, of one output if it is named."""
     rows = run.frame()
     if not rows["value"].notna().any():
@@ -171,7 +159,7 @@ def _rows(run: RunLike, label: str | None) -> pd.DataFrame:
     return rows[rows["label"] == label]
 
 
-def _rank_features(run: RunLike, label: str | None) -> pd.DataFrame:
+def _rank_features(run: Run, label: str | None) -> pd.DataFrame:
     """The features with their importance over all inputs, the most important first."""
     if label is None:
         return run.summary()

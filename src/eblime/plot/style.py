@@ -15,26 +15,9 @@ if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
 __all__ = [
-    "AGAINST",
-    "COLOURS",
-    "FAVOUR",
-    "INK",
-    "LINES",
-    "NEUTRAL",
-    "axes",
-    "axis_label",
-    "caption",
-    "clean",
-    "diverging",
-    "in_notebook",
-    "legend_below",
-    "log_ticks",
-    "needs_domain",
-    "new_figure",
-    "rgb",
-    "sign_bar",
-    "sign_colour",
-    "title",
+    *("AGAINST", "COLOURS", "FAVOUR", "INK", "LINES", "NEUTRAL", "axes", "axis_label", "caption"),
+    *("clean", "diverging", "in_notebook", "legend_below", "log_ticks", "needs_domain"),
+    *("new_figure", "rgb", "sign_bar", "sign_colour", "title"),
 ]
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it

@@ -348,10 +348,10 @@ def describe_kernel(stored: object, n_features: int) -> str:
 
 def describe_object(stored: object) -> str:
     """The settings of an object, from its representation; other text is returned unchanged."""
-    found = _call(str(stored))
-    if found is None:
+    tree = _expression(str(stored))
+    if not isinstance(tree, ast.Call):
         return _function(str(stored)) or str(stored)
-    phrases = [phrase for pair in found[1].items() if (phrase := _setting(*pair))]
+    phrases = [phrase for pair in _settings(tree)[1].items() if (phrase := _setting(*pair))]
     return ", ".join(phrases) or "no settings"
 
 
@@ -367,12 +367,13 @@ def _input(name: str, setting: str) -> str:
     known = _INPUT.get((name, setting))
     if known is not None:
         return known
-    value = _literal(setting)
+    if setting.startswith("array("):
+        return f"{_with_spaces(name)} as given in an array"
+    tree = _expression(setting)
+    value = None if tree is None or isinstance(tree, ast.Call) else _value(tree)
     if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], dict):
         options = ", ".join(f"{_with_spaces(str(key))} {entry}" for key, entry in value[1].items())
         return f"{_INPUT.get((name, str(value[0])), f'{name} {value[0]}')} ({options})"
-    if setting.startswith("array("):
-        return f"{_with_spaces(name)} as given in an array"
     function = _function(setting)
     return f"{_with_spaces(name)} by {function}" if function else f"{_with_spaces(name)} {setting}"
 
@@ -392,33 +393,20 @@ def _setting(name: str, value: Any) -> str:
     return f"{text} {_number(value)}"
 
 
-def _call(stored: str) -> tuple[str, dict[str, Any]] | None:
-    """Name and settings of a representation such as `Kernel(width=2.0)`; None for other text."""
-    tree = _expression(stored)
-    return _settings(tree) if isinstance(tree, ast.Call) else None
-
-
 def _settings(node: ast.Call) -> tuple[str, dict[str, Any]]:
-    """Name and keyword settings of a call; settings that are calls are nested."""
-    values: dict[str, Any] = {}
-    for entry in node.keywords:
-        if isinstance(entry.value, ast.Call):
-            values[str(entry.arg)] = _settings(entry.value)
-        else:
-            text = ast.unparse(entry.value)
-            values[str(entry.arg)] = text if (value := _literal(text)) is None else value
-            if text == "None":
-                values[str(entry.arg)] = None
+    """Name and settings of a call such as `Kernel(width=2.0)`; settings that are calls nest."""
+    values = {str(entry.arg): _value(entry.value) for entry in node.keywords}
     return ast.unparse(node.func), values
 
 
-def _literal(text: str) -> Any:
-    """The value of a Python literal; None for other text."""
-    tree = _expression(text)
+def _value(node: ast.expr) -> Any:
+    """The value of a literal, name and settings of a call, or else the code."""
+    if isinstance(node, ast.Call):
+        return _settings(node)
     try:
-        return None if tree is None else ast.literal_eval(tree)
+        return ast.literal_eval(node)
     except (ValueError, TypeError, RecursionError):
-        return None
+        return ast.unparse(node)
 
 
 def _expression(text: str) -> ast.expr | None:
