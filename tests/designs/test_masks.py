@@ -3,7 +3,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
-from eblime.designs.focused import Focused, Information
+from eblime.designs.adaptive import Focused, Information
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired
 from eblime.designs.rounds import OwnLaw, as_design, one_shot
 

@@ -8,8 +8,7 @@ from scipy import stats
 
 import eblime
 from eblime.answers import Answers
-from eblime.core.lars import lars_entries
-from eblime.stopping.lars import LarsStable, _lead, _weight_rows
+from eblime.stopping.lars import LarsStable, _lead, _weight_rows, lars_entries
 from eblime.stopping.rules import parse_rule
 
 

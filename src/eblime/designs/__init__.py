@@ -12,8 +12,8 @@ from eblime._lazy import lazy_names
 
 if TYPE_CHECKING:
     from eblime.designs.adaptive import Adaptive as Adaptive
-    from eblime.designs.focused import Focused as Focused
-    from eblime.designs.focused import Information as Information
+    from eblime.designs.adaptive import Focused as Focused
+    from eblime.designs.adaptive import Information as Information
     from eblime.designs.masks import KernelLaw as KernelLaw
     from eblime.designs.masks import bernoulli as bernoulli
     from eblime.designs.masks import exhaustive as exhaustive
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "Adaptive": "adaptive",
-    "Focused": "focused",
-    "Information": "focused",
+    "Focused": "adaptive",
+    "Information": "adaptive",
     "bernoulli": "masks",
     "exhaustive": "masks",
     "leverage": "masks",
