@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,13 +23,16 @@ __all__ = [
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
 
 
-class HeldOut(Protocol):
-    """The quality of a fit on answers that it has not seen; computed when it is read."""
+@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
+class HeldOut:
+    """The quality of a fit on answers that it has not seen; computed when it is first read."""
 
-    @property
+    compute: Callable[[], float] = field(repr=False)
+
+    @cached_property
     def r2(self) -> float:
         """Weighted R^2 of predicting each answer from the others; NaN for constant scores."""
-        ...
+        return self.compute()
 
 
 def relative_range(low: float, high: float) -> float:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.polynomial import legendre
@@ -23,6 +22,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
+from eblime.core.laws import PointValue
 
 __all__ = [
     "Evidence",
@@ -94,42 +94,6 @@ def log_local_precision(x: FloatArray) -> FloatArray:
     horseshoe does not: the prior of beta then is bounded at zero (Strawderman and Berger).
     """
     return np.asarray(0.5 * x - 1.5 * np.logaddexp(0.0, x) - np.log(2.0))
-
-
-class LambdaLaw(Protocol):
-    """A law of lambda as a rule of nodes and weights, with its own summaries.
-
-    A `PointValue` is one: lambda set by hand, as in LIME and BayesLIME.
-    """
-
-    @property
-    def nodes(self) -> FloatArray:
-        """Values of lambda at which expectations are summed, shape (L,)."""
-
-    @property
-    def weights(self) -> FloatArray:
-        """Their weights, summing to one, shape (L,)."""
-
-    @property
-    def mean(self) -> float:
-        """Posterior mean of lambda, `inf` where it does not exist."""
-
-    @property
-    def log_mean(self) -> float:
-        """Posterior mean of log(lambda)."""
-
-    @property
-    def median(self) -> float:
-        """Posterior median of lambda."""
-
-    def quantile(self, q: ArrayLike) -> FloatArray:
-        """Quantiles of lambda, in the shape of `q`."""
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """P(lambda <= x | Y), in the shape of `x`."""
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Draw i.i.d. values, shape (n,)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -430,6 +394,7 @@ def gauss_rule(x: FloatArray, weights: FloatArray, n: int) -> tuple[FloatArray, 
     return centre + width * nodes, rows[0] ** 2
 
 
+LambdaLaw = GridLambda | PanelLambda | PointValue  # the last: set by hand, as in LIME
 _DRAW_BLOCK = 1 << 20  # exponentials held at once
 
 

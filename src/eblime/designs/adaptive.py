@@ -443,8 +443,7 @@ def _pairs_now(n_masks: int, rounds: int, answers: Answers) -> int | None:
 
 def _proposal(masks: FloatArray, weights: FloatArray) -> Proposal:
     """Pairs from one mask of each, with the weight of each pair."""
-    pairs = np.stack([masks, 1 - masks], axis=1).reshape(-1, masks.shape[1])
-    return Proposal(masks=pairs, sampling_weights=np.repeat(weights, 2))
+    return Proposal(masks=_pairs(masks), sampling_weights=np.repeat(weights, 2))
 
 
 def _predictive_sd(answers: Answers, pool: FloatArray) -> FloatArray:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, replace
-from functools import cached_property
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -22,11 +22,10 @@ from eblime._checks import as_floats, check_choice, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.fit_quality import is_constant, power_of_two
-from eblime.core.held_out import held_out_r2, leave_one_out
+from eblime.core.held_out import leave_one_out
 from eblime.core.laws import PointValue, normal_law
-from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
-from eblime.methods.common import LINEAR_FIT, evidence_of, with_weight
+from eblime.methods.common import LINEAR_FIT, fixed_ridge, held_out
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
@@ -137,7 +136,7 @@ class BayLIME:
         )
         return replace(
             posterior,
-            held_out=_LeaveOneOut(answers=scaled, centre=centre, scales=scales, lam=ratio),
+            held_out=held_out(scaled, partial(_errors, centre, scales, ratio)),
         )
 
     def _moments(
@@ -197,32 +196,12 @@ class BayLIME:
             raise ValueError("`prior_mean` needs `prior_precision`: how certain it is.")
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
-class _LeaveOneOut:
+def _errors(centre: FloatArray, scales: FloatArray, lam: float, answers: Answers) -> FloatArray:
     """Each answer predicted by the fit to all others, at the fitted precisions."""
-
-    answers: Answers
-    centre: FloatArray
-    scales: FloatArray
-    lam: float
-
-    @cached_property
-    def r2(self) -> float:
-        """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = with_weight(self.answers)
-        masks, scores, weights = answers.masks * self.scales, answers.scores, answers.weights
-        if is_constant(scores):
-            return np.nan
-        left = scores - answers.masks @ self.centre
-        spectrum = decompose(masks, weights, flat=True)
-        response = respond(spectrum, left, standardize=True)
-        law = Mixture(
-            basis=spectrum.basis,
-            evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
-            lam=PointValue(value=self.lam),
-            unit=response.unit,
-        )
-        return held_out_r2(scores, weights, leave_one_out(masks, left, weights, law, flat=True))
+    masks, left = answers.masks * scales, answers.scores - answers.masks @ centre
+    spectrum = decompose(masks, answers.weights, flat=True)
+    law = fixed_ridge(spectrum, respond(spectrum, left, standardize=True), lam)
+    return leave_one_out(masks, left, answers.weights, law, flat=True)
 
 
 def _numbers(name: str, value: Any) -> float | tuple[float, ...]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -32,14 +32,14 @@ from eblime.protocols import Law, ScalarLaw
 
 __all__ = [
     "LINEAR_FIT",
-    "CrossFitted",
-    "LeaveOneOut",
     "allow_unequal_noise",
     "bayesian_posterior",
     "evidence_of",
+    "fixed_ridge",
+    "held_out",
+    "local_errors",
     "local_posterior",
     "point_posterior",
-    "with_weight",
 ]
 
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
@@ -68,6 +68,17 @@ def evidence_of(
     if pairs is None:
         return evidence
     return odd_evidence(evidence, spectrum, response, pairs, df=2 * a + n / 2 / effect)
+
+
+def fixed_ridge(spectrum: Spectrum, response: Response, lam: float, *, hidden: int = 0) -> Mixture:
+    """The law of the coefficients at one lambda, with an improper prior of sigma^2."""
+    return Mixture(
+        basis=spectrum.basis,
+        evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
+        lam=PointValue(value=lam),
+        unit=response.unit,
+        hidden=hidden,
+    )
 
 
 def bayesian_posterior(
@@ -100,9 +111,9 @@ def local_posterior(
     response: Response,
     law: LocalMixture,
     *,
-    held_out: HeldOut,
+    errors: Callable[[Answers], FloatArray],
 ) -> Posterior:
-    """Assemble the posterior of a law with a scale for each feature.
+    """Assemble the posterior of a law with a scale for each feature; `errors` are held out.
 
     The intercept has the spread that the fitted precisions give it, about the value at which the
     posterior means of the importances put it.
@@ -117,7 +128,7 @@ def local_posterior(
         direction, offset = -spectrum.centre * scales, response.mean + float(moved)
         extras["intercept"] = Intercept(law=base.along(direction, noise=noise, offset=offset))
     posterior = _assemble(name, answers, spectrum, response, base, coefficients)
-    return replace(posterior, law=law, extras=extras, held_out=held_out)
+    return replace(posterior, law=law, extras=extras, held_out=held_out(answers, errors))
 
 
 def point_posterior(
@@ -151,7 +162,7 @@ def _assemble(
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
-        held_out=LeaveOneOut(answers=answers, mixture=mixture, flat=spectrum.flat),
+        held_out=held_out(answers, partial(_ridge_errors, mixture, spectrum.flat)),
         score_range=score_range(answers.scores, answers.weights),
     )
 
@@ -202,73 +213,52 @@ def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Inte
 _FOLDS = 3
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
-class LeaveOneOut:
-    """Each answer predicted by the fit to all others, for a regression with one lambda.
-
-    The fields are those of the answers and of the posterior: no array is copied.
-    """
-
-    answers: Answers
-    mixture: Mixture
-    flat: bool  # whether there is a free intercept
-
-    @cached_property
-    def r2(self) -> float:
-        """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = with_weight(self.answers)
-        if is_constant(answers.scores):
-            return np.nan
-        masks, scores, weights = answers.masks, answers.scores, answers.weights
-        if self.mixture.hidden:
-            masks = np.column_stack([np.ones(len(masks)), masks])
-        missed = leave_one_out(masks, scores, weights, self.mixture, flat=self.flat)
-        return held_out_r2(scores, weights, missed)
+def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> HeldOut:
+    """The held-out R^2 of answers, by a function from those with weight to `y_i - yhat_(-i)`."""
+    return HeldOut(compute=partial(_r2_of_errors, answers, errors))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class CrossFitted:
+def _r2_of_errors(answers: Answers, errors: Callable[[Answers], FloatArray]) -> float:
+    """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
+    rows = answers.weights > 0
+    if not rows.all():
+        answers = answers.take(np.flatnonzero(rows))
+    if is_constant(answers.scores):
+        return np.nan
+    return held_out_r2(answers.scores, answers.weights, errors(answers))
+
+
+def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
+    """Each answer predicted by the fit to all others, for a regression with one lambda."""
+    masks = answers.masks
+    if mixture.hidden:
+        masks = np.column_stack([np.ones(len(masks)), masks])
+    return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat)
+
+
+def local_errors(
+    ridge: Callable[[Spectrum, Response], Mixture], flat: bool, standardize: bool, answers: Answers
+) -> FloatArray:
     """Each answer predicted by the others, for a regression with a scale for each feature.
 
     The scales are fitted without a third of the answers, which include the one to predict; given
     the scales, that one alone is left out. Scales that had seen it would flatter the result.
     """
 
-    answers: Answers
-    ridge: Callable[[Spectrum, Response], Mixture]
-    flat: bool
-    standardize: bool
+    def read(answers: Answers) -> tuple[Spectrum, Response]:
+        spectrum = decompose(answers.masks, answers.weights, flat=flat)
+        return spectrum, respond(spectrum, answers.scores, standardize=standardize)
 
-    @cached_property
-    def r2(self) -> float:
-        """Weighted R^2 of the predictions; NaN for constant scores or a single mask."""
-        answers = with_weight(self.answers)
-        if is_constant(answers.scores):
-            return np.nan
-        spectrum, response = self._read(answers)
-        fold = np.random.default_rng(0).permutation(answers.n_masks) % _FOLDS
-        missed = np.empty(answers.n_masks)
-        for number in np.unique(fold):
-            scales = self._scales(answers.take(np.flatnonzero(fold != number)))
-            scaled = rescale(spectrum, scales)
-            law = self.ridge(scaled, project(scaled, response))
-            masks, rows = answers.masks * scales, fold == number
-            missed[rows] = leave_one_out(
-                masks, answers.scores, answers.weights, law, flat=self.flat, only=rows
-            )
-        return held_out_r2(answers.scores, answers.weights, missed)
-
-    def _scales(self, answers: Answers) -> FloatArray:
-        """The features' scales as these answers have them, (p,)."""
-        return np.asarray(np.exp(-fit_precisions(*self._read(answers), self.ridge) / 2))
-
-    def _read(self, answers: Answers) -> tuple[Spectrum, Response]:
-        """The answers as the regression sees them."""
-        spectrum = decompose(answers.masks, answers.weights, flat=self.flat)
-        return spectrum, respond(spectrum, answers.scores, standardize=self.standardize)
-
-
-def with_weight(answers: Answers) -> Answers:
-    """The answers that have weight."""
-    rows = answers.weights > 0
-    return answers if rows.all() else answers.take(np.flatnonzero(rows))
+    spectrum, response = read(answers)
+    fold = np.random.default_rng(0).permutation(answers.n_masks) % _FOLDS
+    missed = np.empty(answers.n_masks)
+    for number in np.unique(fold):
+        rows = fold == number
+        others = read(answers.take(np.flatnonzero(~rows)))
+        scales = np.exp(-fit_precisions(*others, ridge) / 2)
+        scaled = rescale(spectrum, scales)
+        law, masks = ridge(scaled, project(scaled, response)), answers.masks * scales
+        missed[rows] = leave_one_out(
+            masks, answers.scores, answers.weights, law, flat=flat, only=rows
+        )
+    return missed

@@ -20,10 +20,10 @@ from eblime.core.mixture import Mixture
 from eblime.core.pairs import Pairs, find_pairs
 from eblime.core.spectrum import Response, Spectrum, decompose, design_effect, respond
 from eblime.methods.common import (
-    CrossFitted,
     allow_unequal_noise,
     bayesian_posterior,
     evidence_of,
+    local_errors,
     local_posterior,
 )
 from eblime.posterior import Posterior
@@ -211,13 +211,8 @@ class EBLIME:
         """Posterior of one target."""
         if self.local:
             law = fit_local(spectrum, response, ridge)
-            held_out = CrossFitted(
-                answers=answers,
-                ridge=self._ridge,
-                flat=spectrum.flat,
-                standardize=self.standardize,
-            )
-            return local_posterior(self.name, answers, spectrum, response, law, held_out=held_out)
+            errors = partial(local_errors, self._ridge, spectrum.flat, self.standardize)
+            return local_posterior(self.name, answers, spectrum, response, law, errors=errors)
         mixture = ridge(spectrum, response)
         drawn = None if self.grid is None else _draws_law(rng, self.grid, mixture)
         return bayesian_posterior(self.name, answers, spectrum, response, mixture, law=drawn)

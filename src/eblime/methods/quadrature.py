@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,6 +13,7 @@ from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
+from eblime.core.fit_quality import HeldOut
 from eblime.core.indices import Index, banzhaf, by_size, shapley
 from eblime.core.laws import NormalMixture, PointMass, PointValue, normal_law
 from eblime.core.quadrature import Function, Table, exact_values, read_table
@@ -151,18 +151,6 @@ class Quadrature:
         return fit_indices(answers, [index], [self.estimand])[0]
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)  # no slots: the value is kept once computed
-class _LeaveOneOut:
-    """The held-out R^2 of the predicted scores of masks, computed when it is read."""
-
-    function: Function = field(repr=False)
-
-    @cached_property
-    def r2(self) -> float:
-        """R^2 of predicting each mask from the others."""
-        return self.function.held_out_r2()
-
-
 def fit_indices(
     answers: Answers, indices: Sequence[Index], words: Sequence[str]
 ) -> tuple[Posterior, ...]:
@@ -174,7 +162,7 @@ def fit_indices(
     masks, scores = _with_input(_check_binary(answers.masks), answers)
     order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")
     p, table = masks.shape[1], read_table(masks[:, order], scores, noisy=answers.noisy)
-    held_out: _LeaveOneOut | float | None = None
+    held_out: HeldOut | float | None = None
     laws: Sequence[Law]
     if table.n_masks == 1:
         sizes = [len(index.subsets(p)) for index in indices]
@@ -190,7 +178,7 @@ def fit_indices(
             function = Function.fit(_small(table))
             found = zip(function.laws(indices), indices, strict=True)
             laws = [_reorder(law, index, order) for law, index in found]
-        held_out = _LeaveOneOut(function=function)
+        held_out = HeldOut(compute=function.held_out_r2)
     return tuple(
         _posterior(law, answers, index, estimand, held_out)
         for law, index, estimand in zip(laws, indices, words, strict=True)
@@ -215,7 +203,7 @@ def _posterior(
     answers: Answers,
     index: Index,
     estimand: str,
-    held_out: _LeaveOneOut | float | None,
+    held_out: HeldOut | float | None,
 ) -> Posterior:
     """Assemble the posterior; R^2 is that of the importances as a line, NaN for interactions."""
     r2, extras = float("nan"), {}

@@ -10,10 +10,8 @@ import numpy as np
 
 from eblime._checks import check_choice, check_number
 from eblime.answers import Answers
-from eblime.core.laws import PointValue
-from eblime.core.mixture import Mixture
 from eblime.core.spectrum import decompose, respond
-from eblime.methods.common import bayesian_posterior, evidence_of, point_posterior
+from eblime.methods.common import bayesian_posterior, fixed_ridge, point_posterior
 from eblime.posterior import Posterior
 
 __all__ = ["LIME", "BayesLIME"]
@@ -76,13 +74,7 @@ class BayesLIME:
         for target in answers:
             # the method is scale-free, so that standardising changes nothing
             response = respond(spectrum, target.scores, standardize=True)
-            mixture = Mixture(
-                basis=spectrum.basis,
-                evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
-                lam=PointValue(value=1.0),
-                unit=response.unit,
-                hidden=int(penalised),
-            )
+            mixture = fixed_ridge(spectrum, response, 1.0, hidden=int(penalised))
             posteriors.append(bayesian_posterior(self.name, target, spectrum, response, mixture))
         return tuple(posteriors)
 
@@ -140,11 +132,6 @@ class LIME:
         posteriors = []
         for target in answers:
             response = respond(spectrum, target.scores, standardize=True)
-            mixture = Mixture(
-                basis=spectrum.basis,
-                evidence=evidence_of(spectrum, response, a=0.0, b=0.0),
-                lam=PointValue(value=float(self.alpha)),
-                unit=response.unit,
-            )
+            mixture = fixed_ridge(spectrum, response, float(self.alpha))
             posteriors.append(point_posterior(self.name, target, spectrum, response, mixture))
         return tuple(posteriors)

@@ -21,6 +21,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ from eblime._files import write_whole
 from eblime._text import printable
 from eblime._warn import warn_user
 from eblime.answers import Answers
-from eblime.core.fit_quality import score_range
+from eblime.core.fit_quality import HeldOut, score_range
 from eblime.core.laws import Draws, DrawsLaw, PointMass, PointValue
 from eblime.methods.regression import fit_each, is_quick
 from eblime.posterior import Posterior
@@ -443,13 +444,6 @@ class StoredMethod:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class StoredHeldOut:
-    """A held-out R^2 that was computed before."""
-
-    r2: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StoredLaw:
     """Means, standard deviations and 95 % intervals as they were; draws for everything else."""
 
@@ -547,7 +541,12 @@ def read_posterior(
     _compare(found, summary)
     if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
         return found
-    return dataclasses.replace(found, held_out=StoredHeldOut(r2=float(summary["r2_held_out"])))
+    return dataclasses.replace(found, held_out=_known(summary["r2_held_out"]))
+
+
+def _known(r2: float) -> HeldOut:
+    """A held-out R^2 that was computed before."""
+    return HeldOut(compute=partial(float, r2))
 
 
 def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
@@ -594,7 +593,7 @@ def _stored_posterior(
         law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
     held_out: Any = summary["r2_held_out"]
     if held_out is not None:  # all masks leave nothing to hold out
-        held_out = float(held_out) if exhaustive else StoredHeldOut(r2=float(held_out))
+        held_out = float(held_out) if exhaustive else _known(held_out)
     return Posterior(
         law=law,
         estimand=summary["estimand"],
