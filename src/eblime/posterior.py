@@ -188,20 +188,7 @@ class Posterior:
         return None if isinstance(law, PointValue) else law
 
     def interval(self, prob: float = 0.95) -> FloatArray:
-        """Equal-tailed credible interval of each importance, shape (p, 2).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> post.interval(0.95).shape
-        (3, 2)
-        >>> bool((post.interval(0.5)[:, 0] > post.interval(0.95)[:, 0]).all())
-        True
-        """
+        """Equal-tailed credible interval of each importance, shape (p, 2)."""
         tail = (1 - check_level("prob", prob)) / 2
         return self.law.quantile(np.array([tail, 1 - tail])).T
 
@@ -267,18 +254,7 @@ class Posterior:
         return self.law.prob_greater()
 
     def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Independent draws of the importances, shape (n, p).
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import eblime
-        >>> rng = np.random.default_rng(0)
-        >>> masks = rng.integers(0, 2, size=(100, 3))
-        >>> post = eblime.fit(masks, masks @ [1.0, 0.9, 0.0] + 0.2 * rng.normal(size=100))
-        >>> post.sample(1000, rng=0).shape
-        (1000, 3)
-        """
+        """Independent draws of the importances, shape (n, p)."""
         return self.draw(n, rng).beta
 
     def draw(self, n: int, rng: RNGLike = None) -> Draws:

@@ -8,6 +8,7 @@ mask's own residual instead, and the law is stretched to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,10 +29,7 @@ class StretchedLaw:
     law: Mixture | LocalMixture
     factors: FloatArray  # (p,)
 
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
+    has_spread: ClassVar[bool] = True
 
     @property
     def n_features(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,6 +90,8 @@ class DrawsLaw:
     draws: Draws
     source: Law | None = None
 
+    has_spread: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         """Refuse draws that have no spread to summarise."""
         shape = np.shape(self.draws.beta)
@@ -97,11 +99,6 @@ class DrawsLaw:
             raise ValueError(
                 f"`draws.beta` must have shape (n, p) with at least 2 draws; got shape {shape}."
             )
-
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def n_features(self) -> int:
@@ -211,10 +208,7 @@ class NormalMixture:
     covs: FloatArray  # (L, p, p)
     unit: float = 1.0  # variances of very small or large numbers are not representable
 
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
+    has_spread: ClassVar[bool] = True
 
     @property
     def n_features(self) -> int:
@@ -390,10 +384,7 @@ class PointMass:
     method: str  # name of the method, for the error message
     refusal: str = ""  # the error message, if it is another one
 
-    @property
-    def has_spread(self) -> bool:
-        """Always False: a point estimate has no spread."""
-        return False
+    has_spread: ClassVar[bool] = False
 
     @property
     def n_features(self) -> int:

@@ -12,7 +12,7 @@ interval covers both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from scipy import special, stats
@@ -155,13 +155,7 @@ class _Parts:
 
     def without_zero(self) -> _Parts:
         """All components but the first."""
-        return _Parts(
-            likelihood=self.likelihood[:, 1:],
-            size=self.size[:, 1:],
-            variance=self.variance[:, 1:],
-            positive=self.positive[:, 1:],
-            negative=self.negative[:, 1:],
-        )
+        return _Parts(**{entry.name: getattr(self, entry.name)[:, 1:] for entry in fields(self)})
 
 
 def _components(estimate: FloatArray, se: FloatArray) -> _Parts:

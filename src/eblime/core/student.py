@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -238,14 +239,11 @@ class StudentLaw(ABC):
 
     __slots__ = ()
 
+    has_spread: ClassVar[bool] = True
+
     @abstractmethod
     def marginals(self) -> StudentMixture:
         """The law of each importance alone."""
-
-    @property
-    def has_spread(self) -> bool:
-        """Always True."""
-        return True
 
     @property
     def sd(self) -> FloatArray:

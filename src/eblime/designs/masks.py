@@ -301,11 +301,7 @@ def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> FloatAr
         every[:, 0] = np.maximum(every[:, 0], float(half))
         return every[rng.permutation(total)[:count]]
 
-    def draw(n: int) -> FloatArray:
-        ranks = rng.random((n, p)).argsort(axis=1).argsort(axis=1)
-        return (ranks < size).astype(np.float64)
-
-    return _distinct(draw, count, p)
+    return _distinct(lambda n: _of_sizes(rng, np.full(n, size), p), count, p)
 
 
 def _distinct(draw: Callable[[int], FloatArray], count: int, p: int) -> FloatArray:

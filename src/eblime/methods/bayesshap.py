@@ -66,6 +66,7 @@ class BayesSHAP:
     ridge: float | None = None
 
     counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
+    name: ClassVar[str] = "BayesSHAP"
 
     def __post_init__(self) -> None:
         """Refuse settings that no regression can have."""
@@ -73,11 +74,6 @@ class BayesSHAP:
             raise TypeError(f"`constrained` must be True, False or None; got {self.constrained!r}.")
         if self.ridge is not None:
             check_number("ridge", self.ridge)
-
-    @property
-    def name(self) -> str:
-        """The method's name in tables and reports."""
-        return "BayesSHAP"
 
     @property
     def ends(self) -> Literal["required", "useful", "unused"]:

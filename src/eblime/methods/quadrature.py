@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -78,6 +78,9 @@ class Quadrature:
     kernel: str | Kernel | None = None
     index: Literal["lime", "banzhaf", "shapley"] = "lime"
 
+    name: ClassVar[str] = "Quadrature"
+    most_masks: ClassVar[int] = MOST_MASKS  # unless these are all masks
+
     def __post_init__(self) -> None:
         """Refuse an unknown index and an object that is not a kernel."""
         check_choice("index", self.index, INDICES)
@@ -88,11 +91,6 @@ class Quadrature:
         return f"Quadrature(kernel={stable_repr(self.kernel)}, index={self.index!r})"
 
     @property
-    def name(self) -> str:
-        """The method's name in tables and reports."""
-        return "Quadrature"
-
-    @property
     def estimand(self) -> str:
         """What the importances are, in a few words."""
         return _WORDS[self.index]
@@ -101,11 +99,6 @@ class Quadrature:
     def ends(self) -> str:
         """Both ends are asked: the input itself and everything hidden, whose scores are exact."""
         return "useful"
-
-    @property
-    def most_masks(self) -> int:
-        """The largest number of masks that it takes, unless these are all masks."""
-        return MOST_MASKS
 
     def with_kernel(self, kernel: str | Kernel | None) -> Quadrature:
         """The same method with an explainer's kernel, unless it has its own."""

@@ -42,15 +42,11 @@ class BayesLIME:
     intercept: Literal["penalised", "none", "flat"] = "penalised"
 
     counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
+    name: ClassVar[str] = "BayesLIME"
 
     def __post_init__(self) -> None:
         """Refuse an unknown intercept."""
         check_choice("intercept", self.intercept, ("penalised", "none", "flat"))
-
-    @property
-    def name(self) -> str:
-        """The method's name in tables and reports."""
-        return "BayesLIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
@@ -103,21 +99,13 @@ class LIME:
     intercept: Literal["flat", "none"] = "flat"
 
     counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
+    name: ClassVar[str] = "LIME"
+    has_spread: ClassVar[bool] = False  # stop rules need a spread
 
     def __post_init__(self) -> None:
         """Refuse settings that no ridge regression can have."""
         check_number("alpha", self.alpha)
         check_choice("intercept", self.intercept, ("flat", "none"))
-
-    @property
-    def has_spread(self) -> bool:
-        """False: it states no uncertainty, which stop rules need."""
-        return False
-
-    @property
-    def name(self) -> str:
-        """The method's name in tables and reports."""
-        return "LIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
         """Fit one target."""
