@@ -14,11 +14,10 @@ from typer.core import TyperGroup
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.cli.batch import batch_app, report
-from eblime.cli.demo import demo
 from eblime.cli.explain import explain_app
 from eblime.cli.options import error_line
 from eblime.cli.output import say
-from eblime.cli.show import compare, show
+from eblime.cli.show import compare, demo, show
 
 __all__ = ["app", "main"]
 
