@@ -37,8 +37,9 @@ def is_wrong(rule, post, truth):
     return (np.abs(post.mean - truth)[order[: rule.top]] > rule.width * unit / 2).any()
 
 
-FAST = [eblime.TopK(1, prob=0.9), eblime.Sign(prob=0.9, top=5)]
-SLOW = [
+RULES = [
+    eblime.TopK(1, prob=0.9),
+    eblime.Sign(prob=0.9, top=5),
     eblime.TopK(3, prob=0.9),
     eblime.Ranking(3, prob=0.9),
     eblime.Width(0.6, prob=0.9),
@@ -46,9 +47,8 @@ SLOW = [
 ]
 
 
-@pytest.mark.parametrize(
-    "rule", [*FAST, *(pytest.param(rule, marks=pytest.mark.slow) for rule in SLOW)], ids=repr
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", RULES, ids=repr)
 def test_certificates_are_wrong_at_most_as_often_as_stated(rule):
     """Over games with nearly equal features, looking after every round."""
     tries, reached, wrong = 120, 0, 0
@@ -68,6 +68,7 @@ def test_certificates_are_wrong_at_most_as_often_as_stated(rule):
     assert wrong <= stats.binom.isf(0.001, tries, 1 - rule.prob)
 
 
+@pytest.mark.slow
 def test_looking_often_is_accounted_for():
     """Two equal features are told apart too often by one look's level, not by the rule's."""
     rule, rng = eblime.TopK(1, prob=0.9, by="value"), np.random.default_rng(0)
@@ -216,7 +217,7 @@ def _with_jump(k, effect=0.1):
     return score
 
 
-@pytest.mark.parametrize("k", [2, 3, 4])
+@pytest.mark.parametrize("k", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_jump_that_no_mask_has_shown_is_allowed_for(k):
     """Scores linear in all masks seen, with a jump in 1 of 16, 64 or 256: few wrong statements.
 
