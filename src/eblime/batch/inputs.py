@@ -252,7 +252,7 @@ def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".t
         found.update(os.fsencode(f"{name}\0{size}\n"))
         if whole:
             try:
-                found.update(_digest(folder / name))
+                found.update((folder / name).sha256().digest())
             except OSError:  # reported when the file is explained
                 continue
     return Files(
@@ -260,15 +260,6 @@ def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".t
         names=pa.array([os.fsencode(name) for name in sizes], type=pa.large_binary()),
         fingerprint=found.hexdigest()[:16],
     )
-
-
-def _digest(file: Location) -> bytes:
-    """The SHA-256 digest of a file."""
-    found = hashlib.sha256()
-    with file.stream() as stream:
-        while block := stream.read(1 << 20):
-            found.update(block)
-    return found.digest()
 
 
 # Parquet files: only the row group of the wanted row is read
@@ -321,7 +312,7 @@ def _open_parquet(files: Sequence[Location]) -> ParquetRows:
             raise ValueError(f"{file} must have the columns of {files[0]}; got {names}.")
         schema = names
         if small:
-            digest.update(_digest(file))
+            digest.update(file.sha256().digest())
         for position in range(footer.num_row_groups):
             group = footer.row_group(position)
             groups.append((number, position))

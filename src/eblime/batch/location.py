@@ -7,6 +7,7 @@ a lock keeps a second process away.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -116,6 +117,14 @@ class Location:
         """The content of a file."""
         with self.stream() as stream:
             return bytes(stream.read())
+
+    def sha256(self) -> Any:
+        """The hash of a file, which is read one block at a time."""
+        found = hashlib.sha256()
+        with self.stream() as stream:
+            while block := stream.read(1 << 20):
+                found.update(block)
+        return found
 
     def write(self, content: bytes) -> None:
         """Write a file. After a crash it is complete, or not there."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -50,25 +49,30 @@ def overview(
         never; or a function of (done, total).
     """
     check_progress(progress)
-    found = _Totals()
-    for rows in run.pieces():
-        found.add(rows)
-    failures = list(run.failures().itertuples())
-    links = {} if path is None else _pages(run, Location.of(path), found.listed()[:pages], progress)
-    importances = [] if found.regions else list(run.summary(prob).itertuples())
+    found, failures = _entries(run), list(run.failures().itertuples())
+    regions = bool(found["regions"].all())  # of their own input, such as superpixels
+    r2_name = "R² (in-sample where not held out)" if found["in_sample"].any() else "held-out R²"
+    worst = found.sort_values("r2", kind="stable")  # constant scores, which have none, come last
+    first = found[:_MOST] if len(found) > _MOST else found[:0]
+    worst = worst[:_WORST] if len(first) else worst
+    links = {}
+    if path is not None:
+        listed = {(entry.input, entry.target): entry for entry in _each(worst, first)}
+        links = _pages(run, Location.of(path), [*listed.values()][:pages], progress)
+    importances = [] if regions else list(run.summary(prob).itertuples())
     digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
         scripted=False,
         heading=f"Run “{run.location.name}”",
-        summary=_summary(run, found, len(failures)),
-        classes=found.by_class() if found.regions else None,
+        summary=_summary(run, found, r2_name, len(failures)),
+        classes=_by_class(found) if regions else None,
         importances=importances,
         number=partial(format_number, digits=digits),
         prob=prob,
-        r2_name=found.r2_name,
-        worst=found.worst if found.entries > _MOST else sorted(found.first, key=_worst_first),
-        first=found.first if found.entries > _MOST else [],
+        r2_name=r2_name,
+        worst=_each(worst),
+        first=_each(first),
         links=links,
         failures=failures,
         most=_MOST,
@@ -78,88 +82,51 @@ def overview(
     return page
 
 
-@dataclass(slots=True)
-class _Totals:
-    """Totals of a run, which is read one part at a time."""
-
-    r2: list[Any] = field(default_factory=list)
-    worst: list[Any] = field(default_factory=list)
-    first: list[Any] = field(default_factory=list)
-    classes: dict[str, Any] = field(default_factory=dict)  # label -> sums
-    inputs: int = 0
-    entries: int = 0  # inputs times their targets
-    in_sample: bool = False  # some explanation has no held-out R^2
-    regions: bool = True  # features are regions of their own input, such as superpixels
-
-    def add(self, rows: Any) -> None:
-        """Add the rows of a part."""
-        if rows.empty:
-            return
-        self.regions &= bool(rows["area"].notna().all())
-        rows = rows.assign(certain=(rows["low"] > 0) | (rows["high"] < 0))
-        certain = rows.groupby(["input", "target"], sort=False)["certain"].mean()
-        each = rows.drop_duplicates(["input", "target"])
-        each = each.assign(certain=certain.to_numpy(dtype=float), r2=_quality(each))
-        self.in_sample |= bool((each["r2_held_out"].isna() & each["r2"].notna()).any())
-        self.inputs += each["input"].nunique()
-        self.entries += len(each)
-        self.r2.append(each["r2"].dropna().to_numpy(dtype=float))
-        for label, group in each.groupby("label"):
-            sums = group[["prediction", "r2", "certain"]].sum().to_numpy(dtype=float)
-            counts = len(group), group["r2"].notna().sum()
-            self.classes[label] = self.classes.get(label, 0) + np.append(sums, counts)
-        entries = list(each.sort_values(["input", "target"]).itertuples())
-        if len(self.first) < _MOST:
-            self.first += entries[: _MOST - len(self.first)]
-        self.worst = sorted([*self.worst, *entries], key=_worst_first)[:_WORST]
-
-    @property
-    def r2_name(self) -> str:
-        """What the R^2 of the page is."""
-        return "R² (in-sample where not held out)" if self.in_sample else "held-out R²"
-
-    def listed(self) -> list[Any]:
-        """The entries of both lists, each once."""
-        both = {(entry.input, entry.target): entry for entry in [*self.worst, *self.first]}
-        return list(both.values())
-
-    def by_class(self) -> list[dict[str, Any]]:
-        """Means per class, the most frequent class first."""
-        ordered = sorted(self.classes.items(), key=lambda pair: -pair[1][3])
-        return [
-            {
-                "label": label,
-                "count": int(count),
-                "prediction": prediction / count,
-                "r2": r2 / moving if moving else np.nan,
-                "certain": certain / count,
-            }
-            for label, (prediction, r2, certain, count, moving) in ordered
-        ]
+def _each(*frames: Any) -> list[Any]:
+    """The rows of frames, one after the other."""
+    return [row for frame in frames for row in frame.itertuples()]
 
 
-def _quality(each: Any) -> Any:
-    """The held-out R^2 of every explanation, or the in-sample one; NaN for constant scores.
+def _entries(run: Run) -> Any:
+    """A frame with one row per explanation; the run is read one part at a time.
 
-    Constant scores are those without a held-out value and an in-sample value of exactly 0 or 1.
+    `r2` is held-out, or else in-sample, and NaN for constant scores: those without a held-out value
+    and an in-sample value of exactly 0 or 1.
     """
-    in_sample = each["r2"].where(~each["r2"].isin([0.0, 1.0]))
-    return each["r2_held_out"].where(each["r2_held_out"].notna(), in_sample)
+    import pandas as pd
+
+    found = []
+    for rows in run.pieces():
+        certain = (rows["low"] > 0) | (rows["high"] < 0)
+        r2 = rows["r2_held_out"].fillna(rows["r2"].where(~rows["r2"].isin([0.0, 1.0])))
+        in_sample = rows["r2_held_out"].isna() & r2.notna()
+        rows = rows.assign(
+            certain=certain, r2=r2, in_sample=in_sample, regions=rows["area"].notna()
+        )
+        same = rows.groupby(["input", "target"])
+        each = same[["name", "label", "prediction", "r2", "in_sample"]].first()
+        each["certain"], each["regions"] = same["certain"].mean(), same["regions"].all()
+        found.append(each.reset_index())
+    return pd.concat(found, ignore_index=True)
 
 
-def _worst_first(entry: Any) -> float:
-    """Order by R^2; an explanation of constant scores, which has none, comes last."""
-    return float(np.inf if np.isnan(entry.r2) else entry.r2)
+def _by_class(found: Any) -> list[dict[str, Any]]:
+    """Means per class, the most frequent class first."""
+    classes = found.groupby("label")[["prediction", "r2", "certain"]].mean()
+    classes.insert(0, "count", found.groupby("label").size())
+    ordered = classes.sort_values("count", ascending=False, kind="stable").reset_index()
+    return list(ordered.to_dict("records"))
 
 
-def _summary(run: Run, found: _Totals, failed: int) -> str:
+def _summary(run: Run, found: Any, r2_name: str, failed: int) -> str:
     """The run in two sentences."""
-    r2 = np.concatenate(found.r2) if found.r2 else np.empty(0)
-    done = f"{found.inputs} of {run.settings['count']} inputs explained, {failed} failed."
-    if not r2.size:
+    r2 = found["r2"].dropna()
+    inputs = found["input"].nunique()
+    done = f"{inputs} of {run.settings['count']} inputs explained, {failed} failed."
+    if r2.empty:
         return done
     return (
-        f"{done} The median of the {found.r2_name} is {np.median(r2):.2f}; it is below one half "
+        f"{done} The median of the {r2_name} is {r2.median():.2f}; it is below one half "
         f"for {int((r2 < 0.5).sum())} explanations, whose importances are rough sketches."
     )
 

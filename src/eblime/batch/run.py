@@ -26,8 +26,8 @@ from eblime.batch.folder import (
     remove_leftovers,
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large
-from eblime.batch.local import remove_marker, run_local
 from eblime.batch.location import Location
+from eblime.batch.processes import remove_marker, run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.stream_inputs import store_inputs
 from eblime.batch.worker import Job, check_explainer, explainer_settings
@@ -212,11 +212,7 @@ def _do_missing_parts(job: Job, workers: Workers) -> Generator[tuple[int, int]]:
     finished = sum(len(part_numbers(job.settings, part)) for part in done)
     yield finished, failed
     todo = [part for part in parts if part not in done]
-    run = run_local
-    if workers.engine == "ray":
-        from eblime.batch.on_ray import run_on_ray
-
-        run = run_on_ray
+    run = run_on_ray if workers.engine == "ray" else run_local
     try:
         with closing(run(job, todo, workers)) as results:
             for part, failures in results:

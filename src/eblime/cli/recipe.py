@@ -305,7 +305,7 @@ def _full_name(model: str) -> str:
 
 def _digest(path: str) -> str | None:
     """Checksum of a file; None for a Python name."""
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if Path(path).is_file() else None
+    return Location.of(path).sha256().hexdigest() if Path(path).is_file() else None
 
 
 def _data_only(model: str) -> bool:

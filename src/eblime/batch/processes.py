@@ -1,4 +1,7 @@
-"""The local engine: the calling process, or worker processes of pebble.
+"""Where parts are done: in the calling process, in worker processes of pebble, or in actors of Ray.
+
+The same functions write the parts everywhere, so each engine can resume the run of the other. With
+Ray, every node must see the run folder: on a shared file system, or in an object store.
 
 If the model crashes the calling process, `in-progress.json` in the run folder says which part it
 was doing, and the next call does that part in a worker process. If the explainer cannot be sent to
@@ -9,6 +12,7 @@ the call after that records it as failed.
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
 import pickle
@@ -28,7 +32,7 @@ from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["check_sendable", "do_task", "remove_marker", "run_local"]
+__all__ = ["remove_marker", "run_local", "run_on_ray"]
 
 _MEMORY = 1 << 30  # bytes that a worker with its model is expected to need
 _MARKER = "in-progress.json"
@@ -88,7 +92,7 @@ def _free_memory() -> int:
 
 def _in_processes(job: Job, parts: Sequence[int], count: int) -> Generator[tuple[int, int]]:
     """Do parts in worker processes."""
-    check_sendable(job.explainer)
+    _check_sendable(job.explainer)
     try:
         packed = pickle.dumps(job)
     except Exception as error:
@@ -100,7 +104,7 @@ def _in_processes(job: Job, parts: Sequence[int], count: int) -> Generator[tuple
     yield from supervise(job, parts, lambda: _Process(packed, threads), count)
 
 
-def check_sendable(explainer: Any) -> None:
+def _check_sendable(explainer: Any) -> None:
     """Refuse to send a network on a GPU to other processes."""
     if on_gpu(explainer):
         raise TypeError(
@@ -121,15 +125,15 @@ class _Process:
         except ImportError as error:
             raise ImportError("Workers need pebble: pip install 'eblime[batch]'.") from error
         context: Any = multiprocessing.get_context("spawn")
-        arguments = (packed, threads)
-        self._pool: Any = ProcessPool(1, initializer=_begin, initargs=arguments, context=context)
+        self._pool: Any = ProcessPool(1, initializer=_exit_with_parent, context=context)
+        self._sent = packed, threads
         self._process: Any = None
 
     def start(self) -> Future[Finished]:
         """Start the process and create its explainer."""
         others = {*multiprocessing.active_children()}
         try:
-            future: Future[Finished] = self._pool.schedule(_about)
+            future: Future[Finished] = self._pool.schedule(_begin, args=self._sent)
             return future
         finally:  # also if Ctrl-C was pressed right after the start
             self._process = next(iter({*multiprocessing.active_children()} - others), None)
@@ -158,51 +162,42 @@ class _Process:
         self._pool.join()
 
 
-_worker: Worker | BaseException  # of a worker process
+def _exit_with_parent() -> None:
+    """In a new process: end it when the driver ends, even if the driver is killed."""
+
+    def wait() -> None:
+        parent = multiprocessing.parent_process()
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
-def _begin(packed: bytes, threads: int) -> None:
-    """In a new process: create the explainer; `_about` raises the error if that fails."""
+_worker: Worker  # of a worker process
+
+
+def _begin(packed: bytes, threads: int) -> Finished:
+    """In a new process: create the explainer; returns its settings."""
     global _worker
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
     limit_threads(threads)
     try:
         _worker = Worker.start(pickle.loads(packed))
     except BaseException as error:
-        _worker = error
+        text = str(error) or type(error).__name__
+        raise WorkerStartError(f"The explainer cannot be created in a worker: {text}") from None
     limit_threads(threads)  # for libraries that the model has loaded, too
-
-
-def _exit_with_parent() -> None:
-    """End this process when the driver ends, even if the driver is killed."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
-
-
-def _about() -> Finished:
-    """The settings of the explainer of this process."""
-    if isinstance(_worker, BaseException):
-        text = str(_worker) or type(_worker).__name__
-        raise WorkerStartError(f"The explainer cannot be created in a worker: {text}")
     return Finished(dict(_worker.about), 0)
 
 
 def _do(task: Task) -> Finished:
-    """Do a task with the worker of this process."""
-    assert isinstance(_worker, Worker)
-    return do_task(_worker, task)
-
-
-def do_task(worker: Worker, task: Task) -> Finished:
-    """Do a task; an error is raised in a form that can be sent to another process."""
+    """Do a task with the worker of this process; an error is raised in a form that can be sent."""
     try:
         if task.number is None:
-            value: Any = worker.do(task.part)
+            value: Any = _worker.do(task.part)
         else:
-            [entry] = worker.explain_inputs([task.number])
-            value = worker.rows(*entry)
+            [entry] = _worker.explain_inputs([task.number])
+            value = _worker.rows(*entry)
     except Exception as error:
         try:
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
@@ -227,6 +222,109 @@ def _memory_held() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
+
+
+# Actors of Ray
+
+
+class _Actor:
+    """A process of Ray; it needs the path before it can import modules next to the script."""
+
+    def __init__(self, path: list[str]) -> None:
+        sys.path += [entry for entry in path if entry not in sys.path]
+
+    def begin(self, packed: bytes, threads: int) -> Finished:
+        """Create the explainer; returns its settings."""
+        return _begin(packed, threads)
+
+    def do(self, task: Task) -> Finished:
+        """Do a task."""
+        return _do(task)
+
+
+class _RayWorker:
+    """An actor, seen from the driver."""
+
+    def __init__(self, ray: Any, sent: Any, options: dict[str, float]) -> None:
+        self._ray, self._sent, self._options = ray, sent, options
+        self._actor: Any = None
+
+    def start(self) -> Future[Finished]:
+        """Start the actor; Ray waits until the cluster has room for it."""
+        self._actor = self._ray.remote(_Actor).options(**self._options).remote(list(sys.path))
+        threads = max(1, round(self._options["num_cpus"]))
+        future: Future[Finished] = self._actor.begin.remote(self._sent, threads).future()
+        return future
+
+    def submit(self, task: Task) -> Future[Finished]:
+        """Give it a task."""
+        future: Future[Finished] = self._actor.do.remote(task).future()
+        return future
+
+    def ending(self, error: BaseException | None) -> str | None:
+        """Empty if the actor died, for a reason that Ray does not tell; None if it lives."""
+        return "" if isinstance(error, self._ray.exceptions.RayActorError) else None
+
+    def kill(self) -> None:
+        """End the actor at once."""
+        if self._actor is not None:
+            self._ray.kill(self._actor)
+
+
+def run_on_ray(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tuple[int, int]]:
+    """Do parts on a running Ray cluster, or one on this machine; without parts, check a model."""
+    _check_sendable(job.explainer)
+    ray = _ray()
+    count, share = _room(ray, len(parts), workers)
+    options = {"num_cpus": share, "num_gpus": workers.gpus or 0}
+    sent = ray.put(ray.cloudpickle.dumps(job))
+    try:
+        if not parts:
+            worker = _RayWorker(ray, sent, options)
+            worker.start().result()
+            worker.kill()
+        yield from supervise(job, parts, lambda: _RayWorker(ray, sent, options), count)
+    except ray.exceptions.RayTaskError as error:
+        raise error.as_instanceof_cause() from None
+    except ray.exceptions.RayError as error:
+        raise RuntimeError(f"Ray failed; the run can be resumed. {error}") from error
+
+
+def _room(ray: Any, parts: int, workers: Workers) -> tuple[int, float]:
+    """How many actors, and the cores that each claims; more than the cluster has is refused."""
+    has = ray.cluster_resources()
+    cores, devices = float(has.get("CPU", 1.0)), float(has.get("GPU", 0.0))
+    gpus = workers.gpus or 0.0
+    if workers.count == "auto":
+        room = cores / (workers.cpus or 1.0)
+        count = max(1, min(int(min(room, devices / gpus) if gpus else room), parts))
+    else:
+        count = workers.count
+    share = min(1.0, cores / count) if workers.cpus is None else workers.cpus
+    if count * share > cores or count * gpus > devices:
+        raise ValueError(
+            f"The cluster has {cores:g} cores and {devices:g} GPUs: too few for {count} workers "
+            f"of {share:g} cores and {gpus:g} GPUs each."
+        )
+    return count, share
+
+
+def _ray() -> Any:
+    """Ray, connected to the running cluster, or else started on this machine."""
+    try:
+        import ray
+    except ImportError as error:
+        raise ImportError("The Ray engine needs Ray: pip install 'eblime[ray]'.") from error
+    if not ray.is_initialized():
+        os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # messages about its own processes
+        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        try:
+            ray.init(address="auto", **quiet)
+        except ConnectionError:
+            if os.environ.get("RAY_ADDRESS"):  # the user asked for this cluster
+                raise
+            ray.init(include_dashboard=False, **quiet)
+    return ray
 
 
 # The calling process
