@@ -119,13 +119,13 @@ def test_other_inputs_never_replace_damaged_ones(run, finished, explainer):
 
 def test_a_damaged_input_is_never_read(run):
     """Also if it is damaged after it was checked."""
-    from eblime.batch import stream_inputs
+    from eblime.batch import inputs
 
-    stored = stream_inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
+    stored = inputs.store_inputs(((None, row) for row in ROWS[:8]), Location.of(run))
     chance, file = random.Random(5), chunk_file(run)
     good = file.read_bytes()
     for _ in range(25):
-        stream_inputs._chunk.cache_clear()
+        inputs._chunk.cache_clear()
         flip(file, chance)
         with pytest.raises(DamagedFileError):
             stored.get(3)

@@ -17,7 +17,6 @@ from many import ROWS, part_file
 import eblime
 from eblime._text import csv_text
 from eblime.batch import inputs as inputs_module
-from eblime.batch import stream_inputs
 from eblime.batch.inputs import Stream, as_inputs
 from eblime.batch.location import Location
 
@@ -27,7 +26,7 @@ FRAME = pd.DataFrame(ROWS, columns=NAMES)
 
 def store(stream, folder):
     """Store a stream in a run folder."""
-    return stream_inputs.store_inputs(stream.entries, folder)
+    return inputs_module.store_inputs(stream.entries, folder)
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ KINDS = [csv, tsv, parquet, parquets, lines, dictionaries, arrays, arrow]
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_kind_of_input_gives_the_same_run(tmp_path, explainer, of_frame, kind, monkeypatch):
     """Read at once, in chunks or by row group; also when the run is resumed."""
-    monkeypatch.setattr(stream_inputs, "_COUNT", 5)
+    monkeypatch.setattr(inputs_module, "_COUNT", 5)
     monkeypatch.setattr(inputs_module, "_CHUNK", 7)
     given = kind(tmp_path)
     run = eblime.explain_many(explainer, given, tmp_path / "r", part_size=8)

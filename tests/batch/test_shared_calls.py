@@ -10,16 +10,19 @@ import pytest
 
 import eblime
 from eblime import registry
-from eblime.batch import shared_calls, worker
-from eblime.batch.inputs import generator_of
+from eblime.batch import worker
 from eblime.batch.overview import overview
-from eblime.batch.shared_calls import explain_together
-from eblime.batch.worker import on_gpu
+from eblime.batch.worker import explain_together, on_gpu
 from eblime.domains.record import Domain
 from eblime.engine import cache as engine_cache
 from eblime.engine.loop import explain
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+
+
+def generator_of(seed, number):
+    """The generator of an input of a run."""
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,7 +280,7 @@ def test_a_large_question_alone_is_split(monkeypatch):
     """One input with more perturbed inputs than memory has room for is asked in several calls."""
     model = Counting()
     explainer = series_explainer(model, settings={"pieces": 8}, n_masks=200)
-    assert shared_calls.group_size(explainer.loop) > 1
+    assert worker.group_size(explainer.loop) > 1
     monkeypatch.setattr(Series, "sizes", (16,))
     subjects = [explainer.subject(values) for values in INPUTS[:2]]
     found = explain_together(explainer.loop, subjects, [0], [generator_of(0, k) for k in range(2)])

@@ -11,7 +11,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import eblime
-from eblime.batch.shared_calls import explain_together
+from eblime.batch.worker import explain_together
 from eblime.engine import calls
 from eblime.engine.calls import Caller, Calls
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
-from eblime.batch.shared_calls import explain_together
+from eblime.batch.worker import explain_together
 from eblime.designs.masks import bernoulli
 from eblime.engine.loop import converse
 from eblime.engine.questions import Draft

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 
 import eblime
 from eblime.answers import Answers
-from eblime.batch.shared_calls import explain_together
+from eblime.batch.worker import explain_together
 from eblime.designs.rounds import in_rounds
 from eblime.engine.settings import stop_settings
 from eblime.stopping.rule import next_total

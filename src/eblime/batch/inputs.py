@@ -12,6 +12,7 @@ import json
 import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,22 +20,31 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from eblime.batch.folder import (
+    DamagedFileError,
+    parquet_table,
+    part_files,
+    read_checked,
+    read_manifest,
+    write_checked,
+)
 from eblime.batch.location import Location, arrow
 from eblime.domains.image.photo import PHOTO_ENDINGS
+from eblime.domains.image.scene import as_pixels
+from eblime.engine.calls import copy_of
 
 __all__ = [
-    *("Inputs", "Stream", "as_inputs", "content", "find_files", "generator_of"),
-    *("has_rows", "is_frame", "is_large", "is_picture", "is_row", "is_sparse"),
+    *("Inputs", "Stream", "as_inputs", "content", "find_files", "has_rows", "is_frame"),
+    *("is_large", "is_sparse", "store_inputs"),
 ]
 
+Names = Sequence[str | None]  # of the inputs of a chunk
 _READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
-_CHUNK = 4096 * 12  # rows of a .csv file that are read at a time
+_COUNT = 4096  # inputs of a stream that are stored in a chunk, at most
+_BYTES = 32 << 20  # of inputs in a chunk, at most
+_NAME = "__name__"
+_CHUNK = 12 * _COUNT  # rows of a .csv file that are read at a time
 _BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
-
-
-def generator_of(seed: int, number: int) -> np.random.Generator:
-    """The random generator of an input; it depends on the seed and the number alone."""
-    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
 
 
 @runtime_checkable
@@ -262,50 +272,51 @@ def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".t
     )
 
 
-# Parquet files: only the row group of the wanted row is read
+# Parquet files: those of the user, or those that hold a stream in the run folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ParquetRows:
-    """The rows of several files, one after the other."""
+class Chunks:
+    """Inputs in files, of which only the chunk of the wanted input is read."""
 
-    files: tuple[str, ...]
-    groups: tuple[tuple[int, int], ...]  # number of the file, and of the row group in it
-    starts: tuple[int, ...]  # first row of each group, then the number of rows
-    fingerprint: str  # of the contents of small local files, and of the footers of others
+    read: Callable[..., tuple[Any, Any]]  # (*chunk, fingerprint) -> names or None, and inputs
+    chunks: tuple[tuple[Any, ...], ...]
+    starts: tuple[int, ...]  # first input of each chunk, then the number of inputs
+    fingerprint: str
 
     def __len__(self) -> int:
         return self.starts[-1]
 
     def name(self, number: int) -> str:
-        """The row label, if the frame had labels when it was written; else the number."""
-        import pandas as pd
-
-        frame, row = self._block(number)
-        return str(number if isinstance(frame.index, pd.RangeIndex) else frame.index[row])
+        """The name of an input; its number if it has none."""
+        names, _, row = self._find(number)
+        name = None if names is None else names[row]
+        return str(number if name is None else name)
 
     def get(self, number: int) -> Any:
-        """A row as a pandas series."""
-        frame, row = self._block(number)
-        return frame.iloc[row]
+        """An input; a row of a table as a pandas series."""
+        _, values, row = self._find(number)
+        return values.iloc[row] if is_frame(values) else values[row]
 
-    def _block(self, number: int) -> tuple[Any, int]:
-        """A frame that contains the row, and the position of the row in it."""
-        position = bisect_right(self.starts, number) - 1
-        file, group = self.groups[position]
-        row = number - self.starts[position]
-        return _frame(self.files[file], group, row // _BLOCK, self.fingerprint), row % _BLOCK
+    def _find(self, number: int) -> tuple[Any, Any, int]:
+        """The names and inputs of a chunk, and the position of an input in it."""
+        chunk = bisect_right(self.starts, number) - 1
+        names, values = self.read(*self.chunks[chunk], self.fingerprint)
+        return names, values, number - self.starts[chunk]
 
 
-def _open_parquet(files: Sequence[Location]) -> ParquetRows:
-    """Read the footers of Parquet files; rows are read when they are needed."""
-    groups: list[tuple[int, int]] = []
+def _open_parquet(files: Sequence[Location]) -> Chunks:
+    """Read the footers of Parquet files; rows are read when they are needed.
+
+    The fingerprint is that of the contents of small local files, and of the footers of others.
+    """
+    chunks: list[tuple[str, int, int]] = []
     starts = [0]
     digest = hashlib.sha256()
     schema = None
     local = [file.local_path for file in files if file.local_path is not None]
     small = len(local) == len(files) and sum(p.stat().st_size for p in local) <= _READ_WHOLE
-    for number, file in enumerate(files):
+    for file in files:
         footer = _footer(file)
         names = footer.schema.to_arrow_schema().names
         if schema is not None and names != schema:
@@ -315,13 +326,14 @@ def _open_parquet(files: Sequence[Location]) -> ParquetRows:
             digest.update(file.sha256().digest())
         for position in range(footer.num_row_groups):
             group = footer.row_group(position)
-            groups.append((number, position))
-            starts.append(starts[-1] + group.num_rows)
+            for first in range(0, group.num_rows, _BLOCK):
+                chunks.append((str(file), position, first))
+                starts.append(starts[-1] + min(_BLOCK, group.num_rows - first))
             # offsets, sizes, and the smallest and largest value of every column
             digest.update(repr(group.to_dict()).encode())
-    return ParquetRows(
-        files=tuple(map(str, files)),
-        groups=tuple(groups),
+    return Chunks(
+        read=_rows,
+        chunks=tuple(chunks),
         starts=tuple(starts),
         fingerprint=digest.hexdigest()[:16],
     )
@@ -346,12 +358,15 @@ def _group(file: str, group: int, fingerprint: str) -> Any:
 
 
 @lru_cache(maxsize=4)
-def _frame(file: str, group: int, block: int, fingerprint: str) -> Any:
-    """Some rows of a group as a frame."""
-    return _group(file, group, fingerprint).slice(block * _BLOCK, _BLOCK).to_pandas()
+def _rows(file: str, group: int, first: int, fingerprint: str) -> tuple[Any, Any]:
+    """Row labels, if the frame had any when it was written, and some rows of a group."""
+    import pandas as pd
+
+    frame = _group(file, group, fingerprint).slice(first, _BLOCK).to_pandas()
+    return None if isinstance(frame.index, pd.RangeIndex) else frame.index, frame
 
 
-# Streams
+# Streams from files and Ray
 
 
 def _csv(location: Location) -> Iterator[tuple[None, Any]]:
@@ -418,3 +433,165 @@ def _ray_rows(dataset: Any) -> Iterator[tuple[str | None, Any]]:
                 yield None, next(iter(row.values())) if len(row) == 1 else row
     finally:
         options.preserve_order = before
+
+
+# Streams that are stored in the run folder
+
+
+def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> Chunks:
+    """Store inputs in the run folder, or check that the run was created with the same inputs.
+
+    They come with a name or None: texts, paths, arrays, pictures, rows, or whole frames. Workers
+    then read them by number, and an interrupted run still has them. Only one chunk is in memory at
+    a time. No pickle is written: each kind of input has its own columns. The name of a chunk has
+    the digest of its inputs and that of its bytes: a damaged one is stored again from the stream.
+    """
+    home = folder / "inputs"
+    before = _intact_chunks(home)
+    chunks: list[str] = []
+    written: list[str] = []
+    starts = [0]
+    digest = hashlib.sha256()
+    for names, values in _chunks(stream):
+        stem = f"{len(chunks):06d}-{_digest(values)}"
+        if stem not in before:
+            before[stem] = write_checked(home, stem, _as_bytes(names, values, starts[-1]))
+            written.append(before[stem])
+        chunks.append(before[stem])
+        starts.append(starts[-1] + len(values))
+        digest.update(stem.encode())
+    if starts[-1] == 0:
+        raise ValueError("`inputs` must not be empty; the iterator was empty.")
+    stored = Chunks(
+        read=_chunk,
+        chunks=tuple((str(home / name),) for name in chunks),
+        starts=tuple(starts),
+        fingerprint=digest.hexdigest()[:16],
+    )
+    other = _difference(folder, stored)
+    for name in written if other else {*home.files()} - {*chunks}:
+        (home / name).remove()
+    if other:
+        raise ValueError(other)
+    return stored
+
+
+def _intact_chunks(home: Location) -> dict[str, str]:
+    """The undamaged chunks: from number and digest of the inputs to the file."""
+    found = {}
+    for name in home.files():
+        with suppress(DamagedFileError):
+            read_checked(home / name)
+            found[name.rpartition("-")[0]] = name
+    return found
+
+
+def _difference(folder: Location, stored: Chunks) -> str:
+    """How inputs differ from those of a run that has begun; empty if they are the same."""
+    if not part_files(folder):
+        return ""
+    settings = read_manifest(folder)["settings"]
+    if (settings["count"], settings["inputs"]) == (len(stored), stored.fingerprint):
+        return ""
+    return (
+        f"{folder} was created with other inputs: {settings['count']} with fingerprint "
+        f"{settings['inputs']}; this call has {len(stored)} with fingerprint {stored.fingerprint}."
+    )
+
+
+def _digest(values: Any) -> str:
+    """The digest of the inputs of a chunk."""
+    found = hashlib.sha256()
+    for entry in [values] if is_frame(values) else values:
+        found.update(content(entry))
+    return found.hexdigest()[:16]
+
+
+def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, Any]]:
+    """Inputs in chunks of limited size: a frame is sliced, other inputs are collected."""
+    names: list[str | None] = []
+    values: list[Any] = []
+    size = 0
+    for name, value in stream:
+        if values and (is_frame(value) or len(values) >= _COUNT or size >= _BYTES):
+            yield names, values
+            names, values, size = [], [], 0
+        if is_frame(value):
+            for first in range(0, len(value), _COUNT):
+                some = value.iloc[first : first + _COUNT]
+                yield [None] * len(some), some
+            continue
+        names.append(name)
+        values.append(copy_of(value))  # the iterable may refill one array or dictionary
+        size += _bytes_held(value)
+    if values:
+        yield names, values
+
+
+def _bytes_held(value: Any) -> int:
+    """About how many bytes a value takes in memory."""
+    if is_picture(value):
+        return int(np.prod(value.size)) * 4
+    return int(getattr(value, "nbytes", 0)) or (len(value) if isinstance(value, str) else 200)
+
+
+def _as_bytes(names: Names, values: Any, first: int) -> bytes:
+    """A chunk as a Parquet file."""
+    pa, pq = arrow()
+    try:
+        table = _table(pa, values)
+    except (TypeError, ValueError, OverflowError) as error:  # pyarrow's errors are among these
+        raise TypeError(
+            f"`inputs` from number {first} to {first + len(values) - 1} must be all texts, all "
+            "paths, all arrays or pictures, or all rows of one table, to be stored in the run "
+            f"folder; pass a list instead ({type(error).__name__}: {error})."
+        ) from error
+    table = table.append_column(_NAME, pa.array(names, type=pa.string()))
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def _table(pa: Any, values: Any) -> Any:
+    """Inputs as columns; inputs that are not rows of a table have reserved column names."""
+    if is_frame(values):
+        return pa.Table.from_pandas(values, preserve_index=False)
+    if all(isinstance(value, str) for value in values):
+        coded = [value.encode("utf8", "surrogatepass") for value in values]
+        return pa.table({"__text__": pa.array(coded, type=pa.binary())})
+    if all(isinstance(value, os.PathLike) for value in values):
+        coded = [os.fsencode(value) for value in values]
+        return pa.table({"__path__": pa.array(coded, type=pa.binary())})
+    if all(isinstance(value, Mapping) or is_row(value) for value in values):
+        import pandas as pd
+
+        return pa.Table.from_pandas(pd.DataFrame([dict(value) for value in values]))
+    arrays = [as_pixels(value) if is_picture(value) else np.asarray(value) for value in values]
+    if any(array.dtype.kind not in "buif" for array in arrays):
+        raise TypeError("arrays must hold numbers")
+    return pa.table(
+        {
+            "__array__": [array.tobytes() for array in arrays],
+            "dtype": [array.dtype.str for array in arrays],
+            "shape": [list(array.shape) for array in arrays],
+        }
+    )
+
+
+@lru_cache(maxsize=2)
+def _chunk(address: str, fingerprint: str) -> tuple[Names, Any]:
+    """The names and inputs of a chunk."""
+    table = parquet_table(read_checked(Location(address)))
+    names = table.column(_NAME).to_pylist()
+    table = table.drop_columns([_NAME])
+    if "__text__" in table.column_names:
+        coded = table.column("__text__").to_pylist()
+        return names, [value.decode("utf8", "surrogatepass") for value in coded]
+    if "__path__" in table.column_names:
+        return names, [Path(os.fsdecode(path)) for path in table.column("__path__").to_pylist()]
+    if "__array__" in table.column_names:
+        return names, [
+            np.frombuffer(row["__array__"], dtype=row["dtype"]).reshape(row["shape"])
+            for row in table.to_pylist()
+        ]
+    return names, table.to_pandas()

@@ -25,11 +25,10 @@ from eblime.batch.folder import (
     read_manifest,
     remove_leftovers,
 )
-from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large
+from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location
 from eblime.batch.processes import remove_marker, run_local, run_on_ray
 from eblime.batch.results import Run
-from eblime.batch.stream_inputs import store_inputs
 from eblime.batch.worker import Job, check_explainer, explainer_settings
 from eblime.batch.workers import Count, Workers
 from eblime.engine.settings import check_max_masks, rule_name

@@ -31,28 +31,33 @@ from eblime.batch.folder import (
     read_part,
     write_part,
 )
-from eblime.batch.inputs import Inputs, content, generator_of, is_frame, is_sparse
+from eblime.batch.inputs import Inputs, content, has_rows, is_frame, is_sparse
 from eblime.batch.location import Location, arrow
-from eblime.batch.shared_calls import explain_together, group_size
 from eblime.domains.record import Domain
 from eblime.engine.cache import as_cache
-from eblime.engine.calls import Calls
+from eblime.engine.calls import Caller, Calls, call_model
 from eblime.engine.loop import Talk, advance, converse, explain, reply_from, score_of_input
-from eblime.engine.questions import Question
+from eblime.engine.questions import Draft, Question, Reply, open_books
 from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
+from eblime.stopping.rule import FIRST
 
-__all__ = ["Job", "Worker", "check_explainer", "explainer_settings", "on_gpu"]
+__all__ = [
+    *("Job", "Worker", "check_explainer", "explain_together", "explainer_settings", "group_size"),
+    "on_gpu",
+]
 
 Result = list[Explanation] | BaseException
 # the model is compared by its predictions; the others do not change a result
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
+_ROWS = 32_768  # perturbed inputs in one call, at most
+_IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
 
 
@@ -179,8 +184,9 @@ class Worker:
         return {number: _attempt(explain_alone, number) for number in subjects}
 
     def _generator(self, number: int) -> np.random.Generator:
-        """The random generator of an input."""
-        return generator_of(self.job.settings["seed"], number)
+        """The random generator of an input; it depends on the seed and the number alone."""
+        key = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
+        return np.random.default_rng(key)
 
     def _pipeline(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
         """Keep a GPU busy: threads read inputs ahead of it and fit posteriors behind it.
@@ -295,6 +301,132 @@ def _ends_the_run(error: BaseException) -> bool:
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+# Several inputs in one model call
+
+
+def group_size(settings: LoopSettings) -> int:
+    """How many inputs may share a call.
+
+    1 if the user's batch size has no room for two, or if several calls are under way at once: an
+    input is then split among them.
+    """
+    if settings.calls.concurrency > 1:
+        return 1
+    first = settings.n_masks if settings.until is None else FIRST
+    together = (settings.calls.batch_size or _ROWS) // (first + 1)
+    return max(1, together if settings.until is None else together * _IN_TURN)
+
+
+def explain_together(
+    settings: LoopSettings,
+    subjects: Sequence[Subject],
+    targets: Any,
+    rngs: Sequence[np.random.Generator],
+) -> list[dict[int, Explanation]]:
+    """Explain several inputs with few model calls.
+
+    The numbers are the same as explaining each input alone: every input has its own generator, and
+    the score of a row must not depend on the other rows of its batch. A call is no larger
+    than memory has room for. Inputs that are asked about in rounds take turns: a call has the next
+    questions of as many inputs as fit in, and an input that needs fewer rounds leaves earlier.
+    """
+    talks = [
+        converse(settings, subject, targets, rng)
+        for subject, rng in zip(subjects, rngs, strict=True)
+    ]
+    waiting = {k: next(talk) for k, talk in enumerate(talks)}
+    found: dict[int, dict[int, Explanation]] = {}
+    while waiting:
+        numbers = _next_group(settings, waiting)
+        questions = [waiting.pop(k) for k in numbers]
+        if len(numbers) == 1:  # in batches of its own
+            replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
+        else:
+            replies = _replies(settings, questions)
+        for k, reply in zip(numbers, replies, strict=True):
+            step = advance(talks[k], reply)
+            if isinstance(step, Question):
+                waiting[k] = step  # behind those that wait already
+            else:
+                found[k] = step
+    return [found[k] for k in range(len(subjects))]
+
+
+def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list[int]:
+    """Numbers of the inputs that share the next call: the first, and others as long as they fit."""
+    group: list[int] = []
+    total = 0
+    for k, question in waiting.items():
+        size = len(question.rows) + 1
+        room = min((settings.calls.batch_size or _ROWS), question.neighbourhood.room)
+        if not group or total + size <= room:
+            group.append(k)
+            total += size
+    return group
+
+
+def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Reply]:
+    """The replies to several questions, from few calls; stored answers are not asked again."""
+    with open_books(settings) as book_of:
+        drafts = [Draft(question, book_of(question.neighbourhood)) for question in questions]
+        asking = [draft for draft in drafts if len(draft.again) or len(draft.asked)]
+        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
+    sent = [replied.get(id(draft), (0, 0)) for draft in drafts]
+    return [
+        draft.reply(batch_size=size, calls=calls)
+        for draft, (size, calls) in zip(drafts, sent, strict=True)
+    ]
+
+
+def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
+    """Ask what the drafts ask about; returns the size of each, and its inputs in all attempts."""
+    rows = [np.concatenate([draft.again, draft.asked]) for draft in drafts]
+    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
+    try:
+        joined = [(_join(batches), drafts)] if batches else []
+    except (TypeError, ValueError):  # such as arrays of different lengths
+        joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
+    found = []
+    for batch, group in joined:
+        sizes = [len(draft.again) + len(draft.asked) for draft in group]
+        tries = [
+            draft.question.budget // size
+            for draft, size in zip(group, sizes, strict=True)
+            if draft.question.budget is not None
+        ]
+        limit = sum(sizes) * min(tries) if tries else None
+        caller = Caller(settings.model, settings.calls, limit)
+        scores = call_model(caller, batch, sum(sizes))
+        for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
+            n = len(draft.again)
+            draft.check_again(some[:n])
+            draft.enter(slice(0, len(draft.asked)), some[n:])
+            found.append((len(some), len(some) * caller.sent // sum(sizes)))
+    return found
+
+
+def _join(batches: Sequence[Any]) -> Any:
+    """Batches of the same type as one batch."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if isinstance(first, list):
+        return [entry for batch in batches for entry in batch]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(batches)
+    if is_sparse(first):
+        from scipy import sparse
+
+        return sparse.vstack(batches, format="csr")
+    if has_rows(first):
+        import pandas as pd
+
+        return pd.concat(batches, ignore_index=True)
+    import narwhals as nw
+
+    return nw.concat([nw.from_native(batch) for batch in batches], how="vertical").to_native()
 
 
 # The explainer of a run
