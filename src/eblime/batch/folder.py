@@ -38,7 +38,7 @@ from eblime.methods.common import LINEAR_FIT
 from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("DamagedFileError", "Rows", "check_manifest", "count_failures", "delete_parts", "done_parts"),
+    *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
     *("explanation_rows", "failure_rows", "map_parts", "missing_parts", "parquet_table"),
     *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
     *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
@@ -346,13 +346,6 @@ def missing_parts(folder: Location, parts: Iterable[int]) -> list[int]:
     """Parts that are not finished."""
     finished = part_files(folder)
     return [part for part in parts if part not in finished]
-
-
-def delete_parts(folder: Location, parts: Iterable[int]) -> None:
-    """Delete parts, so that they are done again."""
-    names = part_files(folder)
-    for part in parts:
-        (folder / names[part]).remove()
 
 
 def remove_leftovers(folder: Location) -> None:

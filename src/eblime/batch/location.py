@@ -47,10 +47,8 @@ class Location:
 
     def _split(self) -> tuple[str, str]:
         """The address without the settings of its store, and the settings."""
-        if self.local_path is not None:
-            return self.address, ""
         head, mark, query = self.address.partition("?")
-        return head, mark + query
+        return (head, mark + query) if "://" in head else (self.address, "")
 
     @property
     def local_path(self) -> Path | None:
@@ -60,7 +58,7 @@ class Location:
     @property
     def name(self) -> str:
         """The last part of the address."""
-        return self._split()[0].rsplit("/", 1)[-1] if not self.local_path else self.local_path.name
+        return Path(self._split()[0]).name
 
     @property
     def parent(self) -> Location:
@@ -137,12 +135,10 @@ class Location:
             stream.write(content)
 
     def remove(self) -> None:
-        """Delete a file."""
-        if self.local_path is not None:
-            self.local_path.unlink()
-            return
+        """Delete a file, if it exists."""
         system, path = self.open()
-        system.delete_file(path)
+        with suppress(FileNotFoundError):
+            self.local_path.unlink() if self.local_path else system.delete_file(path)
 
     def files(self, *, recursive: bool = False) -> dict[str, int]:
         """Sizes of the files in this folder, by name, sorted; hidden files are left out."""

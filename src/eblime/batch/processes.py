@@ -19,23 +19,22 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.folder import Rows, count_failures, part_numbers, write_part
+from eblime.batch.folder import part_numbers
 from eblime.batch.location import Location
 from eblime.batch.worker import Job, Worker, on_gpu
-from eblime.batch.workers import Finished, Task, Workers, WorkerStartError, supervise
+from eblime.batch.workers import Crew, Finished, Task, Workers, WorkerStartError
 from eblime.explainers.base import BaseExplainer
 
-__all__ = ["remove_marker", "run_local", "run_on_ray"]
+__all__ = ["MARKER", "run_local", "run_on_ray"]
 
 _MEMORY = 1 << 30  # bytes that a worker with its model is expected to need
-_MARKER = "in-progress.json"
+MARKER = "in-progress.json"
 _INSTEAD = "pass a function of a module that creates it"
 
 
@@ -50,16 +49,16 @@ def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tup
     if count > 1 or workers.timeout is not None:
         yield from _in_processes(job, parts, count)
         return
-    crashed = _read_marker(job.folder)
-    if crashed is None or crashed.part not in parts:
+    crashed = _crashed_part(job.folder)
+    if crashed is None or crashed[0] not in parts:
         yield from _in_driver(job, parts)
         return
     try:
-        yield from _in_processes(job, [crashed.part], 1)
+        yield from _in_processes(job, [crashed[0]], 1)
     except (TypeError, WorkerStartError):
         yield from _in_driver(job, parts, crashed)
     else:
-        yield from _in_driver(job, [part for part in parts if part != crashed.part])
+        yield from _in_driver(job, [part for part in parts if part != crashed[0]])
 
 
 def _worker_count(explainer: Any, parts: int) -> int:
@@ -101,7 +100,7 @@ def _in_processes(job: Job, parts: Sequence[int], count: int) -> Generator[tuple
             f"{_INSTEAD} ({type(error).__name__}: {error})."
         ) from error
     threads = max(1, available_cores() // count)
-    yield from supervise(job, parts, lambda: _Process(packed, threads), count)
+    yield from Crew(job, parts, lambda: _Process(packed, threads), count).run()
 
 
 def _check_sendable(explainer: Any) -> None:
@@ -193,11 +192,8 @@ def _begin(packed: bytes, threads: int) -> Finished:
 def _do(task: Task) -> Finished:
     """Do a task with the worker of this process; an error is raised in a form that can be sent."""
     try:
-        if task.number is None:
-            value: Any = _worker.do(task.part)
-        else:
-            [entry] = _worker.explain_inputs([task.number])
-            value = _worker.rows(*entry)
+        number = task.number
+        value: Any = _worker.do(task.part) if number is None else _worker.do_input(number)
     except Exception as error:
         try:
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
@@ -283,7 +279,7 @@ def run_on_ray(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tu
             worker = _RayWorker(ray, sent, options)
             worker.start().result()
             worker.kill()
-        yield from supervise(job, parts, lambda: _RayWorker(ray, sent, options), count)
+        yield from Crew(job, parts, lambda: _RayWorker(ray, sent, options), count).run()
     except ray.exceptions.RayTaskError as error:
         raise error.as_instanceof_cause() from None
     except ray.exceptions.RayError as error:
@@ -330,76 +326,57 @@ def _ray() -> Any:
 # The calling process
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Marker:
-    """What the calling process is doing."""
+def _mark(folder: Location, part: int, number: int | None, crashed: Iterable[int]) -> None:
+    """Store in the run folder what this process is doing, until the part is done.
 
-    part: int
-    number: int | None = None  # the input, if they are done one by one
-    crashed: tuple[int, ...] = ()  # inputs of the part on which a process crashed
-
-    def write(self, folder: Location) -> None:
-        """Store it in the run folder, until the part is done."""
-        (folder / _MARKER).write(json.dumps(asdict(self)).encode())
+    `number` is the input, if they are done one by one; processes have `crashed` on others.
+    """
+    marker = {"part": part, "number": number, "crashed": sorted(crashed)}
+    (folder / MARKER).write(json.dumps(marker).encode())
 
 
-def _read_marker(folder: Location) -> _Marker | None:
-    """What the last process was doing when it crashed; None if it did not."""
-    file = folder / _MARKER
-    if file.kind() != "file":
-        return None
+def _crashed_part(folder: Location) -> tuple[int, set[int]] | None:
+    """The part that a process crashed on, and the inputs that are known to have caused it."""
     try:
-        found = json.loads(file.read())
-        crashed = tuple(int(number) for number in found["crashed"])
-        return _Marker(part=int(found["part"]), number=found["number"], crashed=crashed)
-    except (ValueError, TypeError, KeyError):  # incomplete
+        found = json.loads((folder / MARKER).read())
+        number = [] if found["number"] is None else [found["number"]]
+        return int(found["part"]), {int(entry) for entry in [*found["crashed"], *number]}
+    except (FileNotFoundError, ValueError, TypeError, KeyError):  # none, or incomplete
         return None
-
-
-def remove_marker(folder: Location) -> None:
-    """Delete the marker, if there is one."""
-    file = folder / _MARKER
-    if file.kind() == "file":
-        file.remove()
 
 
 def _in_driver(
-    job: Job, parts: Sequence[int], interrupted: _Marker | None = None
+    job: Job, parts: Sequence[int], crashed: tuple[int, set[int]] | None = None
 ) -> Generator[tuple[int, int]]:
-    """Do parts in this process; an interrupted part comes first and is done input by input."""
+    """Do parts in this process; one that it crashed on comes first and is done input by input."""
     worker = Worker.start(job)
-    if interrupted is not None:
-        yield interrupted.part, _one_by_one(worker, interrupted)
+    if crashed is not None:
+        yield crashed[0], _one_by_one(worker, *crashed)
     try:
         for part in parts:
-            if interrupted is None or part != interrupted.part:
-                _Marker(part=part).write(job.folder)
+            if crashed is None or part != crashed[0]:
+                _mark(job.folder, part, None, ())
                 yield part, worker.do(part)
     finally:
-        remove_marker(job.folder)
+        (job.folder / MARKER).remove()
 
 
-def _one_by_one(worker: Worker, interrupted: _Marker) -> int:
-    """Do an interrupted part without the inputs on which a process crashed; returns the failures.
+def _one_by_one(worker: Worker, part: int, crashed: set[int]) -> int:
+    """Do a part without the inputs on which a process crashed; returns the failures.
 
     If this process is interrupted, the marker stays for the next call.
     """
-    last = () if interrupted.number is None else (interrupted.number,)
-    crashed = tuple(sorted({*interrupted.crashed, *last}))
-    marker = _Marker(part=interrupted.part, crashed=crashed)
-    rows: Rows = []
+    folder, rows = worker.job.folder, []
     try:
-        for number in part_numbers(worker.job.settings, marker.part):
+        for number in part_numbers(worker.job.settings, part):
             if number in crashed:
-                error = RuntimeError("The process crashed on this input.")
-                rows += worker.rows(number, error)
-                continue
-            replace(marker, number=number).write(worker.job.folder)
-            for entry in worker.explain_inputs([number]):
-                rows += worker.rows(*entry)
-        write_part(worker.job.folder, worker.job.run, marker.part, rows, worker.about)
+                rows += worker.rows(number, RuntimeError("The process crashed on this input."))
+            else:
+                _mark(folder, part, number, crashed)
+                rows += worker.do_input(number)
+        failed = worker.write(part, rows)
     except BaseException:
-        marker.write(worker.job.folder)
+        _mark(folder, part, None, crashed)
         raise
-    remove_marker(worker.job.folder)
-    return count_failures(rows)
+    (folder / MARKER).remove()
+    return failed

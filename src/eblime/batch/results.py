@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,6 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
-from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     map_parts,
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Run", "open_run"]
 
 By = str | Mapping[Any, Any] | Sequence[Any] | None
-Found = dict[tuple[Any, str], Overall]  # (group, feature) -> importance over its inputs
+Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
@@ -222,7 +220,7 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        return _summary_table(self._overall(by), level, grouped=by is not None)
+        return _summary_table(self._importances(by), level, grouped=by is not None)
 
     def compare(
         self,
@@ -265,36 +263,43 @@ class Run:
         if other is not None and groups is not None:
             raise ValueError("`groups` are two groups of `by`; leave them out with `other`.")
         if other is None:
-            found = self._overall(by)
-            pair = _two_groups(found, groups)
-            first, second = ({f: v for (g, f), v in found.items() if g == name} for name in pair)
-            return _comparison_table(first, second, level)
-        one, two = self._common_importances(other)
-        return _comparison_table(
-            {feature: entry for (_, feature), entry in one.items()},
-            {feature: entry for (_, feature), entry in two.items()},
-            level,
-        )
-
-    def _overall(self, by: By, only: Callable[[Any], Any] | None = None) -> Found:
-        """Importance over inputs by (group, feature)."""
-        return _importances(self.pieces(), int(self.settings["count"]), by, only)
-
-    def _common_importances(self, other: Run) -> tuple[Found, Found]:
-        """Importance over the inputs of both runs; over those in common if they are the same."""
+            found = self._importances(by)
+            one, two = _two_groups(found, groups)
+            return _comparison_table(found[one], found[two], level)
         if not isinstance(other, Run):
             raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
-        if self.settings["inputs"] != other.settings["inputs"]:
-            return self._overall(None), other._overall(None)
-        common = np.intersect1d(self._good_numbers(), other._good_numbers())
-        if not len(common):
-            raise ValueError("The runs must have explained an input in common; got none.")
-        both = partial(np.isin, test_elements=common)
-        return self._overall(None, both), other._overall(None, both)
+        common = None
+        if self.settings["inputs"] == other.settings["inputs"]:
+            own = ({n for p in r.pieces() for n in p["input"].unique()} for r in (self, other))
+            common = set.intersection(*own)
+            if not common:
+                raise ValueError("The runs must have explained an input in common; got none.")
+        first, second = (run._importances(None, common).get("all", {}) for run in (self, other))
+        return _comparison_table(first, second, level)
 
-    def _good_numbers(self) -> IntArray:
-        """Numbers of the inputs that did not fail."""
-        return np.concatenate([rows["input"].unique() for rows in self.pieces()])
+    def _importances(self, by: By, only: set[int] | None = None) -> Found:
+        """Importance of each feature over the inputs of each group, or over `only` some inputs."""
+        import pandas as pd
+
+        count = int(self.settings["count"])
+        group_of = _grouping(by, count)
+        share = min(1.0, MOST / max(count, 1))
+        kept, totals = [], []
+        for rows in self.pieces():
+            table = _estimates(rows.assign(group=group_of(rows)))
+            table = table if only is None else table[table["input"].isin(only)]
+            sums = table.assign(size=table["weight"] * table["estimate"].abs())
+            sums["signed"] = table["weight"] * table["estimate"]
+            sums["variance"] = (table["weight"] * table["se"]) ** 2
+            named = sums.groupby(["group", "feature"], sort=False)
+            totals.append(named[["weight", "size", "signed", "variance"]].sum())
+            kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
+        sums = pd.concat(totals).groupby(level=["group", "feature"], sort=False).sum()
+        found: Found = {}
+        sample: Any = pd.concat(kept).groupby(["group", "feature"], sort=False)
+        for (group, feature), rows in sample:
+            found.setdefault(group, {})[feature] = _fit(rows, sums.loc[(group, feature)], share)
+        return found
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
@@ -319,7 +324,7 @@ class Run:
 
 def _two_groups(found: Found, groups: tuple[Any, Any] | None) -> tuple[Any, Any]:
     """The groups to compare: those named, or the only two that there are."""
-    known = list(dict.fromkeys(group for group, _ in found))
+    known = list(found)
     wanted = known if groups is None else list(groups)
     if len(wanted) != 2 or wanted[0] == wanted[1] or not set(wanted) <= set(known):
         listed = ", ".join(repr(group) for group in known[:12])
@@ -328,37 +333,6 @@ def _two_groups(found: Found, groups: tuple[Any, Any] | None) -> tuple[Any, Any]
 
 
 # Importance over the inputs of a run, and differences between runs or groups
-
-
-def _importances(
-    pieces: Iterable[pd.DataFrame],
-    count: int,
-    by: By = None,
-    only: Callable[[Any], Any] | None = None,
-) -> Found:
-    """Importance of each feature over the inputs of each group.
-
-    All rows of an input are in the same piece; `only` says which of an array of inputs are used.
-    """
-    import pandas as pd
-
-    group_of = _grouping(by, count)
-    share = min(1.0, MOST / max(count, 1))
-    kept, totals = [], []
-    for rows in pieces:
-        table = _estimates(rows.assign(group=group_of(rows)))
-        table = table if only is None else table[only(table["input"].to_numpy())]
-        sums = table.assign(size=table["weight"] * table["estimate"].abs())
-        sums["signed"] = table["weight"] * table["estimate"]
-        sums["variance"] = (table["weight"] * table["se"]) ** 2
-        named = sums.groupby(["group", "feature"], sort=False)
-        totals.append(named[["weight", "size", "signed", "variance"]].sum())
-        kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
-    if not kept:
-        return {}
-    sums = pd.concat(totals).groupby(level=["group", "feature"], sort=False).sum()
-    sample = pd.concat(kept).groupby(["group", "feature"], sort=False)
-    return {key: _fit(rows, sums.loc[key], share) for key, rows in sample}
 
 
 def _estimates(rows: pd.DataFrame) -> pd.DataFrame:
@@ -462,33 +436,29 @@ def _summary_table(found: Found, prob: float, *, grouped: bool) -> pd.DataFrame:
     """One row per group and feature, the most important first in each group."""
     import pandas as pd
 
-    rows = [_row(key, entry, prob) for key, entry in found.items()]
-    rows.sort(key=lambda row: (str(row["group"]) if grouped else "", -row["mean_abs"]))
-    if not rows:
-        return pd.DataFrame(columns=["feature", "mean_abs", "inputs", "low", "high"])
-    table = pd.DataFrame(rows)
-    return table if grouped else table.drop(columns="group")
-
-
-def _row(key: tuple[Any, str], entry: Overall, prob: float) -> dict[str, Any]:
-    """The columns of one group and feature."""
-    low, high = entry.size_interval(prob)
-    reach = stats.norm.ppf((1 + prob) / 2) * entry.mean_se
-    row = {
-        "group": key[0],
-        "feature": key[1],
-        "mean_abs": float(np.median(entry.size)),
-        "inputs": entry.n,
-        "low": low,
-        "high": high,
-        "mean": entry.mean,
-        "mean_low": entry.mean - reach,
-        "mean_high": entry.mean + reach,
-    }
-    for sign, draws in (("positive", entry.positive), ("negative", entry.negative)):
-        ends = overall_interval(draws, prob)
-        row |= {sign: float(np.median(draws)), f"{sign}_low": ends[0], f"{sign}_high": ends[1]}
-    return row
+    rows = []
+    for group, feature, entry in ((g, f, e) for g in found for f, e in found[g].items()):
+        low, high = entry.size_interval(prob)
+        reach = stats.norm.ppf((1 + prob) / 2) * entry.mean_se
+        row = {"group": group} if grouped else {}
+        row |= {
+            "feature": feature,
+            "mean_abs": float(np.median(entry.size)),
+            "inputs": entry.n,
+            "low": low,
+            "high": high,
+            "mean": entry.mean,
+            "mean_low": entry.mean - reach,
+            "mean_high": entry.mean + reach,
+        }
+        for sign, draws in (("positive", entry.positive), ("negative", entry.negative)):
+            ends = overall_interval(draws, prob)
+            row |= {sign: float(np.median(draws)), f"{sign}_low": ends[0], f"{sign}_high": ends[1]}
+        rows.append(row)
+    rows.sort(key=lambda row: (str(row.get("group")), -row["mean_abs"]))
+    return pd.DataFrame(
+        rows, columns=None if rows else ["feature", "mean_abs", "inputs", "low", "high"]
+    )
 
 
 def _comparison_table(

@@ -16,7 +16,6 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._text import csv_text
 from eblime.batch.folder import (
     check_manifest,
-    delete_parts,
     done_parts,
     missing_parts,
     part_count,
@@ -27,7 +26,7 @@ from eblime.batch.folder import (
 )
 from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location
-from eblime.batch.processes import remove_marker, run_local, run_on_ray
+from eblime.batch.processes import MARKER, run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings
 from eblime.batch.workers import Count, Workers
@@ -166,7 +165,9 @@ def _open_job(
     run = check_manifest(folder, settings, new_inputs=retry)
     if retry:
         done = done_parts(folder, run, part_count(settings))
-        delete_parts(folder, [part for part, failures in done.items() if failures])
+        for part, name in part_files(folder).items():
+            if done.get(part):
+                (folder / name).remove()
     return Job(
         explainer=explainer,
         inputs=inputs,
@@ -195,7 +196,7 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())
-    elif log.kind() == "file":  # of an earlier call
+    else:  # of an earlier call
         log.remove()
     return run
 
@@ -223,7 +224,7 @@ def _do_missing_parts(job: Job, workers: Workers) -> Generator[tuple[int, int]]:
     missing = missing_parts(job.folder, parts)
     if missing:
         raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-    remove_marker(job.folder)
+    (job.folder / MARKER).remove()
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:

@@ -114,8 +114,16 @@ class Worker:
 
     def do(self, part: int) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
-        numbers = part_numbers(self.job.settings, part)
-        rows = [row for entry in self.explain_inputs(numbers) for row in self.rows(*entry)]
+        found = self.explain_inputs(part_numbers(self.job.settings, part))
+        return self.write(part, [row for entry in found for row in self.rows(*entry)])
+
+    def do_input(self, number: int) -> Rows:
+        """Explain one input; returns its rows."""
+        [entry] = self.explain_inputs([number])
+        return self.rows(*entry)
+
+    def write(self, part: int, rows: Rows) -> int:
+        """Write the rows of a part; returns how many inputs failed."""
         write_part(self.job.folder, self.job.run, part, rows, self.about)
         return count_failures(rows)
 

@@ -8,7 +8,7 @@ result. Every input has its own random generator, so no number depends on how a 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from time import monotonic
@@ -24,7 +24,7 @@ from eblime.batch.folder import (
 )
 from eblime.batch.worker import Job
 
-__all__ = ["Count", "Finished", "Slot", "Task", "WorkerStartError", "Workers", "supervise"]
+__all__ = ["Count", "Crew", "Finished", "Slot", "Task", "WorkerStartError", "Workers"]
 
 Count = int | Literal["auto"]
 TRIES = 3  # deaths of workers that were starting
@@ -124,26 +124,11 @@ class _Member:
     died: float | None = None  # when its process was found dead, and its task had no result yet
 
 
-def supervise(
-    job: Job, parts: Sequence[int], hire: Callable[[], Slot], most: int
-) -> Generator[tuple[int, int]]:
-    """Do parts with up to `most` workers; yields (part, number of failed inputs) as each is done.
-
-    `hire` creates a worker, which is not started yet.
-    """
-    crew = _Crew(job, parts, hire, most)
-    try:
-        yield from crew.run()
-    finally:
-        for member in crew.members:
-            member.slot.kill()
-
-
-class _Crew:
-    """The workers of a run and the tasks that are left."""
+class Crew:
+    """Up to `most` workers of a run, and the parts that are left; `hire` creates a worker."""
 
     def __init__(self, job: Job, parts: Sequence[int], hire: Callable[[], Slot], most: int) -> None:
-        self.members: list[_Member] = []
+        self._members: list[_Member] = []
         self._job, self._hire, self._most = job, hire, most
         self._todo = deque(Task(part) for part in parts)
         self._rows: dict[int, dict[int, Rows]] = {}  # of parts that are done input by input
@@ -154,30 +139,34 @@ class _Crew:
         self._looked = monotonic()
 
     def run(self) -> Iterator[tuple[int, int]]:
-        """Do all tasks."""
-        while self._todo or any(member.task for member in self.members):
-            self._assign()
-            pending = [member.future for member in self.members if member.future is not None]
-            wait(pending, timeout=_LOOK, return_when=FIRST_COMPLETED)
-            self._excuse_pause()
-            for member in list(self.members):
-                yield from self._look(member)
+        """Do all parts; yields (part, number of failed inputs) as each is done."""
+        try:
+            while self._todo or any(member.task for member in self._members):
+                self._assign()
+                pending = [member.future for member in self._members if member.future is not None]
+                wait(pending, timeout=_LOOK, return_when=FIRST_COMPLETED)
+                self._excuse_pause()
+                for member in list(self._members):
+                    yield from self._look(member)
+        finally:
+            for member in self._members:
+                member.slot.kill()
 
     def _assign(self) -> None:
         """Give tasks to free workers, and start more workers if needed."""
         while self._alone and self._todo and self._todo[0].number is None:
             self._split(self._todo.popleft().part)
-        for member in list(self.members):
+        for member in list(self._members):
             if self._todo and member.future is None:
                 if member.slot.ending(None) is not None:  # it died while it was free
                     self._remove(member)
                     continue
                 member.task, member.since = self._todo.popleft(), monotonic()
                 member.future = member.slot.submit(member.task)
-        starting = sum(member.task is None for member in self.members if member.future is not None)
-        for _ in range(min(self._most - len(self.members), len(self._todo) - starting)):
+        starting = sum(member.task is None for member in self._members if member.future is not None)
+        for _ in range(min(self._most - len(self._members), len(self._todo) - starting)):
             member = _Member(slot=self._hire())
-            self.members.append(member)  # first: if the start is interrupted, it is still killed
+            self._members.append(member)  # first: if the start is interrupted, it is still killed
             member.future = member.slot.start()
 
     def _look(self, member: _Member) -> Iterator[tuple[int, int]]:
@@ -237,7 +226,7 @@ class _Crew:
 
     def _remove(self, member: _Member) -> None:
         """End a worker."""
-        self.members.remove(member)
+        self._members.remove(member)
         member.slot.kill()
 
     def _split(self, part: int) -> None:
@@ -267,5 +256,5 @@ class _Crew:
         pause = now - self._looked - 2 * _LOOK
         self._looked = now
         if pause > 0:
-            for member in self.members:
+            for member in self._members:
                 member.since = min(now, member.since + pause)
