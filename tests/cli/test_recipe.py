@@ -205,3 +205,22 @@ def test_the_exit_code_is_3_if_inputs_failed(run, capsys):
     for page in ("batch", "batch text", "batch image", "batch tabular"):
         command(f"{page} --help")
         assert "3: some inputs failed" in " ".join(capsys.readouterr().out.split()), page
+
+
+def test_a_model_file_is_hashed_without_reading_it_whole(tmp_path):
+    """Files of networks may be larger than memory."""
+    import tracemalloc
+
+    from eblime.cli.recipe import _digest
+
+    content = bytes(range(256)) * (1 << 16)  # 16 MiB
+    file = tmp_path / "net.onnx"
+    file.write_bytes(content)
+    tracemalloc.start()
+    found = _digest(str(file))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert found == sha256(content).hexdigest()
+    assert peak < 4 << 20
+    assert _digest("mood:score") is None

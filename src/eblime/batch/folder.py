@@ -302,18 +302,12 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
     columns = {}
     for column, kind in DETAILS.items():
         with suppress(KeyError, TypeError, ValueError, OverflowError):
-            found = [_convert(value, kind) for value in details[column]]
-            if len(found) == count:
+            values = list(details[column])
+            found = [None if value is None else _CONVERT[kind](value) for value in values]
+            fits = kind != "int64" or found == values  # whole numbers have no fractions
+            if len(found) == count and fits:
                 columns[column] = found
     return columns
-
-
-def _convert(value: Any, kind: str) -> Any:
-    """A detail as its column stores it; a number with a fraction does not fit whole numbers."""
-    converted = None if value is None else _CONVERT[kind](value)
-    if kind == "int64" and converted != value:
-        raise ValueError(f"{value!r} is not a whole number.")
-    return converted
 
 
 # Parts

@@ -183,6 +183,14 @@ def content(value: Any) -> bytes:
     return json.dumps(value, default=str, sort_keys=True).encode()
 
 
+def _digest(values: Iterable[Any], first: bytes = b"") -> str:
+    """A digest of the contents of values."""
+    found = hashlib.sha256(first)
+    for value in values:
+        found.update(content(value))
+    return found.hexdigest()[:16]
+
+
 # Sequences
 
 
@@ -195,11 +203,8 @@ class Listed:
     @property
     def fingerprint(self) -> str:
         """A digest of the contents."""
-        found = hashlib.sha256(str(len(self)).encode())
         whole = [self.values] if is_frame(self.values) else map(self.get, range(len(self)))
-        for entry in whole:
-            found.update(content(entry))
-        return found.hexdigest()[:16]
+        return _digest(whole, str(len(self)).encode())
 
     def __len__(self) -> int:
         return int(self.values.shape[0]) if hasattr(self.values, "shape") else len(self.values)
@@ -453,7 +458,7 @@ def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> 
     starts = [0]
     digest = hashlib.sha256()
     for names, values in _chunks(stream):
-        stem = f"{len(chunks):06d}-{_digest(values)}"
+        stem = f"{len(chunks):06d}-{_digest([values] if is_frame(values) else values)}"
         if stem not in before:
             before[stem] = write_checked(home, stem, _as_bytes(names, values, starts[-1]))
             written.append(before[stem])
@@ -468,11 +473,15 @@ def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> 
         starts=tuple(starts),
         fingerprint=digest.hexdigest()[:16],
     )
-    other = _difference(folder, stored)
-    for name in written if other else {*home.files()} - {*chunks}:
+    known = read_manifest(folder)["settings"] if part_files(folder) else {}
+    same = not known or (known["count"], known["inputs"]) == (len(stored), stored.fingerprint)
+    for name in {*home.files()} - {*chunks} if same else written:
         (home / name).remove()
-    if other:
-        raise ValueError(other)
+    if not same:
+        raise ValueError(
+            f"{folder} was created with other inputs: {known['count']} with fingerprint "
+            f"{known['inputs']}; this call has {len(stored)} with fingerprint {stored.fingerprint}."
+        )
     return stored
 
 
@@ -484,27 +493,6 @@ def _intact_chunks(home: Location) -> dict[str, str]:
             read_checked(home / name)
             found[name.rpartition("-")[0]] = name
     return found
-
-
-def _difference(folder: Location, stored: Chunks) -> str:
-    """How inputs differ from those of a run that has begun; empty if they are the same."""
-    if not part_files(folder):
-        return ""
-    settings = read_manifest(folder)["settings"]
-    if (settings["count"], settings["inputs"]) == (len(stored), stored.fingerprint):
-        return ""
-    return (
-        f"{folder} was created with other inputs: {settings['count']} with fingerprint "
-        f"{settings['inputs']}; this call has {len(stored)} with fingerprint {stored.fingerprint}."
-    )
-
-
-def _digest(values: Any) -> str:
-    """The digest of the inputs of a chunk."""
-    found = hashlib.sha256()
-    for entry in [values] if is_frame(values) else values:
-        found.update(content(entry))
-    return found.hexdigest()[:16]
 
 
 def _chunks(stream: Iterable[tuple[str | None, Any]]) -> Iterator[tuple[Names, Any]]:

@@ -63,16 +63,11 @@ def run_local(job: Job, parts: Sequence[int], workers: Workers) -> Generator[tup
 
 def _worker_count(explainer: Any, parts: int) -> int:
     """How many processes cores, memory and parts allow; one if the model runs on a GPU."""
-    if on_gpu(explainer) or _may_use_gpu(explainer):
-        return 1
-    return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
-
-
-def _may_use_gpu(explainer: Any) -> bool:
-    """Whether a function that creates an explainer may put its model on a GPU."""
     torch = sys.modules.get("torch")
     created_later = not isinstance(explainer, BaseExplainer)
-    return torch is not None and created_later and bool(torch.cuda.is_available())
+    if on_gpu(explainer) or (created_later and torch is not None and torch.cuda.is_available()):
+        return 1
+    return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
 
 
 def _free_memory() -> int:

@@ -442,24 +442,21 @@ def _join(batches: Sequence[Any]) -> Any:
 
 def check_explainer(given: Any) -> None:
     """Refuse objects that are neither an explainer nor a function that may create one."""
-    if isinstance(given, BaseExplainer) or (callable(given) and not _needs_arguments(given)):
+    if isinstance(given, BaseExplainer):
         return
-    got = type(given).__name__ + (" that needs arguments" if callable(given) else "")
+    got = type(given).__name__
+    if callable(given):
+        try:
+            inspect.signature(given).bind()
+            return
+        except ValueError:  # a function of a compiled module does not tell
+            return
+        except TypeError:  # as a model
+            got += " that needs arguments"
     raise TypeError(
         "`explainer` must be an explainer, such as ImageExplainer or TabularExplainer, or a "
         f"function without arguments that creates one; got {got}."
     )
-
-
-def _needs_arguments(function: Callable[..., Any]) -> bool:
-    """Whether a function cannot be called without arguments, as a model cannot."""
-    try:
-        inspect.signature(function).bind()
-    except TypeError:
-        return True
-    except ValueError:  # a function of a compiled module does not tell
-        return False
-    return False
 
 
 def make_explainer(given: Any) -> BaseExplainer:
