@@ -267,7 +267,7 @@ def explanation_rows(explanation: Explanation, number: int, name: str, prob: flo
         "feature": list(map(str, details.get("column", explanation.features))),
         "place": range(count),
         "mean": post.mean.tolist(),
-        **_unshrunk(explanation),
+        **_least_squares_columns(explanation),
         **_detail_columns(details, count),
     }
     for column in ("sd", "low", "high", "prob_positive") if spread else ():
@@ -276,7 +276,7 @@ def explanation_rows(explanation: Explanation, number: int, name: str, prob: flo
     return [{**shared, **dict(zip(columns, row, strict=True))} for row in values]
 
 
-def _unshrunk(explanation: Explanation) -> dict[str, list[Any]]:
+def _least_squares_columns(explanation: Explanation) -> dict[str, list[Any]]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
@@ -365,12 +365,12 @@ def write_part(
     metadata = {"run": run, "part": part, "explainer": dict(about)}
     schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
     sink = pa.BufferOutputStream()
-    storable = [{name: _storable(value) for name, value in row.items()} for row in rows]
+    storable = [{name: _escape_surrogates(value) for name, value in row.items()} for row in rows]
     pq.write_table(pa.Table.from_pylist(storable, schema=schema), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
 
 
-def _storable(value: Any) -> Any:
+def _escape_surrogates(value: Any) -> Any:
     """A value of a row; half characters (lone surrogates) in strings become escapes."""
     return value.encode("utf8", "backslashreplace").decode() if isinstance(value, str) else value
 

@@ -407,7 +407,7 @@ def _grouping(by: By, count: int) -> Callable[[Any], Any]:
     if by is None:
         return lambda rows: "all"
     if isinstance(by, str):
-        return lambda rows: rows["label"] if by == "label" else _by_column(rows, by)
+        return lambda rows: rows["label"] if by == "label" else _groups_of_column(rows, by)
     if isinstance(by, Mapping):
         if not by:
             raise ValueError("`by` must name the group of at least one input; got an empty one.")
@@ -420,7 +420,7 @@ def _grouping(by: By, count: int) -> Callable[[Any], Any]:
     return lambda rows: listed[rows["input"].to_numpy()]
 
 
-def _by_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:
+def _groups_of_column(rows: pd.DataFrame, column: str) -> pd.Series[Any]:
     """The bin, or else the value, that the row of a table has in a column."""
     own = rows[rows["feature"] == column].drop_duplicates("input").set_index("input")
     groups = own["bin"].fillna(own["value"])

@@ -136,7 +136,7 @@ class Crew:
         self._failed_starts = 0
         self._late: set[int] = set()  # parts that took longer than the timeout of one input
         self._alone = False  # parts need longer, though no input does
-        self._looked = monotonic()
+        self._last_check = monotonic()
 
     def run(self) -> Iterator[tuple[int, int]]:
         """Do all parts; yields (part, number of failed inputs) as each is done."""
@@ -147,7 +147,7 @@ class Crew:
                 wait(pending, timeout=_LOOK, return_when=FIRST_COMPLETED)
                 self._excuse_pause()
                 for member in list(self._members):
-                    yield from self._look(member)
+                    yield from self._check_on(member)
         finally:
             for member in self._members:
                 member.slot.kill()
@@ -169,7 +169,7 @@ class Crew:
             self._members.append(member)  # first: if the start is interrupted, it is still killed
             member.future = member.slot.start()
 
-    def _look(self, member: _Member) -> Iterator[tuple[int, int]]:
+    def _check_on(self, member: _Member) -> Iterator[tuple[int, int]]:
         """Handle what a worker has done; yields its part if that is finished."""
         if member.future is None:
             return
@@ -177,23 +177,23 @@ class Crew:
         ending = member.slot.ending(error)
         timeout = self._job.timeout
         if member.future.done() and error is None:
-            yield from self._done(member, member.future.result())
-        elif ending is not None and self._gone(member, error):
+            yield from self._finish_task(member, member.future.result())
+        elif ending is not None and self._has_no_result(member, error):
             text = f"The worker process crashed{ending and f' ({ending})'} on this input."
-            yield from self._lost(member, RuntimeError(text), ending)
+            yield from self._drop_worker(member, RuntimeError(text), ending)
         elif error is not None:
             raise error
         elif timeout is not None and member.task and monotonic() - member.since > timeout:
             self._late.add(member.task.part)
             text = f"This input was not explained within the timeout of {timeout:g} s."
-            yield from self._lost(member, TimeoutError(text), "")
+            yield from self._drop_worker(member, TimeoutError(text), "")
 
-    def _gone(self, member: _Member, error: BaseException | None) -> bool:
+    def _has_no_result(self, member: _Member, error: BaseException | None) -> bool:
         """Whether a dead worker will not send a result any more; it may be on its way."""
         member.died = member.died or monotonic()
         return error is not None or monotonic() - member.died > 4 * _LOOK
 
-    def _done(self, member: _Member, result: Finished) -> Iterator[tuple[int, int]]:
+    def _finish_task(self, member: _Member, result: Finished) -> Iterator[tuple[int, int]]:
         """A task is done, or the worker has started."""
         task, member.future, member.task = member.task, None, None
         if task is None:
@@ -207,7 +207,9 @@ class Crew:
         else:
             yield from self._add(task.part, task.number, result.value)
 
-    def _lost(self, member: _Member, error: Exception, ending: str) -> Iterator[tuple[int, int]]:
+    def _drop_worker(
+        self, member: _Member, error: Exception, ending: str
+    ) -> Iterator[tuple[int, int]]:
         """Drop a worker that died or hangs; another one continues its part."""
         self._remove(member)
         if member.task is None:
@@ -253,8 +255,8 @@ class Crew:
         Ctrl-Z stops all of them, and so does a virtual machine that is paused.
         """
         now = monotonic()
-        pause = now - self._looked - 2 * _LOOK
-        self._looked = now
+        pause = now - self._last_check - 2 * _LOOK
+        self._last_check = now
         if pause > 0:
             for member in self._members:
                 member.since = min(now, member.since + pause)

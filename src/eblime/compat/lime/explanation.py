@@ -40,12 +40,12 @@ class Result:
     @property
     def explanations(self) -> Mapping[int, Explained]:
         """The explanation of each label as this library has it: posterior, plots, files."""
-        return {label: self._explained(label) for label in self._kept}
+        return {label: self._explanation_of(label) for label in self._kept}
 
     @property
     def explanation(self) -> Explained:
         """The explanation of the last label that was explained."""
-        return self._explained(next(reversed(self._kept or self.local_exp), None))
+        return self._explanation_of(next(reversed(self._kept or self.local_exp), None))
 
     @property
     def posterior(self) -> Posterior:
@@ -61,9 +61,9 @@ class Result:
         small = replace(e, answers=answers, posterior=None)  # type: ignore[arg-type]
         self._kept[label] = small, masks, weights
 
-    def _explained(self, label: Any) -> Explained:
+    def _explanation_of(self, label: Any) -> Explained:
         """The explanation of a label, fitted when it is first asked for."""
-        self._listed(label)
+        self._weights_of(label)
         if label not in self._kept:
             raise KeyError("There is no posterior: no explainer fitted the weights in `local_exp`.")
         if label not in self._opened:
@@ -74,16 +74,16 @@ class Result:
             self._opened[label] = full.refit(e.method)
         return self._opened[label]
 
-    def _listed(self, label: Any) -> list[tuple[int, float]]:
+    def _weights_of(self, label: Any) -> list[tuple[int, float]]:
         """Features of a label and their weights; a label that was not explained is refused."""
         if label not in self.local_exp:
             known = ", ".join(str(name) for name in self.local_exp) or "none"
             raise KeyError(f"Label {label!r} was not explained; explained labels: {known}.")
         return self.local_exp[label]
 
-    def _fitted(self, label: Any) -> bool:
+    def _has_own_fit(self, label: Any) -> bool:
         """Whether the weights of a label are those of its posterior, not the user's own."""
-        weights = [weight for _, weight in self._listed(label) if weight]
+        weights = [weight for _, weight in self._weights_of(label) if weight]
         return label in self._kept and weights == self._kept[label][2]
 
 
@@ -149,12 +149,12 @@ class Explanation(Result):
         weight, low, high). `kwargs` are for `domain_mapper`, such as `positions=True` for a text.
         """
         label = label if self.mode == "classification" else self.dummy_label
-        exp = self._listed(label)
+        exp = self._weights_of(label)
         pairs = [(name, float(w)) for name, w in self.domain_mapper.map_exp_ids(exp, **kwargs)]
         if not intervals:
             return list(pairs)
-        ends = self._explained(label).posterior.interval(prob).tolist()
-        if not self._fitted(label):
+        ends = self._explanation_of(label).posterior.interval(prob).tolist()
+        if not self._has_own_fit(label):
             raise ValueError("The weights in `local_exp` were changed: they have no intervals.")
         columns = getattr(self.domain_mapper, "feature_indexes", None)  # those of a sparse row
         known = dict(zip(range(len(ends)) if columns is None else columns, ends, strict=True))
@@ -176,7 +176,7 @@ class Explanation(Result):
         if not regression and self.class_names is not None:
             title = f"{title} for class {class_name(self.class_names, label)}"
         label = self.dummy_label if regression else label
-        certain = self._fitted(label) and self._explained(label).posterior.has_spread
+        certain = self._has_own_fit(label) and self._explanation_of(label).posterior.has_spread
         rows = self.as_list(label, intervals=certain, **kwargs)[::-1]
         figure = pyplot.figure(figsize=figsize or (6.4, 1.1 + 0.34 * len(rows)), layout="tight")
         axes, places = figure.subplots(), range(len(rows))
@@ -207,7 +207,7 @@ class Explanation(Result):
         from eblime.reporting.page import report
         from eblime.reporting.render import weights_page
 
-        shown, weights = self._shown(labels, predict_proba, kwargs)
+        shown, weights = self._page_content(labels, predict_proba, kwargs)
         return report(shown) if shown else weights_page(weights)
 
     def save_to_file(
@@ -236,11 +236,11 @@ class Explanation(Result):
             raise ImportError("Without IPython, use `save_to_file`.") from error
         from eblime.reporting.render import weights_fragment
 
-        shown, weights = self._shown(labels, predict_proba, kwargs)
+        shown, weights = self._page_content(labels, predict_proba, kwargs)
         for part in [e._repr_html_() for e in shown] or [weights_fragment(weights)]:
             display(HTML(part))
 
-    def _shown(
+    def _page_content(
         self, labels: Sequence[int] | None, predict_proba: bool, options: Mapping[str, Any]
     ) -> tuple[list[Explained], dict[str, list[tuple[Any, ...]]]]:
         """What a page shows: explanations, or weights by label where they have no posterior."""
@@ -250,9 +250,9 @@ class Explanation(Result):
         if self.mode == "classification":
             chosen = self.available_labels() if labels is None else labels
             names = {label: class_name(self.class_names, label) for label in chosen}
-        if not all(self._fitted(label) for label in names):
+        if not all(self._has_own_fit(label) for label in names):
             return [], {name: self.as_list(label) for label, name in names.items()}
-        found = [self._explained(label) for label in names]
+        found = [self._explanation_of(label) for label in names]
         if predict_proba:
             return found, {}
         return [replace(e, provenance={**e.provenance, "top_classes": []}) for e in found], {}

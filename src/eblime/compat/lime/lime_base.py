@@ -41,7 +41,7 @@ class LimeBase:
         self, data: Any, labels: Any, weights: Any, num_features: int
     ) -> IntArray:
         """Greedy choice of features by the weighted R^2 of a linear fit, in the order of choice."""
-        columns, missed = _centred(data, labels, weights)
+        columns, missed = _centre(data, labels, weights)
         smallest = np.maximum(1e-12 * (columns**2).sum(axis=0), 1e-18 * (weights @ data**2))
         chosen: list[int] = []
         for _ in range(min(num_features, data.shape[1])):
@@ -71,7 +71,7 @@ class LimeBase:
         if method == "forward_selection" or (method == "auto" and num_features <= 6):
             return self.forward_selection(data, labels, weights, num_features)
         if method == "lasso_path":
-            path = lars_path(*_centred(data, labels, weights), method="lasso")[2].T
+            path = lars_path(*_centre(data, labels, weights), method="lasso")[2].T
             steps = [np.flatnonzero(step) for step in path[:0:-1]] or [np.arange(data.shape[1])]
             return next((step for step in steps if len(step) <= num_features), steps[-1])
         ridge = Ridge(alpha=0.01).fit(data, labels, sample_weight=weights)
@@ -104,7 +104,7 @@ class LimeBase:
         model.fit(data[:, used], scores, sample_weight=weights)
         r2 = model.score(data[:, used], scores, sample_weight=weights)
         fitted = float(np.ravel(model.intercept_)[0]), used, np.ravel(model.coef_)
-        return self._ordered(*fitted, r2, model.predict(data[:1, used]), scores[0])
+        return self._sort_fit(*fitted, r2, model.predict(data[:1, used]), scores[0])
 
     def has_posterior(self, regressor: Any = None) -> bool:
         """Whether fits give a posterior: not lime's ridge regression, nor a regressor."""
@@ -117,9 +117,9 @@ class LimeBase:
         mean, intercept = posterior.mean, posterior.intercept
         used = _largest(mean * row, len(row) if how == "none" else num_features)
         predicted = np.array([intercept + row @ mean])
-        return self._ordered(intercept, used, mean[used], posterior.r2, predicted, score)
+        return self._sort_fit(intercept, used, mean[used], posterior.r2, predicted, score)
 
-    def _ordered(
+    def _sort_fit(
         self, intercept: float, used: Any, weights: Any, r2: Any, predicted: Any, score: float
     ) -> Fit:
         """The fit with the largest weights first, printed if `verbose`."""
@@ -149,7 +149,7 @@ def _largest(products: FloatArray, n: int) -> IntArray:
     return np.argsort(-np.abs(products), kind="stable")[:n]
 
 
-def _centred(data: Any, labels: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
+def _centre(data: Any, labels: Any, weights: Any) -> tuple[FloatArray, FloatArray]:
     """Data and scores minus their weighted means, times the roots of the weights."""
     root = np.sqrt(weights)
     centre, mean = np.average(data, axis=0, weights=weights), np.average(labels, weights=weights)

@@ -53,7 +53,7 @@ class ImageExplanation(Result):
         With neither `positive_only` nor `negative_only`, superpixels that raise the score are
         painted green and have 1 in the mask, the others red and -1.
         """
-        listed, sign = self._listed(label), int(positive_only) - int(negative_only)
+        listed, sign = self._weights_of(label), int(positive_only) - int(negative_only)
         if positive_only and negative_only:
             raise ValueError("`positive_only` and `negative_only` must not both be True.")
         picture = np.zeros_like(self.image) if hide_rest else self.image.copy()
