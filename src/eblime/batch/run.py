@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -130,15 +131,17 @@ def explain_many(
         check_number("max_failures", max_failures, zero=True)
     check_progress(progress)
     rule = None if until is None else as_rule(until)
-    settings = {
+    check_max_masks(max_masks, rule)
+    settings: dict[str, Any] = {
         "explainer": _known_settings(explainer),
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
         "keep": None if keep is None else bool(keep),
         "about": _description(explainer),
-        **_rule_settings(rule, max_masks),
     }
+    if rule is not None:
+        settings |= {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
     folder = Location.of(out)
     given = as_inputs(inputs, apart_from=folder)
     folder.make()
@@ -179,52 +182,39 @@ def _open_job(
 
 
 def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Progress) -> Run:
-    """Do the unfinished parts of a run, with a progress bar."""
-    failed = 0
-    with (
-        closing(_do_missing_parts(job, workers)) as work,
-        progress_reporter(progress, job.settings["count"], unit="input") as show,
-    ):
-        for finished, failed in work:
-            show(finished, failed)
-            if max_failures is not None and failed > max_failures:
-                raise RuntimeError(
-                    f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                    f"open_run({str(job.folder)!r}).failures() lists them. Use retry=True "
-                    "(--retry) to try them again."
-                )
+    """Do the unfinished parts of a run, with a progress bar; if there are none, check the model."""
+    parts = range(part_count(job.settings))
+    do_parts = run_on_ray if workers.engine == "ray" else run_local
+    with progress_reporter(progress, job.settings["count"], unit="input") as show:
+        done = done_parts(job.folder, job.run, len(parts))
+        failed = sum(done.values())
+        finished = sum(len(part_numbers(job.settings, part)) for part in done)
+        todo = [part for part in parts if part not in done]
+        try:
+            with closing(do_parts(job, todo, workers)) as results:
+                for result in chain([None], results):  # first without any
+                    if result is not None:
+                        finished += len(part_numbers(job.settings, result[0]))
+                        failed += result[1]
+                    show(finished, failed)
+                    if max_failures is not None and failed > max_failures:
+                        raise RuntimeError(
+                            f"{failed} inputs have failed, more than the {max_failures} allowed; "
+                            f"open_run({str(job.folder)!r}).failures() lists them. Use retry=True "
+                            "(--retry) to try them again."
+                        )
+        finally:  # a worker that was killed may have left a temporary file
+            remove_leftovers(job.folder)
+    missing = missing_parts(job.folder, parts)
+    if missing:
+        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
+    (job.folder / MARKER).remove()
     run, log = Run(location=job.folder), job.folder / "failures.csv"
     if failed:
         log.write(csv_text(run.failures()).encode())
     else:  # of an earlier call
         log.remove()
     return run
-
-
-def _do_missing_parts(job: Job, workers: Workers) -> Generator[tuple[int, int]]:
-    """Do unfinished parts; yields how many inputs are done and how many of them failed.
-
-    If all parts are finished, only the model is checked.
-    """
-    parts = range(part_count(job.settings))
-    done = done_parts(job.folder, job.run, len(parts))
-    failed = sum(done.values())
-    finished = sum(len(part_numbers(job.settings, part)) for part in done)
-    yield finished, failed
-    todo = [part for part in parts if part not in done]
-    run = run_on_ray if workers.engine == "ray" else run_local
-    try:
-        with closing(run(job, todo, workers)) as results:
-            for part, failures in results:
-                failed += failures
-                finished += len(part_numbers(job.settings, part))
-                yield finished, failed
-    finally:  # a worker that was killed may have left a temporary file
-        remove_leftovers(job.folder)
-    missing = missing_parts(job.folder, parts)
-    if missing:
-        raise RuntimeError(f"Parts {missing[:5]} are missing; call again to do them.")
-    (job.folder / MARKER).remove()
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:
@@ -236,14 +226,6 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
     except Exception:  # reported when the input is explained
         first = None
     return max(8 if is_large(first) else 64, -(-len(inputs) // _PARTS))
-
-
-def _rule_settings(rule: Stop | None, max_masks: int | None) -> dict[str, Any]:
-    """What the manifest says about the stop rule; nothing without one."""
-    check_max_masks(max_masks, rule)
-    if rule is None:
-        return {}
-    return {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
 
 
 def _known_settings(explainer: Any) -> dict[str, str]:
