@@ -118,7 +118,7 @@ ALLOWED = {
             "_text",
             "_threads",
         ),
-        *("_types", "_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
+        *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "stopping", "fsspec"),
         *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
