@@ -21,7 +21,7 @@ import numpy as np
 import pandas as pd
 
 import eblime
-from eblime.core.held_out import held_out_r2
+from eblime.core.fit_quality import held_out_r2
 from studies.populations import TITLES, Population, population, run_cases
 from studies.runner import Row, add_run_options
 from studies.tables import table

@@ -28,7 +28,9 @@ def progress_reporter(
 
     None draws a bar if standard error is a terminal and the work takes longer than a second.
     """
-    if (progress is True and _can_draw()) or (progress is None and _on_terminal()):
+    # a service may have no standard error, or have closed it
+    can_draw = sys.stderr is not None and not getattr(sys.stderr, "closed", False)
+    if can_draw and (progress is True or (progress is None and sys.stderr.isatty())):
         from tqdm import tqdm
 
         asked = progress is True
@@ -54,13 +56,3 @@ def progress_reporter(
         yield tell
     else:
         yield lambda done, failed=0, total=None: None
-
-
-def _on_terminal() -> bool:
-    """Whether standard error is a terminal."""
-    return _can_draw() and sys.stderr.isatty()
-
-
-def _can_draw() -> bool:
-    """Whether there is a standard error to write to: a service may have none, or have closed it."""
-    return sys.stderr is not None and not getattr(sys.stderr, "closed", False)

@@ -67,12 +67,18 @@ class Answers:
         sampling: FloatArray | None = None,
     ) -> Answers:
         """These answers and more of them, in the order in which they were asked."""
+        if not self.n_masks:  # no copy
+            return replace(self, masks=masks, scores=scores, weights=weights, sampling=sampling)
+        factors = None  # all are drawn evenly
+        if self.sampling is not None or sampling is not None:
+            known = np.ones(self.n_masks) if self.sampling is None else self.sampling
+            factors = np.concatenate([known, np.ones(len(masks)) if sampling is None else sampling])
         return replace(
             self,
-            masks=_below(self.masks, masks),
-            scores=_below(self.scores, scores),
-            weights=_below(self.weights, weights),
-            sampling=self._factors(sampling, len(masks)),
+            masks=np.concatenate([self.masks, masks]),
+            scores=np.concatenate([self.scores, scores]),
+            weights=np.concatenate([self.weights, weights]),
+            sampling=factors,
         )
 
     def take(self, rows: IntArray) -> Answers:
@@ -84,13 +90,6 @@ class Answers:
             weights=self.weights[rows],
             sampling=None if self.sampling is None else self.sampling[rows],
         )
-
-    def _factors(self, sampling: FloatArray | None, n: int) -> FloatArray | None:
-        """The factors of these answers and of n more; None where all are drawn evenly."""
-        if self.sampling is None and sampling is None:
-            return None
-        known = np.ones(self.n_masks) if self.sampling is None else self.sampling
-        return _below(known, np.ones(n) if sampling is None else sampling)
 
     @staticmethod
     def none(features: Sequence[str], *, noisy: bool = False) -> Answers:
@@ -128,8 +127,3 @@ class Proposal:
 
     masks: FloatArray  # (n, p) zeros and ones
     sampling_weights: FloatArray  # (n,) factors of the kernel's weights, not negative
-
-
-def _below(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Rows of both, without a copy where the first has none."""
-    return np.concatenate([first, second]) if len(first) else second

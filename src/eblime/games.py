@@ -19,11 +19,10 @@ from eblime.engine.calls import CacheLike
 from eblime.engine.loop import reply_from
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Target, check_targets
+from eblime.engine.targets import Target, check_targets, has_ranked_outputs
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.text import TextExplainer
-from eblime.models.adapt import has_ranked_outputs
 from eblime.protocols import Subject
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]

@@ -77,15 +77,12 @@ class ExponentialKernel:
 
     def __call__(self, masks: FloatArray) -> FloatArray:
         """Weights of the masks, (N, p) -> (N,)."""
+        theta = self.theta
+        if theta is None:
+            theta = float(np.sqrt(2) * self.width_for(masks.shape[1]))
         with np.errstate(over="ignore"):  # of a tiny width: the weight is zero
-            squares = (self._distances(masks) / self._theta(masks.shape[1])) ** 2
+            squares = (self._distances(masks) / theta) ** 2
         return np.asarray(np.exp(-squares))
-
-    def _theta(self, p: int) -> float:
-        """The paper's width."""
-        if self.theta is not None:
-            return self.theta
-        return float(np.sqrt(2) * self.width_for(p))
 
     def width_for(self, p: int) -> float:
         """The width in lime's convention for p features."""

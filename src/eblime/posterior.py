@@ -134,11 +134,6 @@ class Posterior:
         known = self.held_out
         return known if known is None or isinstance(known, float) else known.r2
 
-    def complete(self) -> Posterior:
-        """Compute the held-out R^2, so that printing fits nothing; returns this posterior."""
-        _ = self.r2_held_out
-        return self
-
     @property
     def constant(self) -> bool:
         """Whether all scores are the same: there is nothing to explain."""

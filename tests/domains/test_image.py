@@ -341,7 +341,7 @@ REFUSED = [
 def test_bad_images_and_settings_are_refused(image, change, error, message):
     """The message says what must hold and what was passed."""
     with pytest.raises(error, match=message):
-        read_image(image, **{"segmentation": "slic", "hide": 0, **change})
+        eblime.ImageExplainer(len, **{"hide": 0, **change}).explain(image)
 
 
 def test_the_channel_axis_can_be_set():

@@ -15,7 +15,7 @@ import eblime
 import eblime.methods.common
 from eblime import EBLIME, LIME, BayesLIME
 from eblime.answers import Answers
-from eblime.core.held_out import leave_one_out
+from eblime.core.fit_quality import leave_one_out
 from eblime.laws import normal_law
 from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior

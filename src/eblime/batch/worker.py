@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import signal
+import sys
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -404,7 +405,7 @@ def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple
             for draft, size in zip(group, sizes, strict=True)
             if draft.question.budget is not None
         ]
-        limit = sum(sizes) * min(tries) if tries else None
+        limit = sum(sizes) * min(tries) if tries else sys.maxsize
         caller = Caller(settings.model, settings.calls, limit)
         scores = call_model(caller, batch, sum(sizes))
         for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
@@ -486,7 +487,7 @@ def explainer_settings(explainer: Any) -> dict[str, str]:
     if calls.max_calls is not None:
         found["max_calls"] = str(calls.max_calls)
     for entry in fields(explainer):
-        if entry.name not in _LEFT_OUT and not entry.name.startswith("_"):
+        if entry.init and entry.name not in _LEFT_OUT:
             found[entry.name] = _as_string(entry.name, getattr(explainer, entry.name))
     return found
 

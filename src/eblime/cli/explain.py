@@ -128,7 +128,6 @@ def _explaining(explainer: Any, values: Mapping[str, Any]) -> partial[Any]:
         if values[option] is not None:
             flag = f"--{option.replace('_', '-')}"
             raise ValueError(f"--compare cannot be used together with {flag}.")
-    explainer.check()  # its own method first, so that an error names --method
     names = [name.strip() for name in values["compare"].split(",")]
     others = [name for name in names if name != values["method"]]
     parse_methods([values["method"], *others])

@@ -22,7 +22,15 @@ from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum, project, rescale
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = ["GaussianCopula", "LocalMixture", "Released", "fit_local", "fit_precisions", "release"]
+__all__ = [
+    "GaussianCopula",
+    "LocalMixture",
+    "Released",
+    "fit_local",
+    "fit_precisions",
+    "law_at",
+    "release",
+]
 
 _FAR = 8.0  # the normal law beyond this many standard deviations weighs 1e-15
 _NODES = np.linspace(-_FAR, _FAR, 161)
@@ -100,11 +108,6 @@ class Released:
     reach: FloatArray  # (L, p) 1 - lambda M_jj
     flat: FloatArray  # (L, p) b^2 / reach
     free: FloatArray  # (L, p) Q(0)
-
-    @property
-    def mean_log(self) -> FloatArray:
-        """E(log phi_j | Y), (p,)."""
-        return np.asarray(np.sum(self.weights.sum(axis=0) * self.logs, axis=0))
 
     def laws(self) -> tuple[FloatArray, FloatArray]:
         """Locations and scales of the t laws, each (L, F, p), in units of the fitted scales."""
@@ -295,7 +298,7 @@ def fit_local(
         Fits the law of the coefficients with a common lambda.
     """
     fitted = fit_precisions(spectrum, response, ridge)
-    base = _at(fitted, spectrum, response, ridge)
+    base = law_at(fitted, spectrum, response, ridge)
     alone = _marginals(base, fitted)
     return LocalMixture(base=base, fitted=fitted, mean=alone.mean, alone=alone)
 
@@ -313,13 +316,14 @@ def fit_precisions(
     """
     fitted = np.zeros(len(spectrum.basis))
     for number in range(_ROUNDS):
-        base = _at(fitted, spectrum, response, ridge) if number else ridge(spectrum, response)
-        target = release(base, fitted, n_lambdas=_FEW).mean_log
+        base = law_at(fitted, spectrum, response, ridge) if number else ridge(spectrum, response)
+        released = release(base, fitted, n_lambdas=_FEW)
+        target = np.sum(released.weights.sum(axis=0) * released.logs, axis=0)  # E(log phi_j | Y)
         fitted = np.clip(fitted + _STEP * (target - fitted), -20.0, 20.0)
     return fitted
 
 
-def _at(
+def law_at(
     fitted: FloatArray,
     spectrum: Spectrum,
     response: Response,
@@ -327,7 +331,8 @@ def _at(
 ) -> Mixture:
     """The law of `beta_j exp(fitted_j / 2)` with the precisions at their fitted values."""
     scaled = rescale(spectrum, np.exp(-fitted / 2))
-    return ridge(scaled, project(scaled, response))
+    k, residual = project(scaled, response.y)
+    return ridge(scaled, replace(response, k=k, residual=residual))
 
 
 def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:

@@ -71,7 +71,7 @@ class Mixture(StudentLaw):
     @property
     def heavy(self) -> BoolArray:
         """Whether an importance has no variance because E(1 / lambda | Y) diverges, (p,)."""
-        return self._diverges(self._left(self._rows, 1.0))
+        return self._unreached(self.basis[self.hidden :], 1.0)[1]
 
     @property
     def correlation(self) -> FloatArray:
@@ -86,7 +86,7 @@ class Mixture(StudentLaw):
 
         `stretch`, (p,), multiplies the distance of each importance from its mean.
         """
-        p, rows, square = self.n_features, self._rows, np.ones(self.n_features)
+        p, rows, square = self.n_features, self.basis[self.hidden :], np.ones(self.n_features)
         loc, out = self.marginals().loc, np.full((p, p), 0.5)
         if stretch is not None:
             centre = self.coefficients[self.hidden :]
@@ -103,8 +103,9 @@ class Mixture(StudentLaw):
 
     def marginals(self) -> StudentMixture:
         """The law of each importance alone, as a mixture of t laws."""
-        loc = (self._pull * self._shrinkage(self.lam.nodes)) @ self._rows.T
-        return self._combination(loc, self._rows, 1.0)
+        rows = self.basis[self.hidden :]
+        loc = (self._pull * self._shrinkage(self.lam.nodes)) @ rows.T
+        return self._combination(loc, rows, 1.0)
 
     def along(self, direction: FloatArray, *, noise: float, offset: float) -> StudentMixture:
         """The law of `offset + direction' beta + noise`, noise of variance `noise * sigma^2`.
@@ -163,11 +164,6 @@ class Mixture(StudentLaw):
         return np.asarray(beta[:, self.hidden :])
 
     @property
-    def _rows(self) -> FloatArray:
-        """The features' rows of the basis, (p, r)."""
-        return self.basis[self.hidden :]
-
-    @property
     def _pull(self) -> FloatArray:
         """`sqrt(d) k`, so that the location at lambda is `pull / (d + lambda)` in the basis."""
         return np.sqrt(self.evidence.d) * self.evidence.k
@@ -181,7 +177,7 @@ class Mixture(StudentLaw):
 
         The covariance where that exists, with two degrees of freedom less as the divisor.
         """
-        rows, weights, lambdas = self._rows, self.lam.weights, self.lam.nodes
+        rows, weights, lambdas = self.basis[self.hidden :], self.lam.weights, self.lam.nodes
         shrink, q = self._shrinkage(lambdas), weights * self.evidence.q(lambdas) / divisor
         centred = self._pull * (shrink - weights @ shrink)
         core = (centred * weights[:, None]).T @ centred + np.diag(q @ shrink)
@@ -190,19 +186,19 @@ class Mixture(StudentLaw):
             spread += (np.eye(len(rows)) - rows @ rows.T) * float(q @ (1 / lambdas))
         return np.asarray(spread)
 
-    def _left(self, rows: FloatArray, norm: float | FloatArray) -> FloatArray:
-        """Squared length of the part of each combination that the data do not reach, (m,)."""
-        if self.full_rank:
-            return np.zeros(len(rows))
-        left = norm - np.sum(rows**2, axis=1)
-        return np.where(left > 1e-12 * norm, left, 0.0)
+    def _unreached(
+        self, rows: FloatArray, norm: float | FloatArray
+    ) -> tuple[FloatArray, BoolArray]:
+        """Squared length of the part of each combination that the data do not reach, (m,).
 
-    def _diverges(self, left: FloatArray) -> BoolArray:
-        """Whether a variance is infinite because E(1 / lambda | Y) diverges.
-
-        It does on the half-line where the data reach one direction of beta or none.
+        And whether its variance is infinite, (m,), because E(1 / lambda | Y) diverges: on the
+        half-line where the data reach one direction of beta or none.
         """
-        return (left > 0) & (len(self.evidence.d) < 2) & (not np.isfinite(self.lam.mean))
+        if self.full_rank:
+            return np.zeros(len(rows)), np.zeros(len(rows), dtype=bool)
+        left = norm - np.sum(rows**2, axis=1)
+        left = np.where(left > 1e-12 * norm, left, 0.0)
+        return left, (left > 0) & (len(self.evidence.d) < 2) & (not np.isfinite(self.lam.mean))
 
     def _combination(
         self,
@@ -216,7 +212,7 @@ class Mixture(StudentLaw):
         """Laws of m linear combinations, their rows (m, r) in the basis and squared norm given."""
         lambdas = self.lam.nodes
         spread = self._shrinkage(lambdas) @ (rows**2).T + noise
-        left = self._left(rows, norm)
+        left, heavy = self._unreached(rows, norm)
         if left.any():
             spread += left / lambdas[:, None]
         scale = np.sqrt(self.evidence.q(lambdas)[:, None] / self.evidence.df * spread)
@@ -227,7 +223,7 @@ class Mixture(StudentLaw):
             df=self.evidence.df,
             unit=self.unit,
             offset=offset,
-            heavy=self._diverges(left),
+            heavy=heavy,
         )
 
 

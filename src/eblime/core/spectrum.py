@@ -124,9 +124,11 @@ def respond(spectrum: Spectrum, scores: FloatArray, *, standardize: bool) -> Res
     unit = 1.0
     if standardize and not (flat and len(root) == 1):
         constant = is_constant(scores) and (flat or not scores.any())
-        unit = 0.0 if constant else _spread(centred, lever, root)
+        top = 0.0 if constant else float(np.abs(centred).max())  # neither over- nor underflows
+        rms = np.linalg.norm(lever * (centred / top)) / np.linalg.norm(root) if top else 0.0
+        unit = top * float(rms)
     y = lever * (centred / unit) if unit else np.zeros_like(root)
-    k, residual = _projection(spectrum, y)
+    k, residual = project(spectrum, y)
     return Response(y=y, k=k, residual=residual, mean=mean, unit=unit)
 
 
@@ -138,12 +140,6 @@ def rescale(spectrum: Spectrum, scales: FloatArray) -> Spectrum:
     masks = spectrum.masks * scales
     basis, d = _right_vectors(masks, len(spectrum.root) - spectrum.flat)
     return replace(spectrum, masks=masks, centre=spectrum.centre * scales, basis=basis, d=d)
-
-
-def project(spectrum: Spectrum, response: Response) -> Response:
-    """The same scores as another spectrum of the same rows sees them."""
-    k, residual = _projection(spectrum, response.y)
-    return replace(response, k=k, residual=residual)
 
 
 def effective_size(weights: FloatArray) -> float:
@@ -208,18 +204,10 @@ def _reflect(values: FloatArray, root: FloatArray, heaviest: int) -> tuple[Float
     return offset, shifted
 
 
-def _projection(spectrum: Spectrum, y: FloatArray) -> tuple[FloatArray, float]:
+def project(spectrum: Spectrum, y: FloatArray) -> tuple[FloatArray, float]:
     """The scores in the left singular basis, (r,), and the squared length of what is left."""
     root = np.sqrt(spectrum.d)
     with np.errstate(under="ignore"):
         k = (spectrum.basis.T @ (spectrum.masks.T @ y)) / root
         fitted = spectrum.masks @ (spectrum.basis @ (k / root))
         return k, float(np.sum((y - fitted) ** 2))
-
-
-def _spread(centred: FloatArray, lever: FloatArray, root: FloatArray) -> float:
-    """Weighted root mean square, safe from overflow and underflow."""
-    top = float(np.abs(centred).max())
-    if top == 0:
-        return 0.0
-    return top * float(np.linalg.norm(lever * (centred / top)) / np.linalg.norm(root))

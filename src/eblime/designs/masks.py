@@ -281,14 +281,6 @@ def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:
     return _distinct(lambda n: rng.integers(0, 2, size=(n, p)).astype(np.float64), m, p)
 
 
-def _unique_pairs(masks: FloatArray) -> IntArray:
-    """Rows that are not in the pair of an earlier row, in order."""
-    same = np.where(masks[:, :1] > 0.5, masks, 1 - masks) > 0.5
-    packed = np.ascontiguousarray(np.packbits(same, axis=1))
-    keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
-    return np.sort(np.unique(keys, return_index=True)[1])
-
-
 def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> FloatArray:
     """One mask of each of `count` different pairs in which one mask shows `size` features."""
     half = 2 * size == p
@@ -309,7 +301,10 @@ def _distinct(draw: Callable[[int], FloatArray], count: int, p: int) -> FloatArr
     found = np.empty((0, p))
     while len(found) < count:
         found = np.concatenate([found, draw(2 * (count - len(found)) + 8)])
-        found = found[_unique_pairs(found)]
+        same = np.where(found[:, :1] > 0.5, found, 1 - found) > 0.5  # for both masks of a pair
+        packed = np.ascontiguousarray(np.packbits(same, axis=1))
+        keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
+        found = found[np.sort(np.unique(keys, return_index=True)[1])]
     return found[:count]
 
 

@@ -100,8 +100,11 @@ def as_design(
     """
     if design is None:
         return OwnLaw(n_masks=n_masks)
-    check_design(design)
-    found = registry.find("designs", design) if isinstance(design, str) else design
+    if isinstance(design, str):
+        found = registry.find("designs", design)
+    else:
+        check_design(design)
+        found = design
     if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
         found = exhaustive
     if isinstance(found, type):
@@ -111,7 +114,7 @@ def as_design(
     if isinstance(found, Design):
         made: Design = _for_method(found, method)
         return made
-    return one_shot(found, n_masks)
+    return OneShot(masks=found, n_masks=n_masks)
 
 
 def _for_method(design: Any, method: Method | None) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ class MaskedNeighbourhood:
 
     scene: Scene
     masks: FloatArray  # (N, p)
+    exact: ClassVar[bool] = True  # a mask determines the perturbed input
 
     @property
     def closeness(self) -> FloatArray:
@@ -41,11 +42,6 @@ class MaskedNeighbourhood:
     def sampling_weights(self) -> FloatArray:
         """Ones: a design chooses the masks."""
         return np.ones(len(self.masks))
-
-    @property
-    def exact(self) -> bool:
-        """Always True: a mask determines the perturbed input."""
-        return True
 
     @property
     def sizes(self) -> Sequence[int]:

@@ -87,9 +87,10 @@ class Batches:
             return
         tuner, start = self._tuner(near, len(rows)), 0
         waiting: list[_Batch] = []
+        caller = self._caller
         try:
             while start < len(rows) or waiting:
-                size = min(tuner.choice[0], len(rows) - start, self._caller.room)
+                size = min(tuner.choice[0], len(rows) - start, caller.limit - caller.sent)
                 if size > 0 and len(waiting) < self._most(tuner, waiting):
                     opens = start == 0 and bool(rows[0] == INPUT_ITSELF)
                     batch = self._begin(near, rows, slice(start, start + size), tuner, opens)

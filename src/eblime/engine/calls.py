@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from threading import TIMEOUT_MAX, Lock
 from typing import Any
 
@@ -292,37 +293,29 @@ class Caller:
     `sent` counts the inputs of every attempt, and none is made beyond `limit`.
     """
 
-    def __init__(self, model: Model, calls: Calls, limit: int | None = None) -> None:
+    def __init__(self, model: Model, calls: Calls, limit: int = sys.maxsize) -> None:
         self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
-        self._retry, self._lock = as_retry(calls.retry), Lock()
+        self._retry, self._lock = as_retry(calls.retry) if calls.retry else None, Lock()
 
     def count(self, n: int) -> None:
         """Count n inputs that the model is asked about; refuse them beyond the limit."""
         with self._lock:
-            if n > self.room:
+            if self.sent + n > self.limit:
                 raise OverBudgetError
             self.sent += n
 
-    @property
-    def room(self) -> int:
-        """How many more inputs the model may be asked about."""
-        return sys.maxsize if self.limit is None else self.limit - self.sent
-
-    def answer(self, batch: Any, n: int) -> Any:
-        """What the model returns for a batch of n inputs, after as many tries as allowed."""
-        self.count(n)
-        return self._try(batch, n)
-
     def start(self, batch: Any, n: int) -> Future[Any]:
-        """The same in the background."""
+        """`answer` in the background."""
         self.count(n)
         plain = self.calls.timeout is None and self._retry is None
         if plain and isinstance(self.model, AsyncModel):
             return self.model.submit(batch)
-        return in_thread(self._try, batch, n)
+        return in_thread(partial(self.answer, counted=True), batch, n)
 
-    def _try(self, batch: Any, n: int) -> Any:
-        """Call the model until it answers or no try is left."""
+    def answer(self, batch: Any, n: int, *, counted: bool = False) -> Any:
+        """What the model returns for a batch of n inputs, after as many tries as allowed."""
+        if not counted:
+            self.count(n)
         failures = 0
         while True:
             try:

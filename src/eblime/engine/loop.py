@@ -75,10 +75,12 @@ def finish(
         with open_model(settings, subject.scene, report) as model:
             while True:
                 report(0)
-                step = advance(talk, model.answer(question))
-                if not isinstance(step, Question):
-                    return step
-                question = step
+                reply = model.answer(question)
+                try:
+                    question = talk.send(reply)
+                except StopIteration as end:
+                    found: dict[int, Explanation] = end.value
+                    return found
 
 
 def advance(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
@@ -140,7 +142,7 @@ def design_of(state: State) -> Design:
     """The design of the settings, in rounds if the questions may end early."""
     settings, p = state.settings, state.first.n_features
     exact = state.neighbourhood.exact and settings.may_ask_all(p)
-    options: dict[str, Any] = {"method": settings.fitted_by, "kernel": settings.kernel}
+    options: dict[str, Any] = {"method": settings.method, "kernel": settings.kernel}
     if not settings.may_end_early:
         return as_design(settings.design, settings.n_masks, p, exact=exact, **options)
     return in_rounds(
@@ -375,7 +377,7 @@ def _larger_design(settings: LoopSettings, state: State) -> Any:
         settings.n_masks,
         state.first.n_features,
         exact=False,
-        method=settings.fitted_by,
+        method=settings.method,
         kernel=settings.kernel,
     )
     sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ class Draft:
         Numbers of inputs whose answers are stored, to see that it is still the same model.
     original
         All outputs for the input itself; None while they are not known.
+    columns_to_fetch
+        Outputs that `enter` needs; empty is all, which a cache stores.
     """
 
     def __init__(
@@ -106,7 +109,8 @@ class Draft:
             if key == self._itself or key in earlier or key in known
         }
         self.original: FloatArray | None = None
-        self.columns: list[int] = []
+        self.columns: Sequence[int] = ()
+        self.columns_to_fetch: Sequence[int] = ()
         self._done = np.zeros(len(rows), dtype=bool)
         if question.opening is not None:
             self._open(question.opening.original)
@@ -135,6 +139,8 @@ class Draft:
             if question.opening is None
             else question.opening.columns
         )
+        if self._book is None:
+            self.columns_to_fetch = self.columns
         self._scores = np.empty((len(self._source), len(self.columns)))
         for k, known in self._known.items():
             if isinstance(known, int):
@@ -164,11 +170,6 @@ class Draft:
                     "another `model_id`, or clear the cache. If the answers of the model vary by "
                     "chance, use AnswerCache(path, model_id=..., verify=0)."
                 )
-
-    @property
-    def columns_to_fetch(self) -> Sequence[int]:
-        """Outputs that `enter` needs; empty is all, which a cache stores."""
-        return () if self._book is not None else self.columns
 
     def enter(self, span: slice, scores: FloatArray, *, whole: bool = True) -> None:
         """Enter the scores of some of `asked`, (n, outputs), and store them in the cache.
@@ -247,7 +248,7 @@ class Remembered:
         self._book = self._book or self._book_of(near)
         draft = Draft(question, self._book, shuffle=caller.calls.partial)
         before, reported, stopped = caller.sent, draft.n_answered, None
-        caller.limit = None if question.budget is None else before + question.budget
+        caller.limit = sys.maxsize if question.budget is None else before + question.budget
         if len(draft.again):  # before anything else is asked or stored
             draft.check_again(np.concatenate([s for _, s in batches.answer(near, draft.again)]))
         self._report(reported)

@@ -17,7 +17,7 @@ from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
 
-__all__ = ["LoopSettings", "brief", "check_max_masks", "rule_name", "stop_settings"]
+__all__ = ["LoopSettings", "brief", "check_max_masks", "method_for", "rule_name", "stop_settings"]
 
 _MAX_MASKS = 5000  # with a stop rule, unless the user says otherwise
 
@@ -30,7 +30,7 @@ class LoopSettings:
     n_masks: int
     design: Any  # a name, a function or an object; None is the domain's own law
     kernel: str | Kernel | None
-    method: str | Method
+    method: Method  # see `method_for`
     labels: Labels | None
     about: Mapping[str, str]  # how the input was read, for the reader of the results
     steady: bool = False  # batch sizes must not depend on how fast the machine is
@@ -49,30 +49,13 @@ class LoopSettings:
         """Whether a rule or a time can end the questions."""
         return self.until is not None or self.max_seconds is not None
 
-    @property
-    def fitted_by(self) -> Method:
-        """The method; one that needs no weights takes the kernel of these settings."""
-        method = as_method(self.method)
-        adapt = getattr(method, "with_kernel", None)
-        adapted: Method = method if adapt is None else adapt(self.kernel)
-        return adapted
-
-    def part(self, name: str, default: Any) -> Any:
-        """An optional part of the method; see `protocols.MethodParts`."""
-        return getattr(self.fitted_by, name, default)
-
     def check(self) -> None:
         """Refuse settings that cannot work, before any input is read."""
         check_count("n_masks", self.n_masks)
         check_labels(self.labels)
-        as_method(self.method)
         as_kernel(self.kernel)
         if self.design is not None:
-            check_design(self.design, self.fitted_by)
-
-    def least_answers(self, p: int) -> int:
-        """How many answers an explanation needs: more than features, unless fewer are wanted."""
-        return min(self.n_masks, p + 2)
+            check_design(self.design, self.method)
 
     def may_ask_all(self, p: int) -> bool:
         """Whether the model may be asked about all 2^p masks."""
@@ -85,31 +68,40 @@ class LoopSettings:
         2^p masks (and `exact`: masks determine the perturbed inputs), a design given by its name
         asks about all of them in the end, which need no fit: then nothing is cut.
         """
-        p, found = scene.n_features, replace(self, method=self.fitted_by)
-        least = min(2**p, self.least_answers(p) + 1)
+        p, found, method = scene.n_features, self, self.method
+        least = min(2**p, self.n_masks + 1, p + 3)  # more than features, and the input itself
         if self.calls.max_calls is not None and self.calls.max_calls < least:
             raise ValueError(
                 f"`max_calls` must be at least {least} for an input with {p} features; got "
                 f"{self.calls.max_calls}."
             )
         room_for_all = exact and 2**p <= self.budget and self.may_ask_all(p)
-        most = found.part("most_masks", None)
+        most = getattr(method, "most_masks", None)
         if most is not None and not (room_for_all and isinstance(self.design, str)):
             if self.until is not None:
                 found = replace(found, max_masks=min(self.max_masks, most))
             elif min(self.n_masks, 2**p) > most and not room_for_all:
                 raise ValueError(
-                    f"`n_masks` must be at most {most:,} for {found.fitted_by.name}, or at least "
+                    f"`n_masks` must be at most {most:,} for {method.name}, or at least "
                     f"2^{p} to ask about all masks; got {self.n_masks:,}. Use EBLIME() for more "
                     "masks."
                 )
-        found.part("check_features", lambda p: None)(p)
-        if found.part("ends", "unused") == "required" and not exact:
+        if check := getattr(method, "check_features", None):
+            check(p)
+        if getattr(method, "ends", "unused") == "required" and not exact:
             raise ValueError(
                 "`method` needs the score with everything hidden, which an input of the domain "
-                f"{scene.domain!r} does not have; got {found.method!r}."
+                f"{scene.domain!r} does not have; got {method!r}."
             )
         return found
+
+
+def method_for(method: str | Method, kernel: str | Kernel | None) -> Method:
+    """The method by its name or itself; one that needs no weights takes the kernel."""
+    found = as_method(method)
+    adapt = getattr(found, "with_kernel", None)
+    adapted: Method = found if adapt is None else adapt(kernel)
+    return adapted
 
 
 def stop_settings(
@@ -135,7 +127,11 @@ def stop_settings(
     check_max_masks(max_masks, rule)
     if max_seconds is not None:
         check_number("max_seconds", max_seconds)
-    if isinstance(rule, Rule) and rule.needs_spread and not settings.part("has_spread", True):
+    if (
+        isinstance(rule, Rule)
+        and rule.needs_spread
+        and not getattr(settings.method, "has_spread", True)
+    ):
         raise ValueError(
             f"`until` needs a method that states its uncertainty, such as 'eblime'; got "
             f"{settings.method!r}."

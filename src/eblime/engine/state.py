@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from eblime._checks import as_generator, check_masks, check_weights
+from eblime._checks import as_floats, as_generator, check_weights
 from eblime._repr import stable_repr
 from eblime._threads import few_threads
 from eblime._types import FloatArray, RNGLike
@@ -21,10 +21,9 @@ from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, brief, rule_name
-from eblime.engine.targets import check_targets, output_label, top_outputs
+from eblime.engine.targets import check_targets, has_ranked_outputs, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
-from eblime.models.adapt import has_ranked_outputs
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Subject
 from eblime.results.explanation import Explanation
@@ -90,7 +89,7 @@ class State:
         drawn = wanted.sampling_weights if isinstance(wanted, Proposal) else None  # corrects draws
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
-            ends = self.settings.part("ends", "unused")
+            ends = getattr(self.settings.method, "ends", "unused")
             if known == 0 and self.neighbourhood.exact and ends != "unused":
                 masks, drawn = _add_ends(masks, drawn)
         grown = self.neighbourhood.extend(self.rng, masks)
@@ -140,7 +139,7 @@ class State:
             expected=max(self.expected, total),
             before=np.stack(scores, axis=1) if scores else None,
             budget=None if most is None else most - sum(reply.calls for reply in self.replies),
-            least=max(0, self.settings.least_answers(self.first.n_features) - known),
+            least=max(0, min(self.settings.n_masks, self.first.n_features + 2) - known),
         )
 
     def append(self, reply: Reply) -> State:
@@ -178,9 +177,10 @@ class State:
         masks, generator = self.first.masks, self.rng.bit_generator.state
         with few_threads(0 if self.settings.steady else masks.size * masks.shape[1]):
             posteriors = fit_each(
-                self.settings.fitted_by, self.rng, self.answers, exhaustive=self.exhaustive
+                self.settings.method, self.rng, self.answers, exhaustive=self.exhaustive
             )
-            posteriors = tuple(posterior.complete() for posterior in posteriors)
+            for posterior in posteriors:
+                _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
 
     @property
@@ -211,7 +211,7 @@ class State:
             column: Explanation(
                 posterior=posterior,
                 answers=answers,
-                method=self.settings.fitted_by,
+                method=self.settings.method,
                 scene=self.subject.scene,
                 target=column,
                 label=output_label(column, len(original), labels),
@@ -230,7 +230,7 @@ class State:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings = self.settings
         found: dict[str, Any] = {
-            "method": stable_repr(settings.fitted_by),
+            "method": stable_repr(settings.method),
             "input": dict(settings.about),
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
@@ -263,11 +263,15 @@ def _with_hidden(answers: Answers, exact: bool) -> Answers:
 
 def check_design_masks(masks: Any, p: int) -> FloatArray:
     """Masks of a design, which may be the user's: (n, p) zeros and ones, made read-only."""
-    checked = check_masks(masks).copy()
-    if checked.shape[1] != p or not np.isin(checked, (0, 1)).all():
+    checked = as_floats("design", masks).copy()
+    if checked.ndim != 2 or checked.shape[1] != p or not len(checked):
         raise ValueError(
-            f"`design` must return zeros and ones of shape (N, {p}); got shape {checked.shape} "
-            f"with values from {checked.min():g} to {checked.max():g}."
+            f"`design` must return masks of shape (N, {p}); got shape {checked.shape}."
+        )
+    if not np.isin(checked, (0, 1)).all():
+        raise ValueError(
+            "`design` must return zeros and ones; got values from "
+            f"{checked.min():g} to {checked.max():g}."
         )
     checked.flags.writeable = False
     return checked

@@ -9,6 +9,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
+from eblime.models.sklearn import SklearnModel
 
 __all__ = [
     "Labels",
@@ -16,6 +17,7 @@ __all__ = [
     "check_labels",
     "check_targets",
     "columns_of",
+    "has_ranked_outputs",
     "output_label",
     "target_of",
     "top_outputs",
@@ -86,6 +88,11 @@ def columns_of(
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
     return _columns(targets, outputs, labels)
+
+
+def has_ranked_outputs(model: Any) -> bool:
+    """Whether the highest output is the prediction; not for a regressor with several outputs."""
+    return not (isinstance(model, SklearnModel) and model.regressor)
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:

@@ -14,17 +14,14 @@ from eblime._types import RNGLike
 from eblime.engine import loop
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.loop import Source
-from eblime.engine.settings import LoopSettings, brief, stop_settings
+from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
 from eblime.engine.targets import Labels, Target
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
-from eblime.protocols import Stop, Subject
+from eblime.protocols import Kernel, Method, Stop, Subject
 from eblime.results.explanation import Explanation
 
 __all__ = ["BaseExplainer"]
-
-# settings of the loop that every explainer has
-_SHARED = ("model", "n_masks", "design", "kernel", "method", "labels")
 
 
 class BaseExplainer(ABC):
@@ -38,10 +35,15 @@ class BaseExplainer(ABC):
 
     about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
     model: Any
+    n_masks: int
+    design: Any
+    kernel: str | Kernel | None
+    method: str | Method
     labels: Labels | None
     progress: Progress
     calls: Calls | None
     cache: CacheLike
+    loop: LoopSettings  # the settings of the loop, which the constructor makes from the others
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -61,23 +63,9 @@ class BaseExplainer(ABC):
         return entry
 
     @property
-    def loop(self) -> LoopSettings:
-        """The settings of the loop."""
-        return LoopSettings(
-            **{name: getattr(self, name) for name in _SHARED},
-            about=self.description,
-            calls=Calls().merge(self.calls, self.cache),
-        )
-
-    @property
     def description(self) -> dict[str, str]:
         """How an input is read, for the reader of the results."""
         return {name: brief(getattr(self, name)) for name in self.about}
-
-    def check(self) -> None:
-        """Refuse invalid settings, before any input is read."""
-        check_progress(self.progress)
-        self.loop.check()
 
     def explain(
         self,
@@ -192,14 +180,13 @@ class BaseExplainer(ABC):
         """
         check_progress(progress)
         shown = self.progress if progress is None else progress
+        settings = self.loop
         if n_masks is not None:
             check_count("n_masks", n_masks)
-        settings = stop_settings(self.loop, until, max_masks, max_seconds)
-        settings = replace(
-            settings,
-            n_masks=n_masks or settings.n_masks,
-            calls=settings.calls.merge(calls, cache),
-        )
+            settings = replace(settings, n_masks=n_masks)
+        settings = stop_settings(settings, until, max_masks, max_seconds)
+        if calls is not None or cache is not None:
+            settings = replace(settings, calls=settings.calls.merge(calls, cache))
         return loop.explain(settings, self.subject(x), targets, rng, progress=shown)
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
@@ -211,9 +198,21 @@ class BaseExplainer(ABC):
         for name, value in settings.items():
             object.__setattr__(self, name, value)
 
-    def _check_and_wrap_model(self) -> None:
-        """Check the shared settings, read the labels from the model, and wrap it."""
+    def _make_loop(self) -> None:
+        """Read the labels from the model, wrap it, and check the settings of the loop."""
         if self.labels is None:
             self._normalise(labels=output_names(self.model))
-        self.check()
-        self._normalise(model=as_model(self.model))
+        check_progress(self.progress)
+        loop = LoopSettings(
+            model=self.model,
+            n_masks=self.n_masks,
+            design=self.design,
+            kernel=self.kernel,
+            method=method_for(self.method, self.kernel),
+            labels=self.labels,
+            about=self.description,
+            calls=Calls().merge(self.calls, self.cache),
+        )
+        loop.check()
+        model = as_model(self.model)
+        self._normalise(model=model, loop=replace(loop, model=model))

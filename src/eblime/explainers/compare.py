@@ -11,6 +11,7 @@ from eblime._checks import check_choice
 from eblime._repr import short_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
+from eblime.engine.settings import method_for
 from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
@@ -142,7 +143,7 @@ def compare_with(
     for asking, group in ready:
         first = asking.explain(x, target, rng, cache=cache, progress=progress)
         for entry in group:
-            method = replace(asking.loop, method=entry.method).fitted_by
+            method = method_for(entry.method, asking.loop.kernel)
             found[entry.label] = first if method is first.method else first.refit(method)
         target = target_of(first.target, explainer.labels)
     cached = explainer if cache is None else _set(explainer, cache=cache)
@@ -252,5 +253,5 @@ def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExpla
     if group[0].design is not None:
         changes["design"] = group[0].design
     for entry in group:  # each must suit the design
-        _set(explainer, **{**changes, "method": entry.method}).check()
+        _set(explainer, **{**changes, "method": entry.method})
     return _set(explainer, **changes)

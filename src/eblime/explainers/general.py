@@ -11,6 +11,7 @@ from eblime._progress import Progress
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.record import Domain
 from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method, Subject
@@ -71,6 +72,7 @@ class Explainer(BaseExplainer):
     labels: Labels | None = None
     calls: Calls | None = None
     cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
 
     about = ("settings",)
 
@@ -86,7 +88,7 @@ class Explainer(BaseExplainer):
             design=record.design if self.design is None else self.design,
             kernel=record.kernel if self.kernel is None else self.kernel,
         )
-        self._check_and_wrap_model()
+        self._make_loop()
 
     @property
     def domain(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from eblime.domains.image.scene import Channels, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
@@ -92,6 +93,7 @@ class ImageExplainer(BaseExplainer):
     channels: Channels = "auto"
     calls: Calls | None = None
     cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
 
     about = ("segmentation", "hide")
 
@@ -101,7 +103,7 @@ class ImageExplainer(BaseExplainer):
         check_segmentation(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
-        self._check_and_wrap_model()
+        self._make_loop()
 
     @property
     def domain(self) -> str:
@@ -120,13 +122,14 @@ class ImageExplainer(BaseExplainer):
         scene = read_image(
             x, segmentation=self.segmentation, hide=self.hide, channels=self.channels
         )
-        _warn_unscaled(self.model, scene.shown)
+        if getattr(self.model, "scales_uint8", False):
+            _warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)
 
 
 def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:
-    """Warn about an image that looks like 0 to 255 if the model scales only uint8 images."""
-    if not getattr(model, "scales_uint8", False) or pixels.dtype in (np.uint8, bool):
+    """Warn about an image that looks like 0 to 255 if the model, which scales only uint8 images."""
+    if pixels.dtype in (np.uint8, bool):
         return
     low, high = pixels.min(), pixels.max()
     if low >= 0 and high > 2:  # standardised images have negative numbers

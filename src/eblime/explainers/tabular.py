@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from eblime.domains.tabular.frames import SparseFrame, as_frame
 from eblime.domains.tabular.neighbourhood import PERTURB, UserPerturb
 from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import brief
+from eblime.engine.settings import LoopSettings, brief
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
@@ -93,6 +93,7 @@ class TabularExplainer(BaseExplainer):
     labels: Labels | None = None
     calls: Calls | None = None
     cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 
@@ -101,7 +102,7 @@ class TabularExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings; read the background and cut it into bins."""
         self._check_perturbation()
-        self._check_and_wrap_model()
+        self._make_loop()
         frame = as_frame(self.background, self.names)  # a copy
         bins, labels = _split_bins(self.bins)
         settings = TableSettings.read(frame.names, self.categorical, bins, self.groups, labels)
@@ -114,7 +115,9 @@ class TabularExplainer(BaseExplainer):
         design = self.design
         if design is None and self.representation == "binary":
             design = "bernoulli"  # random rows would almost never show a rare column
-        self._normalise(_table=frame, design=design)
+        loop = replace(self.loop, design=design)
+        loop.check()
+        self._normalise(_table=frame, design=design, loop=loop)
 
     def _check_perturbation(self) -> None:
         """Refuse settings of the perturbation that are unknown or do not fit together."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from eblime._progress import Progress
@@ -12,6 +12,7 @@ from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text import TOKENS, Tokens, read_text
 from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Kernel, Method
@@ -63,6 +64,7 @@ class TextExplainer(BaseExplainer):
     labels: Labels | None = None
     calls: Calls | None = None
     cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
 
     about = ("tokens", "bag", "hide")
 
@@ -74,7 +76,7 @@ class TextExplainer(BaseExplainer):
             raise TypeError(
                 f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
             )
-        self._check_and_wrap_model()
+        self._make_loop()
 
     @property
     def domain(self) -> str:

@@ -20,10 +20,9 @@ from eblime._checks import as_generator, check_choice, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
 from eblime.engine.loop import score_of_input
-from eblime.engine.targets import Target, columns_of, output_label
+from eblime.engine.targets import Target, columns_of, has_ranked_outputs, output_label
 from eblime.family.systems import NotRefitted, NumberRows, provenance
 from eblime.laws import normal_law
-from eblime.models.adapt import has_ranked_outputs
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 

@@ -62,7 +62,6 @@ class SLIME:
         """Refuse settings that cannot work, and fewer masks than a first round has."""
         check_count("k", self.k)
         asking = replace(explainer, method="lime")
-        asking.check()
         settings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
         try:
             next(converse(settings, asking.subject(x), 1, 0))  # the first question
@@ -122,7 +121,7 @@ class DLIME:
                 f"DLIME clusters at most {_MOST_ROWS} rows; got {len(known.background)}. Set a "
                 "smaller `n_masks`, which takes a sample of them."
             )
-        replace(explainer, method=self.method, design=None).check()
+        replace(explainer, method=self.method, design=None)  # is refused if it cannot work
 
     def explain(
         self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0
@@ -462,7 +461,7 @@ class AveragedLIME:
             raise ValueError(
                 f"`runs` must be from 2 to half of the {explainer.n_masks} masks; got {self.runs}."
             )
-        self._part(explainer).check()
+        self._part(explainer)  # is refused if it cannot work
 
     def explain(
         self, explainer: Any, x: Any, target: Target = None, rng: RNGLike = 0

@@ -21,8 +21,7 @@ import numpy as np
 from eblime._checks import as_floats, check_choice, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.fit_quality import is_constant, power_of_two
-from eblime.core.held_out import leave_one_out
+from eblime.core.fit_quality import is_constant, leave_one_out, power_of_two
 from eblime.core.laws import PointValue, normal_law
 from eblime.core.spectrum import Response, Spectrum, decompose, respond
 from eblime.methods.common import LINEAR_FIT, fixed_ridge, held_out

@@ -11,11 +11,10 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.derived import StretchedLaw, noise_factors
-from eblime.core.fit_quality import HeldOut, is_constant, score_range
-from eblime.core.held_out import held_out_r2, leave_one_out
+from eblime.core.fit_quality import HeldOut, held_out_r2, is_constant, leave_one_out, score_range
 from eblime.core.lam import Evidence
 from eblime.core.laws import PointMass, PointValue
-from eblime.core.local import LocalMixture, fit_precisions
+from eblime.core.local import LocalMixture, fit_precisions, law_at
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
 from eblime.core.pairs import Pairs, odd_evidence, pair_numbers
 from eblime.core.spectrum import (
@@ -23,7 +22,6 @@ from eblime.core.spectrum import (
     Spectrum,
     decompose,
     effective_size,
-    project,
     rescale,
     respond,
 )
@@ -255,9 +253,8 @@ def local_errors(
     for number in np.unique(fold):
         rows = fold == number
         others = read(answers.take(np.flatnonzero(~rows)))
-        scales = np.exp(-fit_precisions(*others, ridge) / 2)
-        scaled = rescale(spectrum, scales)
-        law, masks = ridge(scaled, project(scaled, response)), answers.masks * scales
+        fitted = fit_precisions(*others, ridge)
+        law, masks = law_at(fitted, spectrum, response, ridge), answers.masks * np.exp(-fitted / 2)
         missed[rows] = leave_one_out(
             masks, answers.scores, answers.weights, law, flat=flat, only=rows
         )

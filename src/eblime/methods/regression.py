@@ -55,12 +55,16 @@ def fit_each(
     gets them repeated, up to more rows than lime draws. No other mask is left to predict: the
     held-out R^2 is `r2`.
     """
-    if not exhaustive:
-        return _fit_all(method, rng, answers)
     often = answers
-    if answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
+    if exhaustive and answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
         often = [_repeat(target) for target in answers]
-    fitted = _fit_all(method, rng, often)
+    if isinstance(method, SharedMethod):  # one decomposition for all
+        fitted = method.fit_targets(rng, often)
+    else:
+        streams = [*(deepcopy(rng) for _ in often[1:]), rng]
+        fitted = tuple(method.fit(*pair) for pair in zip(streams, often, strict=True))
+    if not exhaustive:
+        return fitted
     return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
 
 
@@ -72,16 +76,6 @@ def with_all_masks(posterior: Posterior, answers: Answers) -> Posterior:
         ess=effective_size(answers.weights),
         held_out=np.nan if posterior.constant else posterior.r2,
     )
-
-
-def _fit_all(
-    method: Method, rng: np.random.Generator, answers: Sequence[Answers]
-) -> tuple[Posterior, ...]:
-    """Fit several targets, from one decomposition where the method can."""
-    if isinstance(method, SharedMethod):
-        return method.fit_targets(rng, answers)
-    streams = [*(deepcopy(rng) for _ in answers[1:]), rng]
-    return tuple(method.fit(*pair) for pair in zip(streams, answers, strict=True))
 
 
 def _repeat(answers: Answers) -> Answers:

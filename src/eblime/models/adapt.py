@@ -18,7 +18,7 @@ from eblime.models.sklearn import SklearnModel, XgboostModel, has_method, wrap_p
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
-__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "has_ranked_outputs"]
+__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +127,6 @@ def as_model(model: Any) -> Model:
         "torch.nn.Module, an ONNX file or session, a Keras model or a Hugging Face pipeline; "
         f"got {type(model).__name__}."
     )
-
-
-def has_ranked_outputs(model: Any) -> bool:
-    """Whether the highest output is the prediction; not for a regressor with several outputs."""
-    return not (isinstance(model, SklearnModel) and model.regressor)
 
 
 TASKS = ("image-classification", "text-classification", "sentiment-analysis")

@@ -222,7 +222,7 @@ def as_scores(returned: Any) -> NDArray[Any]:
     try:
         if np.ma.is_masked(returned):
             raise TypeError("some are masked")
-        scores = np.asarray(_on_cpu(returned))
+        scores = returned if isinstance(returned, np.ndarray) else np.asarray(_on_cpu(returned))
         if scores.dtype == object:  # perhaps other numbers, such as Decimal
             scores = np.array([_number(score) for score in scores.flat]).reshape(scores.shape)
         if scores.dtype.kind not in "biufc":

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from eblime._checks import as_floats, check_choice
+from eblime._checks import as_floats
 
 __all__ = ["HIDES", "hidden_version"]
 
@@ -33,7 +33,6 @@ def hidden_version(image: NDArray[Any], labels: NDArray[np.intp], hide: Hide) ->
         a float image in [0, 1] a medium grey is 0.5, not 128.
     """
     if isinstance(hide, str):
-        check_choice("hide", hide, HIDES)
         return _like(image, _segment_means(image, labels) if hide == "mean" else _blur(image))
     if callable(hide):
         return _as_same_image(image, hide(image.copy()), "from the function `hide`")

@@ -43,9 +43,7 @@ class OpenFile(Protocol):
 
 
 def is_photo(source: Any) -> bool:
-    """Whether `source` is a path, an open file or a PIL image, rather than an array."""
-    if isinstance(source, np.ndarray):
-        return False
+    """Whether `source` is a path, an open file or a PIL image."""
     return isinstance(source, (str, os.PathLike, OpenFile)) or _is_pil(source)
 
 

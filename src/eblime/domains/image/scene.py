@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,10 +37,7 @@ class ImageScene:
     labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
 
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "image"."""
-        return "image"
+    domain: ClassVar[str] = "image"
 
     @property
     def n_features(self) -> int:
@@ -185,7 +182,8 @@ def _as_array(image: Any) -> NDArray[Any]:
 
 def as_pixels(image: Any) -> NDArray[Any]:
     """The checked pixels of a path, an open file, a PIL image or an array."""
-    pixels = _as_array(open_photo(image) if is_photo(image) else image)
+    is_array = isinstance(image, np.ndarray) or not is_photo(image)
+    pixels = _as_array(image if is_array else open_photo(image))
     if pixels.dtype == object or pixels.dtype.kind not in "buif":
         hint = " Pass the magnitude, `np.abs(image)`." if pixels.dtype.kind == "c" else ""
         raise TypeError(

@@ -78,7 +78,7 @@ def check_segmentation(segmentation: Segmentation) -> None:
     if isinstance(segmentation, str):
         check_choice("segmentation", segmentation, tuple(SEGMENTATIONS))
     elif isinstance(segmentation, tuple):
-        _name_and_options(segmentation)
+        _check_options(segmentation)
     elif not callable(segmentation) and np.ndim(segmentation) != 2:
         raise TypeError(
             "`segmentation` must be a name, (name, {parameter: value}), an array of labels (H, W) "
@@ -101,8 +101,9 @@ def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
     image
         The image, (H, W, C).
     segmentation
-        A name, a name with a dictionary of parameters, an array of labels, or a function from the
-        image, as (H, W, C) floats in [0, 1] without alpha, to labels.
+        Checked by `check_segmentation`: a name, a name with a dictionary of parameters, an array of
+        labels, or a function from the image, as (H, W, C) floats in [0, 1] without alpha, to
+        labels.
 
     Returns
     -------
@@ -110,10 +111,9 @@ def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
         The superpixel of each pixel, 0 .. p - 1, (H, W).
     """
     if isinstance(segmentation, str):
-        segmentation = (segmentation, {})
-    if isinstance(segmentation, tuple):
-        name, params = _name_and_options(segmentation)
-        labels = _cut_image(image, name, params)
+        labels = _cut_image(image, segmentation, {})
+    elif isinstance(segmentation, tuple):
+        labels = _cut_image(image, *segmentation)
     elif callable(segmentation):
         labels = np.asarray(segmentation(_as_colours(image)))
     else:
@@ -121,7 +121,7 @@ def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
     return _relabel(labels, image.shape[:2])
 
 
-def _name_and_options(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str, Mapping[str, Any]]:
+def _check_options(segmentation: tuple[str, Mapping[str, Any]]) -> None:
     """Check a name, and its parameters against the signature of the algorithm."""
     if len(segmentation) != 2 or not isinstance(segmentation[1], Mapping):
         raise TypeError(
@@ -142,7 +142,6 @@ def _name_and_options(segmentation: tuple[str, Mapping[str, Any]]) -> tuple[str,
         _check_parameter(name, key, known)
         if name == "grid":
             check_count(key, value)
-    return name, params
 
 
 def _check_parameter(name: str, key: str, known: Sequence[str]) -> None:
