@@ -66,8 +66,7 @@ def check_masks(masks: ArrayLike, *, name: str = "masks") -> FloatArray:
         raise ValueError(
             f"`{name}` must have at least one row and one column; got shape {array.shape}."
         )
-    _refuse_non_finite(name, array)
-    _refuse_vanishing(name, array)
+    _check_range(name, array, smallest=_TINY)
     return array
 
 
@@ -87,7 +86,7 @@ def check_scores(scores: ArrayLike, n_masks: int, *, ndim: int) -> FloatArray:
         )
     if array.size == 0:
         raise ValueError(f"`scores` must have at least one column; got shape {array.shape}.")
-    _refuse_non_finite("scores", array)
+    _check_range("scores", array)
     return array
 
 
@@ -101,7 +100,7 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
             f"`weights` must have one entry for each of the {n_masks} masks; "
             f"got shape {array.shape}."
         )
-    _refuse_non_finite("weights", array)
+    _check_range("weights", array, smallest=_TINY)
     bad = np.flatnonzero(array < 0)
     if bad.size:
         raise ValueError(f"`weights` must be >= 0; got {array[bad[0]]} at row {bad[0]}.")
@@ -110,7 +109,6 @@ def check_weights(weights: ArrayLike | None, n_masks: int) -> FloatArray:
             f"`weights` must not all be zero; got {n_masks} zeros. "
             "A wider kernel gives some masks weight."
         )
-    _refuse_vanishing("weights", array)
     return array
 
 
@@ -169,22 +167,19 @@ def check_coalitions(coalitions: ArrayLike, p: int) -> FloatArray:
     return masks
 
 
-def _refuse_vanishing(name: str, array: FloatArray) -> None:
-    """Refuse numbers so small, all of them, that their squares would vanish; zeros are fine."""
+def _check_range(name: str, array: FloatArray, *, smallest: float = 0.0) -> None:
+    """Refuse NaN, infinities and numbers that would overflow, naming the row of the first one.
+
+    And numbers that are all so small that their squares would vanish; zeros are fine.
+    """
     largest = max(array.max(), -array.min())
-    if 0 < largest < _TINY:
+    if 0 < largest < smallest:
         raise ValueError(
-            f"`{name}` must have an entry of at least {_TINY:g} in size; the largest is {largest}. "
-            "Multiply them by a constant."
+            f"`{name}` must have an entry of at least {smallest:g} in size; the largest is "
+            f"{largest}. Multiply them by a constant."
         )
-
-
-def _refuse_non_finite(name: str, array: FloatArray) -> None:
-    """Refuse NaN, infinities and numbers that would overflow, naming the row of the first one."""
-    if array.size == 0 or (array.min() >= -_HUGE and array.max() <= _HUGE):  # never so with a NaN
-        return
-    bad = np.argwhere(~(np.abs(array) <= _HUGE))
-    if bad.size:
+    if not largest <= _HUGE:  # never so with a NaN
+        bad = np.argwhere(~(np.abs(array) <= _HUGE))
         place = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if array.ndim == 2 else "")
         value = array[tuple(bad[0])]
         limit = f", at most {_HUGE:g} in size" if np.isfinite(value) else ""

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
 from eblime._checks import as_floats, as_generator, check_count, check_prob
-from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
+from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.core.laws import PointValue
 
 __all__ = [
@@ -328,17 +328,13 @@ def _panels(
         kept = (bound < _DEPTH) & ~split
         if not split.any():
             return panels[0][kept], panels[1][kept]
-        panels = _halve(panels, middle, kept, split)
-        ends = _halve(ends, crest, kept, split)
+        panels, ends = (  # those kept, then the left and the right halves of those split, (2, P)
+            np.hstack([a[:, kept], [a[0, split], cut[split]], [cut[split], a[1, split]]])
+            for a, cut in ((panels, middle), (ends, crest))
+        )
         order = np.argsort(panels[0])
         panels, ends = panels[:, order], ends[:, order]
     raise FloatingPointError("The posterior density of lambda could not be resolved.")
-
-
-def _halve(ends: FloatArray, middle: FloatArray, kept: BoolArray, split: BoolArray) -> FloatArray:
-    """Panels kept as they are, then the left and the right halves of those split, (2, P)."""
-    cut = middle[split]
-    return np.hstack([ends[:, kept], [ends[0, split], cut], [cut, ends[1, split]]])
 
 
 def _depth(values: FloatArray, x: FloatArray, tilt: float) -> tuple[FloatArray, FloatArray]:

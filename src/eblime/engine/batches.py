@@ -98,7 +98,8 @@ class Batches:
                         waiting.append(batch)
                         start += size
                 elif waiting:
-                    batch = _next_batch(waiting)
+                    one = caller.calls.concurrency == 1
+                    batch = waiting.pop(0) if one else _next_batch(waiting)
                     scores = self._scores(batch, rows[batch.span], wanted)
                     if not batch.opens:
                         seconds = time.perf_counter() - batch.begun
@@ -114,9 +115,9 @@ class Batches:
 
     def _tuner(self, near: Neighbourhood, n: int) -> BatchTuner:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
-        calls, scene, model = self._caller.calls, self._scene, self._caller.model
+        caller, scene, model = self._caller, self._scene, self._caller.model
         if not self._sizes:
-            if isinstance(model, RenderingModel) and isinstance(scene, Composite) and calls.plain:
+            if isinstance(model, RenderingModel) and isinstance(scene, Composite) and caller.plain:
                 self._device = self._stack.enter_context(model.scorer(scene))
                 self._sizes = self._device.sizes
             elif isinstance(scene, RenderedScene):
@@ -125,9 +126,9 @@ class Batches:
                 self._sizes = tuple(size for size in _SIZES if size <= most) or (1,)
             else:
                 self._sizes = near.sizes
-        size = calls.batch_size
-        if size is None and calls.concurrency > 1:  # keep all calls under way busy
-            size = min(max(self._sizes), -(-n // calls.concurrency))
+        size, at_once = caller.calls.batch_size, caller.calls.concurrency
+        if size is None and at_once > 1:  # keep all calls under way busy
+            size = min(max(self._sizes), -(-n // at_once))
         ways = 1 if self._device is None else self._device.ways
         return BatchTuner(self._sizes, ways, size, steady=self._steady)
 
@@ -171,7 +172,7 @@ class Batches:
         if self._renderer is None:
             batch = near.inputs(rows)
         else:
-            if len(self._buffer) < n or not caller.calls.plain:  # a call may still be reading it
+            if len(self._buffer) < n or not caller.plain:  # a call may still be reading it
                 self._buffer = self._scene.batch(n)  # type: ignore[attr-defined]
             batch = self._buffer[:n]
             self._renderer.render(masks_at(near.masks, rows), batch)
@@ -202,9 +203,9 @@ class Batches:
 def _next_batch(waiting: list[_Batch]) -> _Batch:
     """The first batch of all, then whichever is done first; those that failed come last.
 
-    So the answers of all calls under way are kept when one fails.
+    For calls in the background. So the answers of all of them are kept when one fails.
     """
-    if waiting[0].opens or not isinstance(waiting[0].launched, Future):
+    if waiting[0].opens:
         return waiting.pop(0)
     while running := [b.launched for b in waiting if not _has_failed(b.launched)]:
         done, _ = wait(running, return_when=FIRST_COMPLETED)

@@ -348,7 +348,7 @@ def _state_before(state: State, explanation: Explanation, n: int) -> State:
             replace(reply, columns=[explanation.target], calls=0) for reply in state.replies[:1]
         ),
         expected=total,
-        spent=int(cost.get("model_calls", 0)),
+        calls=int(cost.get("model_calls", 0)),
     )
 
 

@@ -69,6 +69,8 @@ class Draft:
         Numbers of inputs whose answers are stored, to see that it is still the same model.
     original
         All outputs for the input itself; None while they are not known.
+    n_answered
+        How many of the perturbed inputs in question have an answer.
     columns_to_fetch
         Outputs that `enter` needs; empty is all, which a cache stores.
     """
@@ -116,6 +118,7 @@ class Draft:
             self._open(question.opening.original)
         elif self._itself in known:
             self._open(known[self._itself])
+        self.n_answered = int(self._repeats[self._done].sum())
 
     def _choose_again(
         self, book: CacheBook, wanted: Sequence[bytes], first: dict[bytes, int]
@@ -189,11 +192,7 @@ class Draft:
         if opens or whole or self._book is not None:
             scores = scores[:, self.columns]
         self._scores[positions], self._done[positions] = scores, True
-
-    @property
-    def n_answered(self) -> int:
-        """How many of the perturbed inputs in question have an answer."""
-        return int(self._repeats[self._done].sum())
+        self.n_answered = int(self._repeats[self._done].sum())
 
     @property
     def is_enough(self) -> bool:

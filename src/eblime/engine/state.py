@@ -80,7 +80,7 @@ class State:
     looked_at: int = 0  # masks when the stop rule was last asked
     expected: int = 0  # masks that it will take in all, as far as is known
     fit: Fit | None = None  # of the answers so far, if the stop rule needed it
-    spent: int = 0  # model calls of the explanation that this one continues
+    calls: int = 0  # how many inputs the model was asked about
 
     def extend(self, wanted: FloatArray | Proposal | int, *, warn: bool) -> State:
         """Add perturbed inputs to ask about, and their weights."""
@@ -164,6 +164,7 @@ class State:
             answers=answers,
             first=answers[0],
             replies=(*self.replies, reply),
+            calls=self.calls + reply.calls,
             weights=None,
             fit=None,
             sampling=None,
@@ -182,11 +183,6 @@ class State:
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
-
-    @property
-    def calls(self) -> int:
-        """How many inputs the model was asked about."""
-        return self.spent + sum(reply.calls for reply in self.replies)
 
     @property
     def exhaustive(self) -> bool:

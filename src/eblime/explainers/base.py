@@ -178,8 +178,10 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
-        check_progress(progress)
-        shown = self.progress if progress is None else progress
+        if progress is None:
+            progress = self.progress
+        else:
+            check_progress(progress)
         settings = self.loop
         if n_masks is not None:
             check_count("n_masks", n_masks)
@@ -187,7 +189,7 @@ class BaseExplainer(ABC):
         settings = stop_settings(settings, until, max_masks, max_seconds)
         if calls is not None or cache is not None:
             settings = replace(settings, calls=settings.calls.merge(calls, cache))
-        return loop.explain(settings, self.subject(x), targets, rng, progress=shown)
+        return loop.explain(settings, self.subject(x), targets, rng, progress=progress)
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""

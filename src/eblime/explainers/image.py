@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._warn import warn_user
-from eblime.domains.image.hiding import HIDES, Hide
-from eblime.domains.image.scene import Channels, read_image
+from eblime.domains.image.scene import HIDES, Channels, Hide, read_image
 from eblime.domains.image.segmentation import Segmentation, check_segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
@@ -95,6 +94,7 @@ class ImageExplainer(BaseExplainer):
     cache: CacheLike = None
     loop: LoopSettings = field(init=False)
 
+    domain = "image"
     about = ("segmentation", "hide")
 
     def __post_init__(self) -> None:
@@ -104,11 +104,6 @@ class ImageExplainer(BaseExplainer):
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
         self._make_loop()
-
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "image"."""
-        return "image"
 
     def subject(self, x: Any) -> MaskedSubject:
         """Read and segment an image.

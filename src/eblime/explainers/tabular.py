@@ -97,6 +97,7 @@ class TabularExplainer(BaseExplainer):
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 
+    domain = "tabular"
     about = ("representation", "bins", "perturb")
 
     def __post_init__(self) -> None:
@@ -132,11 +133,6 @@ class TabularExplainer(BaseExplainer):
                 "`design` must be None with representation='continuous' or with a function as "
                 "`perturb`: their rows are random."
             )
-
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "tabular"."""
-        return "tabular"
 
     @property
     def description(self) -> dict[str, str]:

@@ -66,6 +66,7 @@ class TextExplainer(BaseExplainer):
     cache: CacheLike = None
     loop: LoopSettings = field(init=False)
 
+    domain = "text"
     about = ("tokens", "bag", "hide")
 
     def __post_init__(self) -> None:
@@ -77,11 +78,6 @@ class TextExplainer(BaseExplainer):
                 f"`tokens` must be a name, a regular expression or a function; got {self.tokens!r}."
             )
         self._make_loop()
-
-    @property
-    def domain(self) -> str:
-        """The name of the domain: "text"."""
-        return "text"
 
     def input_of(self, entry: Any) -> Any:
         """The text itself, or the column "text" of a row."""
