@@ -227,7 +227,7 @@ def count(model):
         ({"method": "elime"}, ValueError, r"`method` must be one of"),
         ({"channels": "middle"}, ValueError, r"`channels` must be one of"),
         ({"kernel": lambda masks: masks}, ValueError, r"`weights` must have one entry"),
-        ({"design": lambda rng, n, p: np.ones(3)}, ValueError, r"`masks` must be 2-D"),
+        ({"design": lambda rng, n, p: np.ones(3)}, ValueError, r"masks of shape \(N, "),
         ({"design": lambda rng, n, p: np.ones((n, p - 1))}, ValueError, r"of shape \(N, 12\)"),
         ({"design": lambda rng, n, p: -np.ones((n, p))}, ValueError, r"zeros and ones.*from -1 to"),
         ({"target": -1}, ValueError, r"`target` must be >= 0; got -1"),
