@@ -75,7 +75,7 @@ ALLOWED = {
         *("models", "protocols", "registry", "results", "numpy"),
     },
     "games": {
-        *("_checks", "_types", "domains", "engine", "explainers", "models", "protocols"),
+        *("_checks", "_types", "domains", "engine", "explainers", "protocols"),
         "numpy",
     },
     # what people look at
@@ -102,7 +102,7 @@ ALLOWED = {
     # relatives of LIME
     "family": {
         *("_checks", "_lazy", "_pandas", "_types", "_version", "answers", "domains", "engine"),
-        *("explainers", "kernels", "laws", "models", "posterior", "protocols", "results"),
+        *("explainers", "kernels", "laws", "posterior", "protocols", "results"),
         *("stopping", "numpy", "scipy"),
     },
     # many inputs, measures, example data, the command line

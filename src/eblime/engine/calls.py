@@ -193,6 +193,11 @@ class Calls:
             if getattr(self, entry.name) != entry.default
         }
 
+    @property
+    def plain(self) -> bool:
+        """Whether the model may be called in its own way, such as on its device."""
+        return self.timeout is None and self.concurrency == 1 and not self.retry
+
 
 class ModelError(RuntimeError):
     """The model failed or returned something that is not a score, for the masks named.
@@ -292,7 +297,7 @@ class Caller:
     def __init__(self, model: Model, calls: Calls, limit: int = sys.maxsize) -> None:
         self.model, self.calls, self.limit, self.sent = model, calls, limit, 0
         self._retry, self._lock = as_retry(calls.retry) if calls.retry else None, Lock()
-        self.plain = calls.timeout is None and calls.concurrency == 1 and self._retry is None
+        self.plain = calls.plain
 
     def count(self, n: int) -> None:
         """Count n inputs that the model is asked about; refuse them beyond the limit."""

@@ -67,6 +67,11 @@ class BaseExplainer(ABC):
         """How an input is read, for the reader of the results."""
         return {name: brief(getattr(self, name)) for name in self.about}
 
+    def check(self) -> None:
+        """Refuse invalid settings, as the constructor does, before any input is read."""
+        check_progress(self.progress)
+        self.loop.check()
+
     def explain(
         self,
         x: Any,
