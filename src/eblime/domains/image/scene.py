@@ -53,7 +53,7 @@ class ImageScene:
         """Names of the superpixels, with the part of the image: `superpixel 0, upper left`."""
         step = -(-max(self.labels.shape) // 512)  # a place in words needs no finer look
         labels = self.labels[::step, ::step]
-        if len(np.unique(labels)) < self.n_features:
+        if step > 1 and not np.bincount(labels.ravel(), minlength=self.n_features).all():
             labels = self.labels
         rows, columns = _centroids(labels)
         places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
