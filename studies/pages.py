@@ -226,8 +226,8 @@ def localisation_part(found: pd.DataFrame) -> str:
         head = [title, "found", "per cent (95 % interval)", "paper, on its own scans"]
         lines = [table(head, rows), ""]
         for first, second in PAIRS:
-            told = comparison(mcnemar(part, first, second), f" {unit}")
-            lines.append(f"- {NAMES[first]} against {NAMES[second]}: {told}")
+            outcome = comparison(mcnemar(part, first, second), f" {unit}")
+            lines.append(f"- {NAMES[first]} against {NAMES[second]}: {outcome}")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
 

@@ -266,10 +266,10 @@ class Combination(Rule):
         part = share / len(self.rules)
         verdicts = [rule.judge(posterior, answers, part) for rule in self.rules]
         met = [verdict for verdict in verdicts if verdict.reached]
-        told = verdicts if self.every else met or verdicts
+        chosen = verdicts if self.every else met or verdicts
         return Verdict(
             reached=len(met) == len(verdicts) if self.every else bool(met),
-            text="; ".join(verdict.text for verdict in told),
+            text="; ".join(verdict.text for verdict in chosen),
             factor=(max if self.every else min)(verdict.factor for verdict in verdicts),
         )
 
