@@ -87,6 +87,7 @@ def test_summaries_cover_the_truth(tmp_path, truth):
     assert np.mean(held) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / np.size(held))
 
 
+@pytest.mark.slow
 def test_an_unused_column_is_not_important(run, truth):
     """Its interval begins near zero; the mean of folded normals is many times the truth."""
     found = run.summary().set_index("feature")

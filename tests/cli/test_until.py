@@ -61,6 +61,7 @@ def test_bad_options_are_refused(folder, capsys, words, complaint):
     assert complaint in err
 
 
+@pytest.mark.slow
 def test_a_run_keeps_its_rule(folder, capsys):
     """Every input stops on its own, and the run can be resumed with its own rule."""
     pytest.importorskip("pyarrow")

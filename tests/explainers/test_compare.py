@@ -265,6 +265,7 @@ def slopes(rows):
     return np.stack([4 * rows[:, 0] - rows[:, 1], np.full(len(rows), -99.0)], axis=1)
 
 
+@pytest.mark.slow
 def test_systems_run_beside_methods_with_the_same_budget(tmp_path):
     """All relatives of LIME on one row: tables, plots, pages and files have every one."""
     model = Counter(slopes)

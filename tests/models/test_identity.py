@@ -335,6 +335,7 @@ def test_estimators_are_compared_by_their_content(tmp_path, monkeypatch):
         assert identity(model.fit(ROWS, 1 - LABELS)) != before
 
 
+@pytest.mark.slow
 def test_texts_are_classified_by_the_same_model_in_another_process():
     """A vectorizer has the address of an object among its attributes."""
     pytest.importorskip("sklearn")

@@ -217,7 +217,10 @@ def _with_jump(k, effect=0.1):
     return score
 
 
-@pytest.mark.parametrize("k", [2, 3, pytest.param(4, marks=pytest.mark.slow)])
+SLOW = [pytest.param(k, marks=pytest.mark.slow) for k in (2, 4)]
+
+
+@pytest.mark.parametrize("k", [3, *SLOW])
 def test_a_jump_that_no_mask_has_shown_is_allowed_for(k):
     """Scores linear in all masks seen, with a jump in 1 of 16, 64 or 256: few wrong statements.
 

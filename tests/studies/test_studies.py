@@ -144,6 +144,7 @@ def table_case(monkeypatch, p=6):
     monkeypatch.setitem(cases.CASES, "made-up", made)
 
 
+@pytest.mark.slow
 def test_coverage_of_a_case_with_known_truth(monkeypatch, tmp_path):
     """The matched truth is covered about as often as the level says; one row per combination."""
     table_case(monkeypatch)
