@@ -1,10 +1,17 @@
 """Limits on threads of linear algebra, also where a process forks."""
 
+import dataclasses
 import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
+import scipy.linalg  # noqa: F401  # its library is limited, too
+from threadpoolctl import threadpool_info, threadpool_limits
+
+import eblime
+from eblime.core.fit_quality import HeldOut
 
 FORK = """
 import os, signal, threading
@@ -90,3 +97,51 @@ def test_a_forked_child_has_no_limit_and_no_deadlock(scene):
         timeout=600,
     )
     assert done.stdout.split() == ["0", "True"], done.stderr
+
+
+def blas_threads():
+    """Threads of NumPy's and SciPy's linear algebra."""
+    return {entry["num_threads"] for entry in threadpool_info() if entry["user_api"] == "blas"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Watched:
+    """A method that notes how many threads its fits have, and the quality of its fits."""
+
+    seen: list
+    name: str = "watched"
+
+    def fit(self, rng, answers):
+        """Fit as LIME does."""
+        self.seen.append(blas_threads())
+        post = eblime.LIME().fit(rng, answers)
+        return dataclasses.replace(post, held_out=HeldOut(compute=self.quality))
+
+    def quality(self):
+        """Any number."""
+        self.seen.append(blas_threads())
+        return 0.5
+
+
+WAYS = {
+    "fit": lambda method, e: eblime.fit(e.masks, e.answers.scores, method=method),
+    "refit": lambda method, e: e.refit(method),
+    "held-out": lambda method, e: e.refit(method).posterior.r2_held_out,
+    "plot": lambda method, e: eblime.plot.convergence(e, method=method),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_small_fit_has_one_thread(way):
+    """Several threads would wait for each other on a busy machine: 20 times as long."""
+    background = np.random.default_rng(0).normal(size=(20, 4))
+    explainer = eblime.TabularExplainer(lambda rows: rows.sum(axis=1), background, n_masks=50)
+    explanation = explainer.explain(np.ones(4), target=0)
+    seen = []
+    with threadpool_limits(2, user_api="blas"):
+        WAYS[way](Watched(seen), explanation)
+        after = blas_threads()
+
+    assert seen
+    assert all(threads == {1} for threads in seen)
+    assert after == {2}

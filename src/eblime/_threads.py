@@ -12,27 +12,30 @@ from typing import Any
 
 __all__ = ["at_fork", "available_cores", "few_threads", "limit_threads"]
 
-_SMALL = 2e8  # multiplications below which one thread is as fast
+_SMALL = 2e9  # multiplications, those of a fit to about 1,000 x 1,000 numbers; takes a second
 _LOCK = threading.RLock()
 _INSIDE: dict[object, Any] = {}  # the limit, once per thread that is inside `few_threads`
 
 
 @contextmanager
 def few_threads(work: float) -> Iterator[None]:
-    """Limit BLAS to one thread for small problems.
+    """Limit BLAS to one thread for fits of at most about 1,000 x 1,000 numbers.
 
-    OpenBLAS's idle threads spin for a while after a call and take cores from the model, which may
-    have threads of its own: on two cores a booster was half as fast. The limit holds for the whole
-    process: the first thread that enters sets it, the last that leaves lifts it.
+    Threads wait for each other in every small product. On a machine that is busy with other work
+    that takes 20 times as long as one thread, on a quiet one they save little. OpenBLAS's idle
+    threads also spin after a call and take cores from the model: a booster was half as fast on two
+    cores. The limit holds for the whole process: the first thread that enters sets it, the last
+    that leaves lifts it. Entering takes some 20 microseconds, and 2 inside another limit. Without
+    threadpoolctl there is no limit.
     """
-    if work > _SMALL:
+    if work > _SMALL or _controller() is None:
         yield
         return
     token = object()
     with _LOCK:
         limit = next(iter(_INSIDE.values()), None)
         if limit is None:
-            limit = _controller().limit(limits=1, user_api="blas")
+            limit = _controller().limit(limits=1)
         _INSIDE[token] = limit
     try:
         yield
@@ -93,7 +96,11 @@ def limit_threads(count: int = 1) -> None:
 
 @lru_cache(maxsize=1)
 def _controller() -> Any:
-    """The libraries of linear algebra in this process, looked up once."""
-    from threadpoolctl import ThreadpoolController
+    """NumPy's and SciPy's linear algebra, which is all that fits use; looked up once."""
+    import scipy.linalg  # noqa: F401  # has its own library, which must be loaded to be found
 
-    return ThreadpoolController()
+    try:
+        from threadpoolctl import ThreadpoolController
+    except ImportError:  # methods need NumPy and SciPy alone
+        return None
+    return ThreadpoolController().select(user_api="blas")

@@ -17,6 +17,7 @@ from eblime._checks import (
     check_prob,
 )
 from eblime._table import importance_table
+from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.core.fit_quality import (
@@ -132,7 +133,10 @@ class Posterior:
         With all possible masks used there is nothing else to predict, and it is `r2`.
         """
         known = self.held_out
-        return known if known is None or isinstance(known, float) else known.r2
+        if known is None or isinstance(known, float):
+            return known
+        with few_threads(float(self.n_masks) * self.mean.size**2):
+            return known.r2
 
     @property
     def constant(self) -> bool:

@@ -11,16 +11,24 @@ compared with; the last two are the default, which has a scale for each feature 
   A few are measured and the time is extrapolated, because all of them would take hours;
 - `EBLIME.paper()`: the published grid and 2,500 draws, with our formulas.
 
+The second table has fits beside two busy processes, relative to the same before they start. Fits
+limit the threads of linear algebra, because several of them would wait for each other; with as
+many threads as there are cores, small fits took 20 to 40 times as long.
+
     python -m studies speed-fit            # a few minutes on two cores
     python -m studies speed-fit --quick    # two sizes
+    python -m studies speed-fit --load     # the second table only
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from scipy import stats
@@ -119,6 +127,40 @@ def measure(n: int, p: int) -> list[str]:
     return [*cells, f"{found['local'] * 1e3:.1f} ms", f"{found['local'] / exact:.1f}"]
 
 
+@contextmanager
+def busy_processes(count: int = 2) -> Iterator[None]:
+    """Processes that use all the time that they get."""
+    command = [sys.executable, "-c", "while True: pass"]
+    started = [subprocess.Popen(command) for _ in range(count)]
+    try:
+        time.sleep(0.5)
+        yield
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def under_load() -> None:
+    """Print times of fits on a quiet machine, and beside two busy processes."""
+    sizes = [("quadrature", 400, 13, 3), ("quadrature", 1_000, 50, 1), ("eblime", 1_000, 40, 25)]
+    print(head(["method", "N", "p", "quiet", "two busy processes", "ratio"], right=1))
+    for method, n, p, rounds in sizes:
+        masks, scores, _ = problem(n, p)
+        jobs = {"fit": lambda m=masks, s=scores, name=method: whole_fit(m, s, name)}
+        quiet = median_seconds(jobs, rounds)["fit"]
+        with busy_processes():
+            busy = median_seconds(jobs, rounds)["fit"]
+        cells = [f"{quiet * 1e3:.0f} ms", f"{busy * 1e3:.0f} ms", f"{busy / quiet:.1f}"]
+        print(row([method, str(n), str(p), *cells]), flush=True)
+
+
+def whole_fit(masks, scores, method):
+    """All that an explanation computes: mean, interval and held-out R^2."""
+    post = eblime.fit(masks, scores, method=method)
+    return post.mean, post.interval(), post.r2_held_out
+
+
 HEADS = (
     *("N", "p", "ridge", "BayesianRidge", "ridge / BayesianRidge", "BayesLIME"),
     *("BayesLIME / ridge", "printed form, extrapolated", "printed form / ridge"),
@@ -130,12 +172,18 @@ HEADS = (
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the benchmark."""
     parser.add_argument("--quick", action="store_true", help="two sizes only")
+    parser.add_argument("--load", action="store_true", help="only beside busy processes")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Print the table, size by size."""
+    """Print the tables, size by size."""
     print(versions("numpy", "scipy", "scikit-learn", "eblime"), end="\n\n")
+    if options.load:
+        under_load()
+        return
     print(head(HEADS, right=0))
     all_sizes = [(n, p) for n in (200, 1000, 5000) for p in (13, 40, 100)]
     for n, p in [(200, 13), (1000, 40)] if options.quick else all_sizes:
         print(row(measure(n, p)), flush=True)
+    print()
+    under_load()

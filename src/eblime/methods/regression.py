@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from eblime import registry
 from eblime._checks import as_generator, check_masks, check_scores, check_weights
+from eblime._threads import few_threads
 from eblime._types import RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
@@ -47,6 +48,8 @@ def fit_each(
 ) -> tuple[Posterior, ...]:
     """Fit several targets that share their masks; each gets the draws that it would get alone.
 
+    Every fit of the library passes here, and limits the threads of linear algebra.
+
     Notes
     -----
     All masks (`exhaustive`) determine the weighted linear fit: there is no sampling error. Few rows
@@ -58,11 +61,13 @@ def fit_each(
     often = answers
     if exhaustive and answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
         often = [_repeat(target) for target in answers]
-    if isinstance(method, SharedMethod):  # one decomposition for all
-        fitted = method.fit_targets(rng, often)
-    else:
-        streams = [*(deepcopy(rng) for _ in often[1:]), rng]
-        fitted = tuple(method.fit(*pair) for pair in zip(streams, often, strict=True))
+    n, p = answers[0].masks.shape
+    with few_threads(float(n) * p * min(n, p)):
+        if isinstance(method, SharedMethod):  # one decomposition for all
+            fitted = method.fit_targets(rng, often)
+        else:
+            streams = [*(deepcopy(rng) for _ in often[1:]), rng]
+            fitted = tuple(method.fit(*pair) for pair in zip(streams, often, strict=True))
     if not exhaustive:
         return fitted
     return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
@@ -169,7 +174,7 @@ def fit(
     near = check_weights(weights, len(checked))
     answers = Answers(masks=checked, scores=one, weights=near)
     chosen = _check_given_weights(as_method(method), answers, given=weights is not None)
-    return chosen.fit(as_generator(rng), answers)
+    return fit_each(chosen, as_generator(rng), [answers])[0]
 
 
 def fit_targets(

@@ -9,6 +9,7 @@ import numpy as np
 
 from eblime._checks import check_count, check_level
 from eblime._types import FloatArray, IntArray
+from eblime.methods.regression import fit_each
 from eblime.plot.style import (
     AGAINST,
     COLOURS,
@@ -390,7 +391,7 @@ def _refits(explanation: Explanation, method: Method | None) -> tuple[IntArray, 
     counts = np.unique(np.geomspace(min(len(rows), 20), len(rows), 12).astype(int))
     rng, chosen = np.random.default_rng(0), explanation.method if method is None else method
     wanted = counts[:-1] if method is None else counts
-    fitted = [chosen.fit(rng, explanation.answers.take(rows[:n])) for n in wanted]
+    fitted = [fit_each(chosen, rng, [explanation.answers.take(rows[:n])])[0] for n in wanted]
     return counts, [*fitted, explanation.posterior] if method is None else fitted
 
 
