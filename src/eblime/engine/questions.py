@@ -58,7 +58,7 @@ class Reply:
 class Draft:
     """A reply in the making: which answers are known, what has to be asked, and what came.
 
-    Perturbed inputs with the same key are asked once, and not at all if an earlier round or the
+    Perturbed inputs that are the same are asked once, and not at all if an earlier round or the
     cache knows the answer.
 
     Attributes
@@ -78,25 +78,28 @@ class Draft:
     def __init__(
         self, question: Question, book: CacheBook | None = None, *, shuffle: bool = False
     ) -> None:
-        rows, before = question.rows, question.before
+        rows, near = question.rows, question.neighbourhood
         self.question, self._book = question, book
-        n_before = 0 if before is None else len(before)
+        n_before = 0 if question.before is None else len(question.before)
         numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        self._itself, *keys = question.neighbourhood.keys(numbers)
-        earlier = {key: k for k, key in enumerate(keys[:n_before])}
-        self._keys = keys[n_before:]
-        first: dict[bytes, int] = {}  # position of the first input with each key
-        self._source = np.array(
-            [first.setdefault(key, k) for k, key in enumerate(self._keys)], dtype=np.intp
-        )
+        keys = None if book is None else near.keys(numbers)
+        first = _first_positions(near, numbers, keys)[1 + n_before :]
+        # the first of each among those in question; those that are the input itself, or were asked
+        # before, have an answer
+        self._earlier = first - 1  # number before this question; -1 is the input itself
+        self._source = _sources(first - 1 - n_before)
+        own = self._source == np.arange(len(rows))
         self._repeats = np.bincount(self._source, minlength=len(rows))
-        wanted = [key for key in first if key != self._itself and key not in earlier]
-        known = {} if book is None else book.read([*wanted, self._itself])
-        self._stored = known
-        self.asks_itself = question.opening is None and self._itself not in known
-        self._again = {} if book is None else self._choose_again(book, wanted, first)
-        self.again = np.array(list(self._again.values()), dtype=np.intp)
-        todo = np.array([first[key] for key in wanted if key not in known], dtype=np.intp)
+        wanted = np.flatnonzero(own & (self._earlier >= n_before))
+        self._known = np.flatnonzero(own & (self._earlier < n_before))
+        self._stored: dict[int, FloatArray] = {}  # by position, and `INPUT_ITSELF`
+        if book is not None and keys is not None:
+            self._itself, self._keys = keys[0], keys[1 + n_before :]
+            self._stored = self._read(book, wanted)
+        self.asks_itself = question.opening is None and INPUT_ITSELF not in self._stored
+        self._again = [] if book is None else self._choose_again(book)
+        self.again = np.array([rows[k] if k >= 0 else k for k in self._again], np.intp)
+        todo = wanted[[k not in self._stored for k in wanted]] if self._stored else wanted
         left = len(todo)
         if question.budget is not None:
             left = max(0, question.budget - self.asks_itself - len(self.again))
@@ -105,33 +108,31 @@ class Draft:
         self._todo = order(todo[:left])
         itself = [INPUT_ITSELF] if self.asks_itself else []
         self.asked = np.concatenate([itself, rows[self._todo]]).astype(np.intp)
-        self._known = {
-            first[key]: key if key == self._itself else earlier.get(key, key)
-            for key in first
-            if key == self._itself or key in earlier or key in known
-        }
         self.original: FloatArray | None = None
         self.columns: Sequence[int] = ()
         self.columns_to_fetch: Sequence[int] = ()
         self._done = np.zeros(len(rows), dtype=bool)
         if question.opening is not None:
             self._open(question.opening.original)
-        elif self._itself in known:
-            self._open(known[self._itself])
+        elif INPUT_ITSELF in self._stored:
+            self._open(self._stored[INPUT_ITSELF])
         self.n_answered = int(self._repeats[self._done].sum())
 
-    def _choose_again(
-        self, book: CacheBook, wanted: Sequence[bytes], first: dict[bytes, int]
-    ) -> dict[bytes, int]:
-        """Stored answers to ask about again, once for each explanation, and their numbers."""
+    def _read(self, book: CacheBook, wanted: IntArray) -> dict[int, FloatArray]:
+        """Stored answers by position, and that of the input itself, `INPUT_ITSELF`."""
+        keys = {self._keys[k]: int(k) for k in wanted} | {self._itself: INPUT_ITSELF}
+        return {keys[key]: found for key, found in book.read([*keys]).items()}
+
+    def _choose_again(self, book: CacheBook) -> list[int]:
+        """Positions of stored answers to ask about again, once for each explanation."""
         question = self.question
         if question.opening is not None and question.opening.verified:
-            return {}
-        stored = {key: int(question.rows[first[key]]) for key in wanted if key in self._stored}
-        if not stored and question.opening is None and self._itself in self._stored:
-            stored = {self._itself: INPUT_ITSELF}
-        shuffled = np.random.default_rng().permutation(np.array([*stored], dtype=object))
-        return {key: stored[key] for key in shuffled[: book.verify][: question.budget]}
+            return []
+        stored = [k for k in self._stored if k >= 0]
+        if not stored and question.opening is None and INPUT_ITSELF in self._stored:
+            stored = [INPUT_ITSELF]
+        shuffled: list[int] = np.random.default_rng().permutation(stored).astype(int).tolist()
+        return shuffled[: book.verify][: question.budget]
 
     def _open(self, original: FloatArray) -> None:
         """Enter the scores of the input itself, and every answer that is known already."""
@@ -145,24 +146,23 @@ class Draft:
         if self._book is None:
             self.columns_to_fetch = self.columns
         self._scores = np.empty((len(self._source), len(self.columns)))
-        for k, known in self._known.items():
-            if isinstance(known, int):
-                assert question.before is not None
-                self._scores[k] = question.before[known]
-            elif known == self._itself:
-                self._scores[k] = original[self.columns]
-            else:
-                _check_outputs(self._stored[known], len(original))
-                self._scores[k] = self._stored[known][self.columns]
-            self._done[k] = True
+        earlier = self._earlier[self._known]
+        if question.before is not None:
+            self._scores[self._known] = question.before[earlier]
+        self._scores[self._known[earlier < 0]] = original[self.columns]
+        self._done[self._known] = True
+        for k, stored in self._stored.items():
+            _check_outputs(stored, len(original))
+            if k >= 0:
+                self._scores[k], self._done[k] = stored[self.columns], True
 
     def check_again(self, scores: FloatArray) -> None:
         """Refuse stored answers if those asked about again, `again`, differ.
 
         The last digits may differ, because they can depend on the batch that an input is in.
         """
-        for key, now in zip(self._again, scores, strict=True):
-            stored = self._stored[key]
+        for k, now in zip(self._again, scores, strict=True):
+            stored = self._stored[k]
             _check_outputs(stored, len(now))
             largest = max(float(np.abs(found).max()) for found in self._stored.values())
             j = int(np.abs(stored - now).argmax())
@@ -213,6 +213,29 @@ class Draft:
             stopped=stopped or (None if len(answered) == len(self._source) else OVER_BUDGET),
             verified=bool(len(self.again)),
         )
+
+
+def _first_positions(
+    near: Neighbourhood, numbers: IntArray, keys: Sequence[bytes] | None
+) -> IntArray:
+    """For each perturbed input, the position of the first one that is the same."""
+    repeats: Callable[[IntArray], IntArray] | None = getattr(near, "repeats", None)
+    if keys is None and repeats is not None:
+        return repeats(numbers)
+    first: dict[bytes, int] = {}
+    found = keys or near.keys(numbers)
+    return np.array([first.setdefault(key, k) for k, key in enumerate(found)], dtype=np.intp)
+
+
+def _sources(first: IntArray) -> IntArray:
+    """For each input in question, the position of the first one that is the same among them.
+
+    `first` counts from the first input in question; what was known before is negative.
+    """
+    if (first >= 0).all():
+        return first
+    _, index, group = np.unique(first, return_index=True, return_inverse=True)
+    return np.asarray(index[group])
 
 
 def _check_outputs(stored: FloatArray, n: int) -> None:
