@@ -475,7 +475,7 @@ class Design(Protocol):
 class DesignParts(Protocol):
     """What a design may have in addition to `next`; each part is optional.
 
-    A function that returns all masks at once may have `for_kernel`.
+    A function that returns all masks at once may have `for_kernel` and `all_masks`.
 
     Examples
     --------
@@ -495,6 +495,13 @@ class DesignParts(Protocol):
 
     def for_kernel(self, kernel: str | Kernel | None) -> Design | MaskDesign:
         """The design for an explainer's kernel. Without it, masks do not depend on the kernel."""
+
+    def all_masks(self, rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+        """All 2^p masks, weighted as often as n_masks draws are expected to contain each.
+
+        They take the place of a design given by its name where 2^p <= n_masks. Without it, all
+        masks count the same: right for designs that draw evenly or correct for their draws.
+        """
 
     def ending_early(self) -> Design:
         """The design in rounds that suit a stop rule.

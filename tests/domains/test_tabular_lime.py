@@ -117,7 +117,10 @@ def test_coefficients_of_a_text_equal_those_of_lime():
     def model(texts):
         return np.array([sum(score.get(w, 0) for w in t.split()) ** 3 for t in texts])
 
-    e = eblime.TextExplainer(model, n_masks=300, method="lime").explain(text)
+    explainer = eblime.TextExplainer(
+        model, n_masks=300, method="lime", design="sizes", kernel="cosine"
+    )
+    e = explainer.explain(text)
     distances = pairwise_distances(e.masks, e.masks[:1], metric="cosine").ravel() * 100
     reference = lime_base.LimeBase(lambda d: np.sqrt(np.exp(-(d**2) / 25**2)), random_state=0)
     _, wanted, r2, _ = reference.explain_instance_with_data(

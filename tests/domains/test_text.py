@@ -260,7 +260,7 @@ def test_very_short_texts_are_explained_exactly(method, text, wanted):
 
 def test_all_masks_together_weigh_as_much_as_n_masks():
     """Weights are the kernel times `n_masks` / 2^p, but never less than the kernel."""
-    text, kernel = "a good film", eblime.kernels.ExponentialKernel(distance="cosine")
+    text, kernel = "a good film", eblime.kernels.ExponentialKernel()
 
     def count(texts):
         return [float(t.count("good")) for t in texts]
@@ -270,6 +270,43 @@ def test_all_masks_together_weigh_as_much_as_n_masks():
     assert e.posterior.mean[1] == pytest.approx(1, abs=0.02)
     once = eblime.TextExplainer(count, n_masks=2, design="exhaustive").explain(text)
     np.testing.assert_allclose(once.weights, kernel(once.masks))
+
+
+LIMES = {"design": "sizes", "kernel": "cosine"}
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"design": "sizes"}, LIMES], ids=["default", "sizes", "lime"]
+)
+def test_no_number_of_masks_makes_the_estimate_jump(settings):
+    """All masks are weighted by the law of the design: 2,047 and 2,048 masks of 11 words agree."""
+    text = "one two three four five six seven eight nine ten eleven"
+
+    def score(texts):
+        drive = [
+            1.5 * ("two" in t) + 2 * ("three" in t and "six" in t) - 1.2 * ("nine" in t) - 1
+            for t in texts
+        ]
+        return 1 / (1 + np.exp(-np.array(drive)))
+
+    some = eblime.TextExplainer(score, n_masks=2047, **settings).explain(text)
+    every = eblime.TextExplainer(score, n_masks=2048, **settings).explain(text)
+    stopped = eblime.TextExplainer(score, **settings).explain(
+        text, until=eblime.Sign(top=11), max_masks=2048
+    )
+
+    assert every.exhaustive
+    assert stopped.exhaustive
+    assert (np.abs(some.posterior.mean - every.posterior.mean) < 4 * some.posterior.sd).all()
+    assert (np.abs(stopped.posterior.mean - every.posterior.mean) < every.posterior.sd).all()
+
+
+def test_texts_are_weighed_as_images():
+    """One sentence is true of both: pairs of even masks, weighed by the Euclidean distance."""
+    explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts])
+    image = eblime.ImageExplainer(lambda batch: batch.mean(axis=(1, 2)))
+
+    assert (explainer.design, explainer.kernel) == (image.design, image.kernel)
 
 
 def test_long_texts_without_full_stops_are_cut_into_chunks():

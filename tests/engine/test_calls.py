@@ -440,7 +440,8 @@ def test_a_budget_ends_the_questions(together):
         asked.extend(texts)
         return score(texts)
 
-    explainer = eblime.TextExplainer(model, calls=eblime.Calls(max_calls=100))
+    calls = eblime.Calls(max_calls=100)
+    explainer = eblime.TextExplainer(model, design="bernoulli", calls=calls)
     if together:
         subjects = [explainer.subject(TEXT), explainer.subject(TEXT[4:])]
         rngs = [np.random.default_rng(0), np.random.default_rng(1)]

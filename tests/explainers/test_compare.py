@@ -164,17 +164,19 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
 
 
 def test_the_law_of_masks_of_texts_is_noted():
-    """The masks of lime for texts are not drawn evenly, unless all of them are asked."""
+    """The masks of lime for texts are not drawn evenly, even if all of them are asked."""
     methods = ["eblime", "quadrature", "lime"]
-    found = eblime.compare(mood, TEXT, methods, n_masks=60)
-    short = eblime.compare(mood, "a good film", methods)
+    found = eblime.compare(mood, TEXT, methods, n_masks=60, design="sizes")
+    short = eblime.compare(mood, "a good film", methods, design="sizes")
+    usual = eblime.compare(mood, TEXT, methods, n_masks=60)
 
     assert "different quantities" in str(found)
     assert (
         "(eblime, lime: weighted linear fit, free intercept, as many masks of each size; "
         in str(found)
     )
-    assert short.notes() == []
+    assert "as many masks of each size" in short.notes()[0]
+    assert usual.notes() == []
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,7 @@ def test_every_index_is_near_its_exact_value_without_a_model_call(method, index)
     found = explained(method)
     before = len(CALLS)
     post = found.importances(index)
-    kernel = "cosine" if index == "lime" else None  # the kernel of texts
-    truth = exact_values(
-        ALL, score_masks(ALL), Quadrature(kernel=kernel, index=index).functional(P)
-    )
+    truth = exact_values(ALL, score_masks(ALL), Quadrature(index=index).functional(P))
 
     assert len(CALLS) == before
     assert np.abs(post.mean - truth).max() < 0.12
@@ -71,8 +68,9 @@ def test_the_explanations_own_index_has_its_own_numbers(explanation) -> None:
     np.testing.assert_array_equal(same.interval(), explanation.posterior.interval())
 
 
-def test_a_width_is_a_kernel_with_the_explanations_distance(explanation) -> None:
+def test_a_width_is_a_kernel_with_the_explanations_distance() -> None:
     """`width` keeps the distance; `kernel` replaces both."""
+    explanation = explained(kernel="cosine")
     by_width = explanation.importances("lime", width=0.7)
     by_kernel = explanation.importances(
         "lime", kernel=ExponentialKernel(distance="cosine", width=0.7)
@@ -207,7 +205,7 @@ def test_width_needs_a_kernel_that_has_one() -> None:
 
 def test_refit_takes_the_explanations_kernel() -> None:
     """A regression with the cosine kernel and its refit have the same estimand."""
-    found = explained("eblime", n_masks=2**P).refit("quadrature")
+    found = explained("eblime", n_masks=2**P, kernel="cosine").refit("quadrature")
 
     truth = exact_values(ALL, score_masks(ALL), Quadrature(kernel="cosine").functional(P))
     np.testing.assert_allclose(found.posterior.mean, truth, atol=1e-9)

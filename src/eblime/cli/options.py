@@ -91,9 +91,7 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         minimum=1,
     ),
     Option("design", "Which masks to ask about", names="designs"),
-    Option(
-        "kernel", "How much a mask counts (by default euclidean; for texts cosine)", names="kernels"
-    ),
+    Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
     Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
     PROB,
     Option("retry", "How often to repeat a failed model call.", type=int, minimum=0),

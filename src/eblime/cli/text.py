@@ -60,7 +60,7 @@ COMMAND = Command(
     batch_example="eblime batch text reviews.jsonl --model mood:score --out run/",
     items=items,
     inputs=lambda argument, model, options: argument,  # `explain_many` reads it
-    defaults={"design": "sizes"},
+    defaults={"design": "paired"},
     options=[
         Option(
             "tokens",

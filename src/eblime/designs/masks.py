@@ -166,7 +166,8 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     """Hide a number of features that is uniform on 1 .. p, chosen at random: lime's for texts.
 
-    The input itself is the first row.
+    The input itself is the first row. Unlike all other designs, it does not correct for its draws:
+    the importances are those of its own law, in which all numbers of hidden features count alike.
 
     Examples
     --------
@@ -181,6 +182,18 @@ def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
     masks = (keys > limit).astype(np.float64)
     masks[0] = 1
     return masks
+
+
+def _all_by_size(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """All 2^p masks, each counting as often as n_masks draws of `sizes` contain it on average."""
+    masks = exhaustive(rng, n_masks, p)
+    chances = np.exp(-log_subsets(p)) / p  # of one mask, by the number of shown features
+    counts = (n_masks - 1) * chances[masks.sum(axis=1).astype(np.intp)]
+    counts[-1] = 1.0
+    return Proposal(masks=masks, sampling_weights=counts * 2**p / n_masks)
+
+
+sizes.all_masks = _all_by_size  # type: ignore[attr-defined]  # see `protocols.DesignParts`
 
 
 def is_exhaustive(masks: FloatArray) -> bool:

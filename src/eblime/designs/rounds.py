@@ -95,8 +95,10 @@ def as_design(
 
     None is the domain's own law. A design given by its name becomes exhaustive where
     `2^p <= n_masks` and masks determine the perturbed inputs (`exact`): all masks are then cheaper
-    than a sample. A design that chooses masks for a method is given the method, and one that draws
-    them by the kernel is given the kernel.
+    than a sample. They count the same, or by the law of a design that does not correct for its
+    draws (`all_masks`), so that the estimand does not depend on `n_masks`. A design that chooses
+    masks for a method is given the method, and one that draws them by the kernel is given the
+    kernel.
     """
     if design is None:
         return OwnLaw(n_masks=n_masks)
@@ -106,7 +108,7 @@ def as_design(
         check_design(design)
         found = design
     if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
-        found = exhaustive
+        found = getattr(found, "all_masks", exhaustive)
     if isinstance(found, type):
         found = found(n_masks=n_masks)
     if adapt := getattr(found, "for_kernel", None):
@@ -217,18 +219,16 @@ def rows_of(wanted: Any, rows: slice | IntArray) -> Any:
 def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
     """The masks of a design in random order, two at a time; the first two stay first.
 
-    All 2^p masks are put into complementary pairs first, the input itself and everything hidden
-    before the others.
+    All 2^p masks in counting order are put into complementary pairs first, the input itself and
+    everything hidden before the others.
     """
-    if masks is exhaustive:
-        numbers = np.arange(2**p)[::-1]
-        half = numbers[: max(1, 2 ** (p - 1))]
-        every = exhaustive(rng, n_masks, p)
-        plan: Any = every[np.stack([half, 2**p - 1 - half], axis=1).ravel()]
-    else:
-        drawn = masks(rng, n_masks, p)
-        plan = drawn if is_dataclass(drawn) else np.asarray(drawn)
-    count = len(getattr(plan, "masks", plan))
+    drawn = masks(rng, n_masks, p)
+    plan: Any = drawn if is_dataclass(drawn) else np.asarray(drawn)
+    listed = getattr(plan, "masks", plan)
+    count = len(listed)
+    if count == 2.0**p and np.array_equal(listed, exhaustive(rng, n_masks, p)):
+        half = np.arange(count)[::-1][: max(1, count // 2)]
+        plan = rows_of(plan, np.stack([half, count - 1 - half], axis=1).ravel())
     pairs = 1 + rng.permutation((count - 2) // 2) if count > 3 else np.empty(0, dtype=np.intp)
     inner = (2 * pairs[:, None] + np.arange(2)).ravel()
     order = np.concatenate([np.arange(min(2, count)), inner, np.arange(2 + len(inner), count)])

@@ -144,7 +144,7 @@ class Command:
     options
         The domain's own options.
     defaults
-        Default values of shared options that differ, such as {"design": "sizes", "top": 10}.
+        Default values of shared options that differ, such as {"design": "bernoulli", "top": 10}.
     metavar
         Name of the argument in the usage line.
     help, batch_help

@@ -41,7 +41,8 @@ class TextExplainer(BaseExplainer):
     hide
         Replaces a hidden token, such as "[MASK]"; empty to remove it.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`; the default design and kernel are those of lime for texts.
+        As for `ImageExplainer`. lime's own masks and weights for texts, which estimate another
+        quantity, are `design="sizes"` and `kernel="cosine"`.
 
     Examples
     --------
@@ -57,8 +58,8 @@ class TextExplainer(BaseExplainer):
     bag: bool = True
     hide: str = ""
     n_masks: int = 1000
-    design: Any = "sizes"
-    kernel: str | Kernel | None = "cosine"
+    design: Any = "paired"
+    kernel: str | Kernel | None = None
     method: str | Method = "eblime"
     progress: Progress = None
     labels: Labels | None = None

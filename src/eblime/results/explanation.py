@@ -52,7 +52,7 @@ class Explanation:
     >>> e.features
     ["word 'good'", "word 'but'", "word 'slow'"]
     >>> e.posterior.mean.round(2) + 0.0
-    array([ 0.55,  0.  , -0.35])
+    array([ 0.64,  0.  , -0.26])
     """
 
     posterior: Posterior

@@ -158,10 +158,10 @@ def quantity(explanation: Explanation) -> str:
 
     Every design except "sizes" has the weighted linear fit to all masks as its estimand, where a
     mask decides the input. So the index "lime" of `Quadrature` is what a regression with the same
-    kernel estimates. "sizes", the default for texts, draws as many masks of each size.
+    kernel estimates. "sizes", lime's for texts, draws as many masks of each size.
     """
     words, method = explanation.posterior.estimand, cast(Any, explanation.method)
-    uneven = explanation.provenance.get("design") == "sizes" and not explanation.exhaustive
+    uneven = explanation.provenance.get("design") == "sizes"
     if uneven and words.startswith(LINEAR_FIT):
         return f"{words}, as many masks of each size"
     if getattr(method, "index", None) != "lime":
