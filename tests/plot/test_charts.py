@@ -18,7 +18,8 @@ def score(texts: list[str]) -> np.ndarray:
 @pytest.fixture(scope="module")
 def explanation() -> eblime.Explanation:
     """Forty masks of seven words."""
-    return eblime.TextExplainer(score, n_masks=40, method="quadrature").explain(TEXT)
+    settings = {"method": "quadrature", "kernel": "cosine"}
+    return eblime.TextExplainer(score, n_masks=40, **settings).explain(TEXT)
 
 
 def test_a_line_and_a_band_for_each_feature_and_the_width_used(explanation) -> None:
