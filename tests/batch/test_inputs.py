@@ -295,6 +295,42 @@ def test_caches_do_not_mix_inputs(tmp_path, explainer):
             np.testing.assert_allclose(found, rows[:, 0] * rows[:, 1])
 
 
+def test_a_row_group_is_read_once_and_in_blocks(tmp_path, monkeypatch):
+    """Rows in order open the file once; an earlier row is read again. No group is read whole."""
+    import pyarrow.parquet as pq
+
+    count, block = 300, 64
+    frame = pd.DataFrame({"n": np.arange(count), "t": [f"text {k}" for k in range(count)]})
+    frame.to_parquet(tmp_path / "x.parquet", index=False)
+    monkeypatch.setattr(inputs_module, "_BLOCK", block)
+    opened, sizes, real = [], [], pq.ParquetFile
+
+    class Spied:
+        def __init__(self, *args, **settings):
+            opened.append(args)
+            self.file = real(*args, **settings)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def iter_batches(self, size, **settings):
+            for batch in self.file.iter_batches(size - 7, **settings):  # shorter than asked for
+                sizes.append(len(batch))
+                yield batch
+
+    monkeypatch.setattr(pq, "ParquetFile", Spied)
+    given = as_inputs(tmp_path / "x.parquet")
+
+    assert [given.get(k)["t"] for k in range(count)] == frame["t"].tolist()
+    assert [given.name(k) for k in (count - 2, count - 1)] == ["298", "299"]
+    assert len(opened) == 1
+    assert max(sizes) <= block
+    assert [given.get(k)["n"] for k in (299, 3, 200, 64, 63)] == [299, 3, 200, 64, 63]
+
+
 def test_other_files_are_not_changed(tmp_path, explainer):
     """Only files of the run are deleted or read."""
     out = tmp_path / "r"

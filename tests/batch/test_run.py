@@ -99,6 +99,7 @@ def test_failed_inputs_do_not_stop_the_run(tmp_path):
     failed = run.failures()
 
     assert failed["input"].tolist() == [3, 6]
+    assert pd.read_parquet(part_file(tmp_path / "r", 1))["input"].unique().tolist() == [4, 5, 6, 7]
     assert "must have a value for each" in failed["error"][0]
     assert run.frame()["input"].nunique() == 8
     with pytest.raises(RuntimeError, match="more than the 1 allowed"):

@@ -261,11 +261,12 @@ def test_other_settings_of_a_domain_are_refused(tmp_path):
         ([[1.0, 2.0]], 64),
         (np.zeros((2, 5)), 64),
         (np.zeros((2, 4, 4)), 8),
+        (np.zeros((10_000, 2)), 100),
     ],
-    ids=["frame", "texts", "lists", "rows", "images"],
+    ids=["frame", "texts", "lists", "rows", "images", "many rows"],
 )
 def test_parts_of_large_inputs_are_smaller(tmp_path, inputs, size):
-    """Eight images in a part, and 64 rows or texts, in every container."""
+    """Eight images in a part, and 64 rows or texts or more, in every container."""
 
     def fails(x):
         raise ValueError("not explained")

@@ -13,12 +13,15 @@ import hashlib
 import json
 import platform
 import re
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from importlib.metadata import version
 from itertools import chain
 from typing import Any, TypeVar
+
+import numpy as np
 
 from eblime._field_checks import (
     Check,
@@ -31,6 +34,7 @@ from eblime._field_checks import (
     whole,
 )
 from eblime._text import printable
+from eblime._types import FloatArray
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
@@ -39,14 +43,15 @@ from eblime.results.explanation import Explanation
 
 __all__ = [
     *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
-    *("explanation_rows", "failure_rows", "map_parts", "missing_parts", "parquet_table"),
+    *("entry_rows", "join_rows", "map_parts", "missing_parts", "open_parquet"),
     *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
     *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
     "write_part",
 ]
 
 Result = TypeVar("Result")
-Rows = list[dict[str, Any]]  # values by column, null where one is missing
+Entry = tuple[int, str, Sequence[Explanation] | BaseException]  # number, name, and what came of it
+Rows = Any  # an Arrow table with the columns of a part
 SCHEMA = 1
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
@@ -89,6 +94,9 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
+# columns with one value per explanation or failed input; the others have one per feature
+_SHARED = frozenset({"input", "name", "target", "label", "prediction", "r2", "r2_held_out", "ess"})
+_SHARED |= {"n_masks", "error"}
 _SETTINGS = {
     "explainer": instance(dict),
     "targets": either(whole(0), instance(list)),
@@ -230,12 +238,46 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 
 def count_failures(rows: Rows) -> int:
     """How many inputs failed; each of them has one row."""
-    return sum(row.get("error") is not None for row in rows)
+    error = rows.column("error")
+    return len(error) - int(error.null_count)
 
 
-def failure_rows(number: int, name: str, error: BaseException) -> Rows:
-    """The row of a failed input."""
-    return [{"input": number, "name": name, "error": _message(error)}]
+def entry_rows(entries: Iterable[Entry], prob: float) -> Rows:
+    """The rows of inputs: one per target and feature of an explanation, or one for an error."""
+    lengths: list[int] = []  # of the blocks: one per explanation or error
+    shared: dict[str, list[Any]] = {name: [] for name in _SHARED}  # one value per block
+    blocks: dict[str, list[Any]] = {name: [] for name, _ in COLUMNS if name not in _SHARED}
+    for number, name, result in entries:
+        for found in [result] if isinstance(result, BaseException) else result:
+            if isinstance(found, BaseException):
+                values: dict[str, Any] = {"error": _message(found)}
+                columns: dict[str, Any] = {}
+                lengths.append(1)
+            else:
+                values, columns = _shared_values(found), _feature_columns(found, prob)
+                lengths.append(found.posterior.n_features)
+            values |= {"input": number, "name": name}
+            for column, known in shared.items():
+                known.append(values.get(column))
+            for column, known in blocks.items():
+                known.append(columns.get(column))
+    pa, _ = arrow()
+    block = np.repeat(np.arange(len(lengths)), lengths)
+    return pa.Table.from_arrays(
+        [
+            _arrow_array(shared[name], kind).take(pa.array(block))
+            if name in shared
+            else _join_blocks(blocks[name], lengths, kind)
+            for name, kind in COLUMNS
+        ],
+        schema=part_schema(),
+    )
+
+
+def join_rows(tables: Sequence[Rows]) -> Rows:
+    """Rows one after the other."""
+    pa, _ = arrow()
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _message(error: BaseException) -> str:
@@ -246,14 +288,10 @@ def _message(error: BaseException) -> str:
     return printable(f"{type(error).__name__}: {text}")
 
 
-def explanation_rows(explanation: Explanation, number: int, name: str, prob: float) -> Rows:
-    """One row per feature of an explanation."""
-    post, details = explanation.posterior, explanation.details()
-    count = post.n_features
-    spread = post.columns(prob)
-    shared = {
-        "input": number,
-        "name": name,
+def _shared_values(explanation: Explanation) -> dict[str, Any]:
+    """The columns that are the same for all features of an explanation."""
+    post = explanation.posterior
+    return {
         "target": explanation.target,
         "label": explanation.label,
         "prediction": explanation.prediction,
@@ -262,21 +300,26 @@ def explanation_rows(explanation: Explanation, number: int, name: str, prob: flo
         "ess": post.ess,
         "n_masks": post.n_masks,
     }
-    columns: dict[str, Sequence[Any]] = {
+
+
+def _feature_columns(explanation: Explanation, prob: float) -> dict[str, Any]:
+    """The columns that differ between the features of an explanation; those unknown are left out.
+
+    Numbers are arrays, and strings are lists.
+    """
+    post, details = explanation.posterior, explanation.details()
+    return {
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": list(map(str, details.get("column", explanation.features))),
-        "place": range(count),
-        "mean": post.mean.tolist(),
+        "place": np.arange(post.n_features),
+        "mean": post.mean,
+        **post.columns(prob),
         **_least_squares_columns(explanation),
-        **_detail_columns(details, count),
+        **_detail_columns(details, post.n_features),
     }
-    for column in ("sd", "low", "high", "prob_positive") if spread else ():
-        columns[column] = spread[column].tolist()
-    values = zip(*columns.values(), strict=True)
-    return [{**shared, **dict(zip(columns, row, strict=True))} for row in values]
 
 
-def _least_squares_columns(explanation: Explanation) -> dict[str, list[Any]]:
+def _least_squares_columns(explanation: Explanation) -> dict[str, FloatArray]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
@@ -291,23 +334,51 @@ def _least_squares_columns(explanation: Explanation) -> dict[str, list[Any]]:
     if found is None:
         return {}
     estimate, se = found
-    return {
-        "estimate": estimate.tolist(),
-        "se": [0.0] * len(se) if explanation.exhaustive else se.tolist(),
-    }
+    return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
 
 
 def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
     """The details that runs have columns for, without those of another type."""
     columns = {}
-    for column, kind in DETAILS.items():
-        with suppress(KeyError, TypeError, ValueError, OverflowError):
+    for column in DETAILS.keys() & details.keys():
+        kind = DETAILS[column]
+        with suppress(TypeError, ValueError, OverflowError):
             values = list(details[column])
             found = [None if value is None else _CONVERT[kind](value) for value in values]
             fits = kind != "int64" or found == values  # whole numbers have no fractions
             if len(found) == count and fits:
                 columns[column] = found
     return columns
+
+
+def _join_blocks(blocks: Sequence[Any], lengths: Sequence[int], kind: str) -> Any:
+    """A column from its blocks, arrays or lists; null where a block is None."""
+    pa, _ = arrow()
+    if all(block is None for block in blocks):
+        return pa.nulls(sum(lengths), getattr(pa, kind)())
+    if any(isinstance(block, list) for block in blocks):
+        filled = zip(blocks, lengths, strict=True)
+        values = [[None] * length if block is None else block for block, length in filled]
+        return _arrow_array(list(chain.from_iterable(values)), kind)
+    absent = [block is None for block in blocks]
+    numbers = [
+        np.zeros(length) if block is None else block
+        for block, length in zip(blocks, lengths, strict=True)
+    ]
+    # NaN is a number here, not a missing one
+    mask = np.repeat(absent, lengths) if any(absent) else None
+    return pa.array(np.concatenate(numbers), type=getattr(pa, kind)(), mask=mask)
+
+
+def _arrow_array(values: list[Any], kind: str) -> Any:
+    """Values or None as an Arrow array; half characters (lone surrogates) become escapes."""
+    pa, _ = arrow()
+    try:
+        return pa.array(values, type=getattr(pa, kind)())
+    except UnicodeEncodeError:
+        return pa.array(
+            [v if v is None else v.encode("utf8", "backslashreplace").decode() for v in values]
+        )
 
 
 # Parts
@@ -363,25 +434,18 @@ def write_part(
     """Write a part, with the id of its run and the settings of its explainer."""
     pa, pq = arrow()
     metadata = {"run": run, "part": part, "explainer": dict(about)}
-    schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
     sink = pa.BufferOutputStream()
-    storable = [{name: _escape_surrogates(value) for name, value in row.items()} for row in rows]
-    pq.write_table(pa.Table.from_pylist(storable, schema=schema), sink)
+    pq.write_table(rows.replace_schema_metadata({_METADATA: json.dumps(metadata)}), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
 
 
-def _escape_surrogates(value: Any) -> Any:
-    """A value of a row; half characters (lone surrogates) in strings become escapes."""
-    return value.encode("utf8", "backslashreplace").decode() if isinstance(value, str) else value
+def open_parquet(content: bytes) -> Any:
+    """A Parquet file in memory, to be read with `use_threads=False`.
 
-
-def parquet_table(content: bytes) -> Any:
-    """An Arrow table from a Parquet file in memory.
-
-    Without threads: one that still holds `content` when Python ends would abort the process.
+    A thread that still holds `content` when Python ends would abort the process.
     """
     pa, pq = arrow()
-    return pq.read_table(pa.BufferReader(content), use_threads=False, pre_buffer=False)
+    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
 
 
 def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, dict[str, str]]:
@@ -391,24 +455,36 @@ def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, di
     return table.to_pandas(use_threads=False), dict(metadata["explainer"])
 
 
-def read_table(folder: Location, run: str, part: int, name: str) -> Any:
+def read_table(
+    folder: Location, run: str, part: int, name: str, columns: list[str] | None = None
+) -> Any:
     """The rows of a part as an Arrow table; a damaged file, or one of another run, is refused."""
-    table = parquet_table(read_checked(folder / name))
-    metadata = json.loads((table.schema.metadata or {}).get(_METADATA, b"{}"))
+    file = open_parquet(read_checked(folder / name))
+    schema = file.schema_arrow
+    metadata = json.loads((schema.metadata or {}).get(_METADATA, b"{}"))
     if (metadata.get("run"), metadata.get("part")) != (run, part):
         raise ValueError(
             f"{folder / name} is not part {part} of this run: it was copied from another run, or "
             "renamed. Remove it."
         )
-    if not table.schema.equals(part_schema()):
+    if not schema.equals(part_schema()):
         raise ValueError(f"{folder / name} does not have the columns of a part of a run.")
-    return table
+    return file.read(columns, use_threads=False)
 
 
 def map_parts(function: Callable[[int, str], Result], files: Mapping[int, str]) -> Iterator[Result]:
-    """Call a function with every part and its file, several at a time; results come in order."""
+    """Call a function with every part and its file, several at a time; results come in order.
+
+    Only a few results wait to be used, so that the parts of a large run are not all in memory.
+    """
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(function, files, files.values())
+        waiting: deque[Future[Result]] = deque()
+        for part, name in files.items():
+            waiting.append(pool.submit(function, part, name))
+            if len(waiting) > _READERS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
@@ -420,10 +496,9 @@ def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
 
     def count_failed(part: int, name: str) -> int | None:
         try:
-            error = read_table(folder, run, part, name).column("error")
+            return count_failures(read_table(folder, run, part, name, ["error"]))
         except DamagedFileError:
             return None
-        return len(error) - int(error.null_count)
 
     counts = dict(zip(files, map_parts(count_failed, files), strict=True))
     for part, failed in counts.items():

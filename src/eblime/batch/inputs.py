@@ -10,19 +10,22 @@ import hashlib
 import io
 import json
 import os
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
+from threading import Lock
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from eblime.batch.folder import (
     DamagedFileError,
-    parquet_table,
+    open_parquet,
     part_files,
     read_checked,
     read_manifest,
@@ -45,6 +48,7 @@ _BYTES = 32 << 20  # of inputs in a chunk, at most
 _NAME = "__name__"
 _CHUNK = 12 * _COUNT  # rows of a .csv file that are read at a time
 _BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
+_BUFFER = 1 << 18  # bytes of a column of a Parquet file that are read at a time
 
 
 @runtime_checkable
@@ -284,7 +288,8 @@ def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".t
 class Chunks:
     """Inputs in files, of which only the chunk of the wanted input is read."""
 
-    read: Callable[..., tuple[Any, Any]]  # (*chunk, fingerprint) -> names or None, and inputs
+    # (*chunk, row, fingerprint) -> names or None, inputs, and the position of the row among them
+    read: Callable[..., tuple[Any, Any, int]]
     chunks: tuple[tuple[Any, ...], ...]
     starts: tuple[int, ...]  # first input of each chunk, then the number of inputs
     fingerprint: str
@@ -304,10 +309,10 @@ class Chunks:
         return values.iloc[row] if is_frame(values) else values[row]
 
     def _find(self, number: int) -> tuple[Any, Any, int]:
-        """The names and inputs of a chunk, and the position of an input in it."""
+        """Names and inputs of a chunk, or of some of it, and the position of an input in them."""
         chunk = bisect_right(self.starts, number) - 1
-        names, values = self.read(*self.chunks[chunk], self.fingerprint)
-        return names, values, number - self.starts[chunk]
+        row = number - self.starts[chunk]
+        return self.read(*self.chunks[chunk], row, self.fingerprint)
 
 
 def _open_parquet(files: Sequence[Location]) -> Chunks:
@@ -315,7 +320,7 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
 
     The fingerprint is that of the contents of small local files, and of the footers of others.
     """
-    chunks: list[tuple[str, int, int]] = []
+    chunks: list[tuple[str, int]] = []
     starts = [0]
     digest = hashlib.sha256()
     schema = None
@@ -331,9 +336,8 @@ def _open_parquet(files: Sequence[Location]) -> Chunks:
             digest.update(file.sha256().digest())
         for position in range(footer.num_row_groups):
             group = footer.row_group(position)
-            for first in range(0, group.num_rows, _BLOCK):
-                chunks.append((str(file), position, first))
-                starts.append(starts[-1] + min(_BLOCK, group.num_rows - first))
+            chunks.append((str(file), position))
+            starts.append(starts[-1] + group.num_rows)
             # offsets, sizes, and the smallest and largest value of every column
             digest.update(repr(group.to_dict()).encode())
     return Chunks(
@@ -354,21 +358,65 @@ def _footer(file: Location) -> Any:
         raise ValueError(f"{file} cannot be read as a Parquet file: {error}") from error
 
 
+class _Group:
+    """A row group, of which one block of rows is in memory at a time.
+
+    Blocks that are asked for in order are read once. For an earlier block it starts again.
+    """
+
+    def __init__(self, file: str, group: int) -> None:
+        self._file, self._group = file, group
+        self._lock = Lock()
+        self._blocks: Iterator[Any] = iter(())
+        self._next = sys.maxsize  # number of the block that comes next
+
+    def block(self, number: int) -> Any:
+        """A block as an Arrow table."""
+        with self._lock:
+            if number < self._next:
+                self._blocks, self._next = self._read(), 0
+            skipped, self._next = number - self._next, sys.maxsize  # in case of an error
+            block = next(islice(self._blocks, skipped, None), None)
+            if block is None:
+                raise ValueError(f"{self._file} has fewer rows than at the start of the run.")
+            self._next = number + 1
+            return block
+
+    def _read(self) -> Iterator[Any]:
+        """All blocks in order; not even the encoded row group is in memory as a whole."""
+        pa, pq = arrow()
+        system, path = Location(self._file).open()
+        options = {"pre_buffer": False, "buffer_size": _BUFFER}
+        held: list[Any] = []  # a batch may be shorter than asked for
+        with pq.ParquetFile(path, filesystem=system, **options) as file:
+            for batch in file.iter_batches(_BLOCK, row_groups=[self._group], use_threads=False):
+                held.append(batch)
+                while sum(map(len, held)) >= _BLOCK:
+                    table = pa.Table.from_batches(held)
+                    yield table.slice(0, _BLOCK)
+                    held = table.slice(_BLOCK).to_batches()
+        if held:
+            yield pa.Table.from_batches(held)
+
+
 @lru_cache(maxsize=2)
-def _group(file: str, group: int, fingerprint: str) -> Any:
-    """One row group as an Arrow table; the fingerprint keeps caches of other files apart."""
-    _, pq = arrow()
-    system, path = Location(file).open()
-    return pq.ParquetFile(path, filesystem=system).read_row_group(group)
+def _group(file: str, group: int, fingerprint: str) -> _Group:
+    """A row group; the fingerprint keeps caches of other files apart."""
+    return _Group(file, group)
 
 
 @lru_cache(maxsize=4)
-def _rows(file: str, group: int, first: int, fingerprint: str) -> tuple[Any, Any]:
+def _block(file: str, group: int, block: int, fingerprint: str) -> tuple[Any, Any]:
     """Row labels, if the frame had any when it was written, and some rows of a group."""
     import pandas as pd
 
-    frame = _group(file, group, fingerprint).slice(first, _BLOCK).to_pandas()
+    frame = _group(file, group, fingerprint).block(block).to_pandas()
     return None if isinstance(frame.index, pd.RangeIndex) else frame.index, frame
+
+
+def _rows(file: str, group: int, row: int, fingerprint: str) -> tuple[Any, Any, int]:
+    """Labels and rows of the block that a row is in, and its position among them."""
+    return *_block(file, group, row // _BLOCK, fingerprint), row % _BLOCK
 
 
 # Streams from files and Ray
@@ -468,7 +516,7 @@ def store_inputs(stream: Iterable[tuple[str | None, Any]], folder: Location) -> 
     if starts[-1] == 0:
         raise ValueError("`inputs` must not be empty; the iterator was empty.")
     stored = Chunks(
-        read=_chunk,
+        read=_stored_rows,
         chunks=tuple((str(home / name),) for name in chunks),
         starts=tuple(starts),
         fingerprint=digest.hexdigest()[:16],
@@ -569,7 +617,7 @@ def _table(pa: Any, values: Any) -> Any:
 @lru_cache(maxsize=2)
 def _chunk(address: str, fingerprint: str) -> tuple[Names, Any]:
     """The names and inputs of a chunk."""
-    table = parquet_table(read_checked(Location(address)))
+    table = open_parquet(read_checked(Location(address))).read(use_threads=False)
     names = table.column(_NAME).to_pylist()
     table = table.drop_columns([_NAME])
     if "__text__" in table.column_names:
@@ -583,3 +631,8 @@ def _chunk(address: str, fingerprint: str) -> tuple[Names, Any]:
             for row in table.to_pylist()
         ]
     return names, table.to_pandas()
+
+
+def _stored_rows(address: str, row: int, fingerprint: str) -> tuple[Names, Any, int]:
+    """Names and inputs of a chunk, and the position of an input among them."""
+    return *_chunk(address, fingerprint), row

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.folder import part_numbers
+from eblime.batch.folder import join_rows, part_numbers
 from eblime.batch.location import Location
 from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.batch.workers import Crew, Finished, Task, Workers, WorkerStartError
@@ -188,7 +188,7 @@ def _do(task: Task) -> Finished:
     """Do a task with the worker of this process; an error is raised in a form that can be sent."""
     try:
         number = task.number
-        value: Any = _worker.do(task.part) if number is None else _worker.do_input(number)
+        value: Any = _worker.do(task.part) if number is None else _worker.explain_rows([number])
     except Exception as error:
         try:
             same = type(pickle.loads(pickle.dumps(error))) is type(error)
@@ -365,11 +365,12 @@ def _one_by_one(worker: Worker, part: int, crashed: set[int]) -> int:
     try:
         for number in part_numbers(worker.job.settings, part):
             if number in crashed:
-                rows += worker.rows(number, RuntimeError("The process crashed on this input."))
+                error = RuntimeError("The process crashed on this input.")
+                rows.append(worker.rows({number: error}))
             else:
                 _mark(folder, part, number, crashed)
-                rows += worker.do_input(number)
-        failed = worker.write(part, rows)
+                rows.append(worker.explain_rows([number]))
+        failed = worker.write(part, join_rows(rows))
     except BaseException:
         _mark(folder, part, None, crashed)
         raise

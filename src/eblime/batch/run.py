@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ from eblime.stopping.rules import as_rule
 
 __all__ = ["explain_many"]
 
-_PARTS = 10_000  # the most parts of a run whose part size is not given
+_PARTS = 10_000  # the most parts of a run of large inputs whose part size is not given
 
 
 def explain_many(
@@ -88,7 +89,7 @@ def explain_many(
     part_size
         Number of inputs in a part, the unit that is stored and resumed. The rows or texts of a part
         share model calls. The default is 8 for images and files and 64 for rows and texts, and
-        larger for very many inputs.
+        larger for very many inputs: 1,000 for a million rows.
     prob
         Probability of the intervals.
     keep
@@ -218,14 +219,19 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
 
 
 def _part_size(folder: Location, inputs: Inputs) -> int:
-    """The part size of the run if it has begun; else smaller for large inputs."""
+    """The part size of the run if it has begun; else smaller for large inputs.
+
+    A million rows are a thousand parts of a thousand: few files, and little to do again after a
+    crash.
+    """
     if (folder / "manifest.json").kind() == "file":
         return int(read_manifest(folder)["settings"]["part_size"])
     try:
         first = inputs.get(0)
     except Exception:  # reported when the input is explained
         first = None
-    return max(8 if is_large(first) else 64, -(-len(inputs) // _PARTS))
+    count = len(inputs)
+    return max(8, -(-count // _PARTS)) if is_large(first) else max(64, isqrt(count))
 
 
 def _known_settings(explainer: Any) -> dict[str, str]:

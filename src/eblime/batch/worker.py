@@ -25,8 +25,8 @@ from eblime._threads import available_cores, few_threads
 from eblime.batch.folder import (
     Rows,
     count_failures,
-    explanation_rows,
-    failure_rows,
+    entry_rows,
+    join_rows,
     part_files,
     part_numbers,
     read_part,
@@ -115,30 +115,27 @@ class Worker:
 
     def do(self, part: int) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
-        found = self.explain_inputs(part_numbers(self.job.settings, part))
-        return self.write(part, [row for entry in found for row in self.rows(*entry)])
+        return self.write(part, self.explain_rows(part_numbers(self.job.settings, part)))
 
-    def do_input(self, number: int) -> Rows:
-        """Explain one input; returns its rows."""
-        [entry] = self.explain_inputs([number])
-        return self.rows(*entry)
+    def explain_rows(self, numbers: Sequence[int]) -> Rows:
+        """Explain inputs; returns their rows."""
+        return join_rows([self.rows(found) for found in self.explain_inputs(numbers)])
 
     def write(self, part: int, rows: Rows) -> int:
         """Write the rows of a part; returns how many inputs failed."""
         write_part(self.job.folder, self.job.run, part, rows, self.about)
         return count_failures(rows)
 
-    def rows(self, number: int, result: Result) -> Rows:
-        """The rows of an input; also saves whole explanations if the run keeps them."""
-        if isinstance(result, BaseException):
-            return failure_rows(number, self.job.name(number), result)
-        if self._keeps(number):
-            for explanation in result:
-                kept = f"explanations/{number}-{explanation.target}.eblime"
-                (self.job.folder / kept).write(pack(explanation))
-        name, prob = self.job.name(number), self.job.settings["prob"]
+    def rows(self, found: Mapping[int, Result]) -> Rows:
+        """The rows of inputs; also saves whole explanations if the run keeps them."""
+        for number, result in found.items():
+            if self._keeps(number) and not isinstance(result, BaseException):
+                for explanation in result:
+                    kept = f"explanations/{number}-{explanation.target}.eblime"
+                    (self.job.folder / kept).write(pack(explanation))
+        entries = [(number, self.job.name(number), result) for number, result in found.items()]
         with few_threads(0):  # more threads may add numbers in another order
-            return [row for e in result for row in explanation_rows(e, number, name, prob)]
+            return entry_rows(entries, self.job.settings["prob"])
 
     def _keeps(self, number: int) -> bool:
         """Whether the whole explanations of an input are saved."""
@@ -158,39 +155,50 @@ class Worker:
         """Read an input, so that it can be perturbed."""
         return self.explainer.subject(self.explainer.input_of(self.job.inputs.get(number)))
 
-    def explain_inputs(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """Explanations by number, or errors; inputs share model calls where possible."""
+    def explain_inputs(self, numbers: Sequence[int]) -> Iterator[dict[int, Result]]:
+        """Explanations by number, or errors; inputs that share model calls come together."""
         if on_gpu(self.explainer):
-            yield from self._pipeline(numbers)
+            for number, result in self._pipeline(numbers):
+                yield {number: result}
             return
         most = group_size(self.loop)
-        subjects: dict[int, Subject] = {}
+        group: dict[int, Subject | BaseException] = {}
+        count = 0  # of subjects
         for number in numbers:
-            result = _attempt(self.subject, number)
-            if isinstance(result, BaseException):
-                yield number, result
+            group[number] = subject = _attempt(self.subject, number)
+            if isinstance(subject, BaseException):
                 continue
-            subjects[number] = result
-            alone = isinstance(result.scene, RenderedScene)  # arrays are too large to share a call
-            if alone or len(subjects) == most:
-                yield from self._explain_group(subjects).items()
-                subjects = {}
-        yield from self._explain_group(subjects).items()
+            count += 1
+            alone = isinstance(subject.scene, RenderedScene)  # arrays are too large to share a call
+            if alone or count == most:
+                yield self._explain_group(group)
+                group, count = {}, 0
+        if group:
+            yield self._explain_group(group)
 
-    def _explain_group(self, subjects: Mapping[int, Subject]) -> dict[int, Result]:
-        """Explain inputs with shared model calls; one at a time if that fails."""
+    def _explain_group(self, group: Mapping[int, Subject | BaseException]) -> dict[int, Result]:
+        """Explain inputs with shared model calls; one at a time if that fails.
+
+        Those that could not be read have an error in place of their subject, and keep it.
+        """
         targets, loop = self.job.settings["targets"], self.loop
+        subjects = {n: s for n, s in group.items() if not isinstance(s, BaseException)}
 
         def explain_alone(number: int) -> list[Explanation]:
             rng = self._generator(number)
             return [*explain(loop, subjects[number], targets, rng, progress=False).values()]
 
+        found: dict[int, Result] = {n: s for n, s in group.items() if isinstance(s, BaseException)}
         if len(subjects) > 1:
             rngs = [self._generator(number) for number in subjects]
             made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
             if not isinstance(made, BaseException):
-                return {n: list(entry.values()) for n, entry in zip(subjects, made, strict=True)}
-        return {number: _attempt(explain_alone, number) for number in subjects}
+                pairs = zip(subjects, made, strict=True)
+                found |= {number: list(entry.values()) for number, entry in pairs}
+        for number in subjects:
+            if number not in found:
+                found[number] = _attempt(explain_alone, number)
+        return {number: found[number] for number in group}
 
     def _generator(self, number: int) -> np.random.Generator:
         """The random generator of an input; it depends on the seed and the number alone."""

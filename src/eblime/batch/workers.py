@@ -18,7 +18,8 @@ from eblime._checks import check_choice, check_count, check_number
 from eblime.batch.folder import (
     Rows,
     count_failures,
-    failure_rows,
+    entry_rows,
+    join_rows,
     part_numbers,
     write_part,
 )
@@ -223,8 +224,9 @@ class Crew:
         elif (number := member.task.number) is None:
             self._split(member.task.part)
         else:
-            row = failure_rows(number, self._job.name(number), error)
-            yield from self._add(member.task.part, number, row)
+            entry = (number, self._job.name(number), error)
+            rows = entry_rows([entry], self._job.settings["prob"])
+            yield from self._add(member.task.part, number, rows)
 
     def _remove(self, member: _Member) -> None:
         """End a worker."""
@@ -243,7 +245,8 @@ class Crew:
         found[number] = rows
         if len(found) < len(part_numbers(self._job.settings, part)):
             return
-        joined = [row for _, rows in sorted(self._rows.pop(part).items()) for row in rows]
+        joined = join_rows([found[number] for number in sorted(found)])
+        del self._rows[part]
         write_part(self._job.folder, self._job.run, part, joined, self._about)
         failed = count_failures(joined)
         self._alone |= part in self._late and not failed
