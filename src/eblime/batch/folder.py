@@ -34,7 +34,6 @@ from eblime._field_checks import (
     whole,
 )
 from eblime._text import printable
-from eblime._types import FloatArray
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
@@ -94,9 +93,6 @@ COLUMNS = (
     *DETAILS.items(),
     ("error", "string"),
 )
-# columns with one value per explanation or failed input; the others have one per feature
-_SHARED = frozenset({"input", "name", "target", "label", "prediction", "r2", "r2_held_out", "ess"})
-_SHARED |= {"n_masks", "error"}
 _SETTINGS = {
     "explainer": instance(dict),
     "targets": either(whole(0), instance(list)),
@@ -244,34 +240,19 @@ def count_failures(rows: Rows) -> int:
 
 def entry_rows(entries: Iterable[Entry], prob: float) -> Rows:
     """The rows of inputs: one per target and feature of an explanation, or one for an error."""
-    lengths: list[int] = []  # of the blocks: one per explanation or error
-    shared: dict[str, list[Any]] = {name: [] for name in _SHARED}  # one value per block
-    blocks: dict[str, list[Any]] = {name: [] for name, _ in COLUMNS if name not in _SHARED}
+    found: list[dict[str, Any]]
+    blocks: list[dict[str, Any]] = []  # one per explanation or error
+    lengths: list[int] = []
     for number, name, result in entries:
-        for found in [result] if isinstance(result, BaseException) else result:
-            if isinstance(found, BaseException):
-                values: dict[str, Any] = {"error": _message(found)}
-                columns: dict[str, Any] = {}
-                lengths.append(1)
-            else:
-                values, columns = _shared_values(found), _feature_columns(found, prob)
-                lengths.append(found.posterior.n_features)
-            values |= {"input": number, "name": name}
-            for column, known in shared.items():
-                known.append(values.get(column))
-            for column, known in blocks.items():
-                known.append(columns.get(column))
+        if isinstance(result, BaseException):
+            found = [{"error": _message(result)}]
+        else:
+            found = [_columns(explanation, prob) for explanation in result]
+        blocks += [{"input": number, "name": name, **columns} for columns in found]
+        lengths += [len(columns.get("feature", [None])) for columns in found]
     pa, _ = arrow()
-    block = np.repeat(np.arange(len(lengths)), lengths)
-    return pa.Table.from_arrays(
-        [
-            _arrow_array(shared[name], kind).take(pa.array(block))
-            if name in shared
-            else _join_blocks(blocks[name], lengths, kind)
-            for name, kind in COLUMNS
-        ],
-        schema=part_schema(),
-    )
+    arrays = [_join([b.get(name) for b in blocks], lengths, kind) for name, kind in COLUMNS]
+    return pa.Table.from_arrays(arrays, schema=part_schema())
 
 
 def join_rows(tables: Sequence[Rows]) -> Rows:
@@ -288,38 +269,31 @@ def _message(error: BaseException) -> str:
     return printable(f"{type(error).__name__}: {text}")
 
 
-def _shared_values(explanation: Explanation) -> dict[str, Any]:
-    """The columns that are the same for all features of an explanation."""
-    post = explanation.posterior
+def _columns(explanation: Explanation, prob: float) -> dict[str, Any]:
+    """The columns of an explanation that are known.
+
+    Each is one value for all features, or an array of numbers, or a list.
+    """
+    post, details = explanation.posterior, explanation.details()
     return {
         "target": explanation.target,
         "label": explanation.label,
         "prediction": explanation.prediction,
-        "r2": post.r2,
-        "r2_held_out": post.r2_held_out,
-        "ess": post.ess,
-        "n_masks": post.n_masks,
-    }
-
-
-def _feature_columns(explanation: Explanation, prob: float) -> dict[str, Any]:
-    """The columns that differ between the features of an explanation; those unknown are left out.
-
-    Numbers are arrays, and strings are lists.
-    """
-    post, details = explanation.posterior, explanation.details()
-    return {
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": list(map(str, details.get("column", explanation.features))),
         "place": np.arange(post.n_features),
         "mean": post.mean,
         **post.columns(prob),
         **_least_squares_columns(explanation),
+        "r2": post.r2,
+        "r2_held_out": post.r2_held_out,
+        "ess": post.ess,
+        "n_masks": post.n_masks,
         **_detail_columns(details, post.n_features),
     }
 
 
-def _least_squares_columns(explanation: Explanation) -> dict[str, FloatArray]:
+def _least_squares_columns(explanation: Explanation) -> dict[str, Any]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
@@ -351,34 +325,24 @@ def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[st
     return columns
 
 
-def _join_blocks(blocks: Sequence[Any], lengths: Sequence[int], kind: str) -> Any:
-    """A column from its blocks, arrays or lists; null where a block is None."""
+def _join(blocks: Sequence[Any], lengths: Sequence[int], kind: str) -> Any:
+    """A column as an Arrow array from one value, array or list per block; None becomes nulls."""
     pa, _ = arrow()
-    if all(block is None for block in blocks):
-        return pa.nulls(sum(lengths), getattr(pa, kind)())
-    if any(isinstance(block, list) for block in blocks):
-        filled = zip(blocks, lengths, strict=True)
-        values = [[None] * length if block is None else block for block, length in filled]
-        return _arrow_array(list(chain.from_iterable(values)), kind)
-    absent = [block is None for block in blocks]
-    numbers = [
-        np.zeros(length) if block is None else block
-        for block, length in zip(blocks, lengths, strict=True)
-    ]
-    # NaN is a number here, not a missing one
-    mask = np.repeat(absent, lengths) if any(absent) else None
-    return pa.array(np.concatenate(numbers), type=getattr(pa, kind)(), mask=mask)
-
-
-def _arrow_array(values: list[Any], kind: str) -> Any:
-    """Values or None as an Arrow array; half characters (lone surrogates) become escapes."""
-    pa, _ = arrow()
+    kinds = {type(block) for block in blocks} - {type(None)}
+    if np.ndarray in kinds and list not in kinds:
+        absent = np.repeat([block is None for block in blocks], lengths)
+        pairs = zip(blocks, lengths, strict=True)
+        numbers = np.concatenate([np.zeros(n) if b is None else b for b, n in pairs])
+        return pa.array(numbers, type=getattr(pa, kind)(), mask=absent)  # NaN is not missing
+    if list in kinds:
+        pairs = zip(blocks, lengths, strict=True)
+        blocks = [*chain.from_iterable([None] * n if b is None else b for b, n in pairs)]
     try:
-        return pa.array(values, type=getattr(pa, kind)())
-    except UnicodeEncodeError:
-        return pa.array(
-            [v if v is None else v.encode("utf8", "backslashreplace").decode() for v in values]
-        )
+        values = pa.array(blocks, type=getattr(pa, kind)())
+    except UnicodeEncodeError:  # half characters (lone surrogates) become escapes
+        coded = (b if b is None else b.encode("utf8", "backslashreplace") for b in blocks)
+        values = pa.array([b if b is None else b.decode() for b in coded])
+    return values if list in kinds else values.take(np.repeat(np.arange(len(blocks)), lengths))
 
 
 # Parts
