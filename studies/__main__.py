@@ -18,7 +18,7 @@ STUDIES = {
     "The paper's studies": ("coverage", "localisation", "ridge", "stability", "figure-2"),
     "Accuracy": (
         *("coverage-by-rank", "designs", "faithfulness", "family", "held-out", "indices"),
-        *("league", "overall", "quadrature", "rare-features", "stopping"),
+        *("league", "overall", "quadrature", "rare-features", "row-shapley", "stopping"),
     ),
     "Samplers as judges": ("samplers", "nuts"),
     "Speed": (

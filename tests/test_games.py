@@ -215,17 +215,40 @@ def test_values_for_shapiq(shapiq) -> None:
     assert len(two.values) == 1 + 5 + 10
 
 
+@pytest.mark.parametrize("rows", [None, 1])
 @pytest.mark.parametrize("index", ["shapley", "banzhaf"])
-def test_the_baseline_of_a_row_for_shapiq_is_what_its_shapley_values_leave(shapiq, index) -> None:
-    """Nobody asks about a row with everything hidden: baseline and values add up to its score."""
-    table = np.random.default_rng(0).normal(size=(200, 3))
-    explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table, n_masks=300)
-    explained = explainer.explain(table[0], rng=0)
-    found, single = explained.to_shapiq(index), explained.importances("shapley").mean
+def test_the_baseline_of_a_row_for_shapiq_is_the_mean_score_of_the_background(
+    shapiq, index, rows
+) -> None:
+    """It is exact, whatever the rows for each mask."""
+    table = np.random.default_rng(0).normal(size=(60, 3))
+    game = {"perturb": "background", "rows_per_mask": rows}
+    explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table, **game)
+    found = explainer.explain(table[0], rng=0).to_shapiq(index)
 
     assert found.baseline_value == found.values[0]
-    assert found.baseline_value + single.sum() == pytest.approx(explained.prediction, abs=1e-9)
-    assert found.baseline_value == pytest.approx(50, abs=3)
+    assert found.baseline_value == pytest.approx(50 + (table @ [1, 2, 0]).mean(), abs=1e-12)
+
+
+def test_a_row_with_perturbations_of_lime_has_no_baseline(shapiq) -> None:
+    """The refusal names the setting."""
+    table = np.random.default_rng(0).normal(size=(60, 3))
+    found = eblime.TabularExplainer(lambda rows: rows[:, 0], table, n_masks=100).explain(table[0])
+
+    with pytest.raises(ValueError, match="perturb='background'"):
+        found.to_shapiq("banzhaf")
+
+
+def test_a_row_is_a_game_if_hidden_columns_come_from_the_background() -> None:
+    """The value of a coalition is the mean over the background."""
+    table = np.random.default_rng(0).normal(size=(20, 3))
+    model = lambda rows: rows[:, 0] * rows[:, 1] + rows[:, 2]  # noqa: E731
+    explainer = eblime.TabularExplainer(model, table, perturb="background")
+    found = eblime.game(model, table[3], explainer=explainer)([True, False, False])
+
+    mixed = table.copy()
+    mixed[:, 0] = table[3, 0]
+    np.testing.assert_allclose(found, model(mixed).mean())
 
 
 def test_what_shapiq_has_no_name_for_is_refused(shapiq) -> None:

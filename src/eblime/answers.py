@@ -36,7 +36,7 @@ class Answers:
     hidden: float | None = None  # the score with every feature hidden, where known
     features: Sequence[str] | None = None  # names of the features
     sampling: FloatArray | None = None  # (N,) the factor of `weights` that corrects uneven draws
-    noisy: bool = False  # whether chance fills in what a mask hides: then no answer is exact
+    noisy: bool = False  # whether chance fills in what a mask hides; see `exact_ends`
 
     @property
     def n_masks(self) -> int:
@@ -47,6 +47,11 @@ class Answers:
     def n_features(self) -> int:
         """Number of features, p."""
         return int(self.masks.shape[1])
+
+    @property
+    def exact_ends(self) -> bool:
+        """Whether the scores of the input itself and of everything hidden, if asked, are exact."""
+        return not self.noisy or self.hidden is not None
 
     @property
     def kernel_weights(self) -> FloatArray:

@@ -133,8 +133,8 @@ def game(
         The input: a text, or an image.
     explainer
         `ImageExplainer`, `TextExplainer` or another class of explainers; or an explainer, whose
-        settings are used. None chooses by the input. For a row of a table a mask does not decide
-        the input, and there is no game.
+        settings are used. None chooses by the input. A row of a table needs
+        `TabularExplainer` with perturb="background" and all rows of the background for each mask.
     target
         Column number or label of the model's output; None is the highest for the input itself.
     cache
@@ -193,7 +193,8 @@ def _no_game(domain: str) -> ValueError:
     """The error for an input whose hidden features are filled in by chance."""
     return ValueError(
         f"`x` must be an input that its mask decides; an input of the domain {domain!r} has many "
-        "for a mask. Use Explanation.to_shapiq, or an imputer of shapiq."
+        "for a mask. For a row of a table, give explainer=TabularExplainer(model, background, "
+        "perturb='background', rows_per_mask=len(background))."
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,8 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     *("ALL_HIDDEN", "INPUT_ITSELF", "Composite", "Described", "Design", "DesignParts"),
-    *("DeviceModel", "Kernel", "Law", "MaskDesign", "MaskScorer", "MaskedScene", "Method"),
-    *("MethodParts", "Model", "Neighbourhood", "RenderedScene", "Renderer", "RenderingModel"),
+    *("DeviceModel", "Kernel", "Law", "MaskDesign", "MaskScorer", "MaskedScene", "MeanBatch"),
+    *(
+        "Method",
+        "MethodParts",
+        "Model",
+        "Neighbourhood",
+        "RenderedScene",
+        "Renderer",
+        "RenderingModel",
+    ),
     *("ScalarLaw", "Scene", "SharedMethod", "Stop", "Subject"),
 ]
 
@@ -43,6 +52,11 @@ def masks_at(masks: FloatArray, rows: IntArray) -> FloatArray:
     inside = rows >= 0
     found[inside] = masks[rows[inside]]
     return found
+
+
+def has_exact_ends(near: Neighbourhood) -> bool:
+    """Whether the scores of the input itself and of everything hidden have no chance in them."""
+    return near.exact or getattr(near, "exact_ends", False)
 
 
 class Scene(Protocol):
@@ -305,6 +319,34 @@ class Composite(Protocol):
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) the feature of each pixel
     channel_axis: int | None  # axis of the channels in `shown`, None for a grey image
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MeanBatch:
+    """A batch whose scores are means over groups of inputs that follow each other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.protocols import MeanBatch
+    >>> batch = MeanBatch(inputs=["a", "b", "c"], sizes=np.array([2, 1]))
+    >>> batch.means(np.array([[1.0], [3.0], [5.0]]))
+    array([[2.],
+           [5.]])
+    """
+
+    inputs: Any  # what the model gets
+    sizes: IntArray  # (n,) how many inputs each group has
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs that the model gets."""
+        return int(self.sizes.sum())
+
+    def means(self, scores: FloatArray) -> FloatArray:
+        """Scores of all inputs, (n_inputs, outputs), as means over the groups, (n, outputs)."""
+        starts = np.cumsum(self.sizes) - self.sizes
+        return np.asarray(np.add.reduceat(scores, starts, axis=0) / self.sizes[:, None])
 
 
 class Model(Protocol):

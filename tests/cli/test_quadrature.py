@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from pathlib import Path
 
 import pytest
 from commands import run_command
@@ -102,3 +103,49 @@ def test_a_comparison_has_the_index(folder, capsys):
 
     assert (code, err) == (0, "")
     assert eblime.load(folder / "eblime-out" / "text.eblime").method.index == "shapley"
+
+
+ROWS = """
+def price(table):
+    return 3.0 * table["size"] - 2.0 * table["age"] * table["rooms"]
+"""
+
+
+@pytest.fixture
+def houses(tmp_path, monkeypatch):
+    """A table of houses and a model, in the current folder."""
+    rows = ["size,age,rooms", *(f"{k % 7},{k % 5},{1 + k % 3}" for k in range(30))]
+    (tmp_path / "houses.csv").write_text("\n".join(rows))
+    (tmp_path / "agent.py").write_text(ROWS)
+    monkeypatch.chdir(tmp_path)
+    return ("explain", "tabular", "houses.csv", "--row", "4", "--model", "agent:price")
+
+
+@pytest.mark.parametrize("rows", [(), ("--rows-per-mask", 10)])
+def test_shapley_values_of_a_row(houses, capsys, rows):
+    """They add up from the mean of the background to the row."""
+    words = ("--method", "quadrature", "--index", "shapley", "--perturb", "background", *rows)
+    code, out, err = run_command(capsys, *houses, *words)
+    e = eblime.load(next(Path("eblime-out").glob("*.eblime")))
+
+    assert (code, err) == (0, "")
+    assert "Importances: Shapley values" in out
+    assert e.answers.hidden + e.posterior.mean.sum() == pytest.approx(e.prediction, abs=1e-2)
+    assert e.provenance["input"]["rows_per_mask"] == ("10" if rows else "None")
+
+
+def test_shapley_values_of_a_row_need_the_background(houses, capsys):
+    """The message names the option."""
+    code, out, err = run_command(capsys, *houses, "--method", "quadrature", "--index", "shapley")
+
+    assert (code, out) == (2, "")
+    assert "--perturb must be 'background' for Shapley values of a row" in " ".join(err.split())
+
+
+def test_help_of_tables_explains_the_background(monkeypatch, capsys):
+    """Both options are there."""
+    monkeypatch.setenv("COLUMNS", "160")
+    _, out, _ = run_command(capsys, "explain", "tabular", "--help")
+
+    assert "--rows-per-mask" in out
+    assert "or background" in " ".join(out.split())

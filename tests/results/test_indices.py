@@ -14,7 +14,7 @@ from eblime.core.quadrature import exact_values
 from eblime.designs.masks import exhaustive
 from eblime.kernels import ExponentialKernel
 from eblime.methods.quadrature import Quadrature
-from eblime.results.indices import Interactions
+from eblime.results.indices import Interactions, every_index
 
 WORDS = "red green blue black white grey pink brown"
 P = len(WORDS.split())
@@ -237,17 +237,24 @@ def test_files_give_the_same_numbers(tmp_path, method, design) -> None:
     )
 
 
-def test_tables_have_every_index_too() -> None:
-    """The function is the mean score of a mask; the draw of the hidden values is noise."""
+def test_rows_have_banzhaf_values_by_lime_but_no_shapley_values() -> None:
+    """The function is the mean score of a mask; a row with everything hidden is not defined."""
     rows = np.random.default_rng(0).normal(size=(200, 4))
     explainer = eblime.TabularExplainer(lambda x: x[:, 0] + 0.5 * x[:, 1], rows, n_masks=300)
     found = explainer.explain(np.array([1.5, 1.5, 0.0, 0.0]))
 
-    shares = found.importances("shapley")
-    low, high = shares.interval(0.999).T
+    low, high = found.importances("banzhaf").interval(0.999).T
     assert (low[:2] > 0).all()
     assert ((low < 0) & (high > 0))[2:].all()
     assert found.interactions().pairs.shape == (6, 2)
+    for undefined in (
+        lambda: found.importances("shapley"),
+        lambda: found.interactions("shapley"),
+        lambda: found.refit(Quadrature(index="shapley")),
+    ):
+        with pytest.raises(ValueError, match=r"Shapley values need .* perturb='background'"):
+            undefined()
+    assert list(every_index(found.refit("quadrature"))) == ["lime", "banzhaf"]
 
 
 def test_interactions_are_shown_in_a_notebook(explanation) -> None:

@@ -202,9 +202,17 @@ COMMAND = Command(
         Option(
             "perturb",
             "Where hidden values come from: bins (values of the background, column by "
-            "column), normal (normal distributions in the bins, as in lime) or rows (whole rows of "
-            "the background).",
+            "column), normal (normal distributions in the bins, as in lime), rows (whole rows of "
+            "the background) or background (all hidden columns from the same row, the score is the "
+            "mean over rows: for --index shapley).",
             default="bins",
+        ),
+        Option(
+            "rows_per_mask",
+            "With --perturb background: how many rows of the background the score of a mask is the "
+            "mean of. Default: all, or 100 at random if there are more.",
+            type=int,
+            minimum=1,
         ),
     ],
 )

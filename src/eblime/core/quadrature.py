@@ -176,11 +176,14 @@ def solve_part(part: Part, parameters: Parameters, number: int) -> Solution:
     return solve(part, covariance, parameters.nugget(number))
 
 
-def read_table(masks: FloatArray, scores: FloatArray, *, noisy: bool = False) -> Table:
+def read_table(
+    masks: FloatArray, scores: FloatArray, *, noisy: bool = False, ends: bool = True
+) -> Table:
     """Group answers by mask, and split them into odd and even part if all come in pairs.
 
     A mask that was asked several times counts once, with the mean of its scores. Answers are noisy
-    where chance fills in what a mask hides, and where the same mask got different answers.
+    where chance fills in what a mask hides, and where the same mask got different answers. With
+    `ends`, those to the input itself and to everything hidden are exact even then.
     """
     keys = mask_keys(masks)
     known, first, place, count = np.unique(
@@ -194,7 +197,7 @@ def read_table(masks: FloatArray, scores: FloatArray, *, noisy: bool = False) ->
     spread = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
     y = (mean - mean.mean()) / (spread or 1.0)
     signs, noise = 2.0 * distinct - 1.0, 1 / count
-    if not noisy:
+    if ends:
         noise[np.abs(signs.sum(axis=1)) == signs.shape[1]] = _EXACT
     partner = np.minimum(np.searchsorted(known, mask_keys(1 - distinct)), len(known) - 1)
     whole = Part(signs=signs, scores=y, noise=noise, odd=True, even=True)

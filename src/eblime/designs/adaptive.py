@@ -122,7 +122,9 @@ class Adaptive:
             return None
         else:
             pool, index = _pool(rng, answers.masks), self.method.functional(p)
-            table = read_table(answers.masks, answers.scores, noisy=answers.noisy)
+            table = read_table(
+                answers.masks, answers.scores, noisy=answers.noisy, ends=answers.exact_ends
+            )
             chosen = choose(table, index, pool, wanted)
         return _pairs(chosen) if len(chosen) else None
 

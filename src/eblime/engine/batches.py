@@ -85,12 +85,13 @@ class Batches:
         """
         if not len(rows):
             return
-        tuner, start = self._tuner(near, len(rows)), 0
+        tuner, start, cost = self._tuner(near, len(rows)), 0, getattr(near, "cost", 1)
         waiting: list[_Batch] = []
         caller = self._caller
         try:
             while start < len(rows) or waiting:
-                size = min(tuner.choice[0], len(rows) - start, caller.limit - caller.sent)
+                afford = (caller.limit - caller.sent) // cost
+                size = min(tuner.choice[0], len(rows) - start, afford)
                 if size > 0 and len(waiting) < self._most(tuner, waiting):
                     opens = start == 0 and bool(rows[0] == INPUT_ITSELF)
                     batch = self._begin(near, rows, slice(start, start + size), tuner, opens)

@@ -22,7 +22,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.asynchronous import AsyncModel, in_thread
 from eblime.models.conversion import as_scores
-from eblime.protocols import Model
+from eblime.protocols import MeanBatch, Model
 
 __all__ = [
     "Caller",
@@ -308,14 +308,18 @@ class Caller:
 
     def start(self, batch: Any, n: int) -> Future[Any]:
         """`answer` in the background."""
-        self.count(n)
-        plain = self.calls.timeout is None and self._retry is None
+        several = isinstance(batch, MeanBatch)
+        self.count(batch.n_inputs if several else n)
+        plain = self.calls.timeout is None and self._retry is None and not several
         if plain and isinstance(self.model, AsyncModel):
             return self.model.submit(batch)
         return in_thread(partial(self.answer, counted=True), batch, n)
 
     def answer(self, batch: Any, n: int, *, counted: bool = False) -> Any:
         """What the model returns for a batch of n inputs, after as many tries as allowed."""
+        if isinstance(batch, MeanBatch):
+            every = self.answer(batch.inputs, batch.n_inputs, counted=counted)
+            return batch.means(check_scores(as_scores(every), batch.n_inputs))
         if not counted:
             self.count(n)
         failures = 0

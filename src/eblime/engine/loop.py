@@ -23,7 +23,7 @@ from eblime.designs.rounds import OneShot, OwnLaw, as_design, in_rounds, rows_of
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
-from eblime.protocols import Composite, Design, Neighbourhood, Subject
+from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
 
@@ -260,7 +260,10 @@ class Source:
         if explanation.exhaustive:
             raise ValueError("The model was asked about all masks; there are no more.")
         state = _state_before(self.state, explanation, n)
-        settings = state.settings.for_input(state.subject.scene, exact=state.neighbourhood.exact)
+        near = state.neighbourhood
+        settings = state.settings.for_input(
+            state.subject.scene, exact=near.exact, exact_ends=has_exact_ends(near)
+        )
         design = _More(design=_larger_design(settings, state), total=settings.n_masks)
         talk = rounds(state, design)
         (found,) = finish(talk, settings, state.subject, progress=progress).values()

@@ -102,7 +102,8 @@ class Draft:
         todo = wanted[[k not in self._stored for k in wanted]] if self._stored else wanted
         left = len(todo)
         if question.budget is not None:
-            left = max(0, question.budget - self.asks_itself - len(self.again))
+            afford = getattr(question.neighbourhood, "affordable", int)
+            left = max(0, afford(question.budget) - self.asks_itself - len(self.again))
         # what is asked first must not be special, as in an exhaustive design
         order = np.random.default_rng(0).permutation if shuffle else np.asarray
         self._todo = order(todo[:left])

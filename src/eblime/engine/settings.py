@@ -61,7 +61,9 @@ class LoopSettings:
         """Whether the model may be asked about all 2^p masks."""
         return self.calls.max_calls is None or 2**p <= self.calls.max_calls
 
-    def for_input(self, scene: Scene, *, exact: bool) -> LoopSettings:
+    def for_input(
+        self, scene: Scene, *, exact: bool, exact_ends: bool | None = None
+    ) -> LoopSettings:
         """The settings for an input: refused if they do not suit it.
 
         With a stop rule, no more masks are used than the method takes. Where there is room for all
@@ -88,10 +90,12 @@ class LoopSettings:
                 )
         if check := getattr(method, "check_features", None):
             check(p)
-        if getattr(method, "ends", "unused") == "required" and not exact:
+        known = exact if exact_ends is None else exact_ends
+        if getattr(method, "ends", "unused") == "required" and not known:
+            advice = " `perturb` must be 'background'." if "perturb" in self.about else ""
             raise ValueError(
                 "`method` needs the score with everything hidden, which an input of the domain "
-                f"{scene.domain!r} does not have; got {method!r}."
+                f"{scene.domain!r} does not have with these settings; got {method!r}.{advice}"
             )
         return found
 

@@ -25,7 +25,7 @@ from eblime.engine.targets import check_targets, has_ranked_outputs, output_labe
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each
 from eblime.posterior import Posterior
-from eblime.protocols import Neighbourhood, Subject
+from eblime.protocols import Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
 
 __all__ = ["State", "begin"]
@@ -36,7 +36,9 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     check_targets(targets, settings.labels)
     generator = as_generator(rng)
     neighbourhood = subject.neighbourhood(generator)
-    settings = settings.for_input(subject.scene, exact=neighbourhood.exact)
+    exact = neighbourhood.exact
+    ends = has_exact_ends(neighbourhood)
+    settings = settings.for_input(subject.scene, exact=exact, exact_ends=ends)
     seed = int(rng) if isinstance(rng, (int, np.integer)) else None
     return State(
         settings=settings,
@@ -90,7 +92,7 @@ class State:
         if not isinstance(masks, (int, np.integer)):
             masks = check_design_masks(masks, p)
             ends = getattr(self.settings.method, "ends", "unused")
-            if known == 0 and self.neighbourhood.exact and ends != "unused":
+            if known == 0 and has_exact_ends(self.neighbourhood) and ends != "unused":
                 masks, drawn = _add_ends(masks, drawn)
         grown = self.neighbourhood.extend(self.rng, masks)
         sampling = grown.sampling_weights[known:]
@@ -155,8 +157,9 @@ class State:
         if reply.answered is not None:
             masks, weights = masks[reply.answered], weights[reply.answered]
             sampling = None if sampling is None else sampling[reply.answered]
+        exact = has_exact_ends(self.neighbourhood)
         answers = tuple(
-            _with_hidden(known.append(masks, scores, weights, sampling), self.neighbourhood.exact)
+            _with_hidden(known.append(masks, scores, weights, sampling), exact)
             for known, scores in zip(before, reply.scores.T, strict=True)
         )
         return replace(

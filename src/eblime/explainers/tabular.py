@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_choice
+from eblime._checks import check_choice, check_count
 from eblime._progress import Progress
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.frames import SparseFrame, as_frame
@@ -19,6 +19,7 @@ from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings, brief
 from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
+from eblime.methods.regression import as_method
 from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
@@ -52,7 +53,13 @@ class TabularExplainer(BaseExplainer):
         How other values are drawn. "bins": each feature independently from the background.
         "normal": the same, with normal distributions inside the bins, as in lime, rounded in
         columns of whole numbers. "rows": whole rows of the background, which keeps correlations.
-        Or a function of (rng, n, row) that returns n rows.
+        Or a function of (rng, n, row) that returns n rows. "background": hidden columns come from
+        a row of the background, all from the same one, and the score of a mask is the mean over
+        such rows. This is the game of shap's interventional Shapley values, which need it.
+    rows_per_mask
+        With perturb="background": how many rows of the background the score of a mask is the mean
+        of. None is all of them, or 100 at random for each mask if there are more. Fewer than all
+        leave room for more masks, with noisier answers.
     groups
         Columns that change together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
@@ -63,7 +70,8 @@ class TabularExplainer(BaseExplainer):
     design
         None draws rows at random, and a feature is shown if its value is in the row's bin, as in
         lime; for a sparse matrix None means "bernoulli". A name or a function chooses the hidden
-        features instead, and the others keep the row's own values.
+        features instead, and the others keep the row's own values. With perturb="background" None
+        means "adaptive" for `Quadrature`, and "paired" for other methods.
 
     Examples
     --------
@@ -75,6 +83,14 @@ class TabularExplainer(BaseExplainer):
     >>> e = eblime.TabularExplainer(older, people, names=["age", "luck"]).explain([25, 0.5])
     >>> print(e.features[0], e.posterior.mean[0].round(1))
     age <= 34 -0.9
+
+    Shapley values, as shap defines them for the same background:
+
+    >>> shapley = eblime.Quadrature(index="shapley")
+    >>> game = eblime.TabularExplainer(older, people[:50], perturb="background", method=shapley)
+    >>> e = game.explain([25, 0.5])
+    >>> bool(np.isclose(e.posterior.mean[0], 0.0 - older(people[:50]).mean()))
+    True
     """
 
     model: Any
@@ -93,12 +109,13 @@ class TabularExplainer(BaseExplainer):
     labels: Labels | None = None
     calls: Calls | None = None
     cache: CacheLike = None
+    rows_per_mask: int | None = None
     loop: LoopSettings = field(init=False)
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 
     domain = "tabular"
-    about = ("representation", "bins", "perturb")
+    about = ("representation", "bins", "perturb", "rows_per_mask")
 
     def __post_init__(self) -> None:
         """Check and normalise the settings; read the background and cut it into bins."""
@@ -107,9 +124,12 @@ class TabularExplainer(BaseExplainer):
         frame = as_frame(self.background, self.names)  # a copy
         bins, labels = _split_bins(self.bins)
         settings = TableSettings.read(frame.names, self.categorical, bins, self.groups, labels)
+        if self.perturb == "background" and isinstance(frame, SparseFrame):
+            raise TypeError("`perturb` must not be 'background' with a sparse matrix.")
         self._normalise(background=frame.native, _settings=settings)
         if not isinstance(frame, SparseFrame):
-            self._normalise(_table=prepare(frame, settings))
+            by_value = self.perturb == "background"
+            self._normalise(_table=prepare(frame, settings, by_value=by_value))
             return
         if not isinstance(self.perturb, str):
             raise TypeError("`perturb` must be a name if the background is a sparse matrix.")
@@ -133,12 +153,37 @@ class TabularExplainer(BaseExplainer):
                 "`design` must be None with representation='continuous' or with a function as "
                 "`perturb`: their rows are random."
             )
+        self._check_game()
+
+    def _check_game(self) -> None:
+        """Refuse settings that do not fit the game of a row; choose its design if none is given."""
+        game = self.perturb == "background"
+        if self.rows_per_mask is not None:
+            check_count("rows_per_mask", self.rows_per_mask)
+            if not game:
+                raise ValueError("`rows_per_mask` must be None unless perturb='background'.")
+        if game and self.representation != "binary":
+            raise ValueError(
+                "`representation` must be 'binary' with perturb='background'; got "
+                f"{self.representation!r}."
+            )
+        method = as_method(self.method)
+        if game and self.design is None:
+            rounds = getattr(method, "functional", None) is not None
+            self._normalise(design="adaptive" if rounds else "paired")
+        if not game and getattr(method, "index", None) == "shapley":
+            raise ValueError(
+                "`perturb` must be 'background' for Shapley values of a row, which add up from the "
+                f"mean score of the background to the score of the row; got {brief(self.perturb)}."
+            )
 
     @property
     def description(self) -> dict[str, str]:
         """How a row is read; bins by their name, without labels."""
         found = {name: getattr(self, name) for name in self.about}
         found["bins"] = _split_bins(self.bins)[0]
+        if self.perturb != "background":
+            del found["rows_per_mask"]
         return {name: brief(value) for name, value in found.items()}
 
     def subject(self, x: Any) -> TableSubject:
@@ -156,6 +201,7 @@ class TabularExplainer(BaseExplainer):
             self._settings,
             representation=self.representation,
             perturb=self.perturb,
+            rows_per_mask=self.rows_per_mask,
         )
 
 

@@ -97,8 +97,11 @@ class Quadrature:
 
     @property
     def ends(self) -> str:
-        """Both ends are asked: the input itself and everything hidden, whose scores are exact."""
-        return "useful"
+        """Both ends are asked, and must be known exactly for Shapley values, which add up to them.
+
+        The ends are the input itself and everything hidden.
+        """
+        return "required" if self.index == "shapley" else "useful"
 
     def with_kernel(self, kernel: str | Kernel | None) -> Quadrature:
         """The same method with an explainer's kernel, unless it has its own."""
@@ -154,7 +157,8 @@ def fit_indices(
     """
     masks, scores = _with_input(_check_binary(answers.masks), answers)
     order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")
-    p, table = masks.shape[1], read_table(masks[:, order], scores, noisy=answers.noisy)
+    p = masks.shape[1]
+    table = read_table(masks[:, order], scores, noisy=answers.noisy, ends=answers.exact_ends)
     held_out: HeldOut | float | None = None
     laws: Sequence[Law]
     if table.n_masks == 1:

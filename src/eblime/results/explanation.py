@@ -202,7 +202,7 @@ class Explanation:
 
         The answers decide a posterior over functions of the mask (see `Quadrature`), and every
         index is a linear functional of it. For tables, the function is the mean score of the
-        perturbed inputs with a mask.
+        perturbed inputs with a mask; Shapley values of a row need perturb="background".
 
         Parameters
         ----------
@@ -331,8 +331,9 @@ class Explanation:
         """A `shapiq.InteractionValues`, which shapiq's plots draw, from the stored answers.
 
         Its index is "SV" or "BV" for order 1, "SII" or "BII" for order 2, which has the pairs too;
-        its baseline is the score with everything hidden. Where that was not asked, as for a row of
-        a table, it is the prediction minus the sum of the Shapley values.
+        its baseline is the score with everything hidden: for a row of a table, which needs
+        perturb="background", the mean score of the background. Where that was not asked, it is the
+        prediction minus the sum of the Shapley values.
         """
         from eblime.results.export import to_shapiq
 

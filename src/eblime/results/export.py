@@ -15,6 +15,7 @@ from eblime._checks import check_choice, check_count, check_level
 from eblime._types import FloatArray, RNGLike
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
+from eblime.results.indices import check_game
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -241,9 +242,10 @@ def to_shapiq(
     except ImportError as error:
         raise ImportError("`to_shapiq` needs shapiq: pip install 'eblime[shapiq]'.") from error
     answers = explanation.answers
+    check_game(answers, "shapley")  # for the baseline, whatever the index
     single = explanation.importances(index).mean
-    nothing = answers.hidden  # a row has no such input: its Shapley values say what is left
-    if nothing is None:
+    nothing = answers.hidden
+    if nothing is None:  # it was not asked: Shapley values say what is left
         nothing = explanation.importances("shapley").intercept
     values: dict[tuple[int, ...], float] = {(): float(nothing)}
     values |= {(j,): float(mean) for j, mean in enumerate(single)}

@@ -13,6 +13,7 @@ from eblime._checks import check_choice, check_count, check_level, check_number
 from eblime._repr import short_repr, stable_repr
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
+from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
 from eblime.methods.common import LINEAR_FIT
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
 __all__ = [
-    *("Interactions", "by_quadrature", "every_index", "index_posterior", "index_posteriors"),
-    *("own_kernel", "own_width", "pair_interactions", "posteriors_by_width", "quantity"),
-    "with_own_kernel",
+    *("Interactions", "by_quadrature", "check_game", "every_index", "index_posterior"),
+    *("index_posteriors", "own_kernel", "own_width", "pair_interactions", "posteriors_by_width"),
+    *("quantity", "with_own_kernel"),
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
@@ -144,8 +145,22 @@ def index_posteriors(
 ) -> tuple[Posterior, ...]:
     """The posteriors of several methods' indices, from one fit."""
     answers = explanation.answers
+    for method in methods:
+        check_game(answers, method.index)
     indices = [method.functional(answers.n_features) for method in methods]
     return fit_indices(answers, indices, [method.estimand for method in methods])
+
+
+def check_game(answers: Answers, index: str) -> None:
+    """Refuse Shapley values where the score with everything hidden, which they need, is not known.
+
+    Chance fills in what a mask hides, as for rows of a table with lime's perturbations.
+    """
+    if index == "shapley" and not answers.exact_ends:
+        raise ValueError(
+            "Shapley values need the score with everything hidden, which these answers do not "
+            "have. For a row of a table, use TabularExplainer(..., perturb='background')."
+        )
 
 
 def by_quadrature(explanation: Explanation) -> bool:
@@ -177,7 +192,8 @@ def every_index(explanation: Explanation) -> dict[str, Posterior]:
     method: Any = explanation.method
     if getattr(method, "index", None) not in INDICES:
         return {}
-    others = [replace(method, index=name) for name in INDICES if name != method.index]
+    defined = [name for name in INDICES if explanation.answers.exact_ends or name != "shapley"]
+    others = [replace(method, index=name) for name in defined if name != method.index]
     if method.index != "lime" and method.kernel is None:
         kernel = kernel_of_repr(explanation.provenance.get("kernel"))
         others = [replace(one, kernel=kernel) for one in others if kernel or one.index != "lime"]
@@ -200,6 +216,7 @@ def pair_interactions(explanation: Explanation, index: str) -> Interactions:
     """The interactions of all pairs of features; see `Explanation.interactions`."""
     check_choice("index", index, tuple(_PAIRS))
     answers = explanation.answers
+    check_game(answers, index)
     p = answers.n_features
     if not 2 <= p <= _MOST_FEATURES:
         raise ValueError(
@@ -233,7 +250,11 @@ def own_width(explanation: Explanation) -> float:
 
 
 def with_own_kernel(explanation: Explanation, method: Method) -> Method:
-    """A method that needs no weights with the kernel of an explanation, unless it has its own."""
+    """A method that needs no weights with the kernel of an explanation, unless it has its own.
+
+    A method for Shapley values is refused where they are not defined.
+    """
+    check_game(explanation.answers, getattr(method, "index", "lime"))
     adapt = getattr(method, "with_kernel", None)
     if adapt is None or getattr(method, "kernel", None) is not None:
         return method

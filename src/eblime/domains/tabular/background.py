@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from eblime._types import IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
-from eblime.domains.tabular.cells import exact_text, is_missing, value_text
+from eblime.domains.tabular.cells import as_number, exact_text, is_missing, value_text
 from eblime.domains.tabular.frames import Frame
 
 __all__ = ["Background", "Feature", "TableSettings", "prepare"]
@@ -113,12 +113,14 @@ class Background:
                 shared[:-1] &= self.columns[c].codes == self.columns[c].code(row[c])
         return found
 
-    def for_row(self, row: Sequence[Any]) -> Background:
+    def for_row(self, row: Sequence[Any], *, by_value: bool = False) -> Background:
         """The background with the features that can be explained for a row.
 
-        A feature that is constant in the background is kept only if the row differs from it.
+        A feature that is constant in the background is kept only if the row differs from it: in
+        its bin, or, with `by_value`, in its value.
         """
-        kept = [feature for feature in self.features if self._differs(feature, row)]
+        differs = self._differs_in_value if by_value else self._differs
+        kept = [feature for feature in self.features if differs(feature, row)]
         if not kept:
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
@@ -136,6 +138,17 @@ class Background:
             self.varies[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
             for c in feature.columns
         )
+
+    def _differs_in_value(self, feature: Feature, row: Sequence[Any]) -> bool:
+        """Whether some row of the background has another value than the row."""
+        for c in feature.columns:
+            column, value = self.columns[c], row[c]
+            if column.numbers is None or is_missing(value):
+                if (column.codes != column.code(value)).any():
+                    return True
+            elif ((column.codes < 0) | (column.numbers != as_number(value))).any():
+                return True
+        return False
 
     def label(self, feature: Feature, row: Sequence[Any], continuous: bool) -> str:
         """A readable name for a feature: its bin, its value, or the values of a group."""
@@ -156,15 +169,16 @@ class Background:
         return ", ".join(f"{n} {_equals(v)}" for n, v in zip(names, values, strict=True))
 
 
-def prepare(frame: Frame, settings: TableSettings) -> Background:
+def prepare(frame: Frame, settings: TableSettings, *, by_value: bool = False) -> Background:
     """Cut every column into bins and build the features; warn about constant columns.
 
-    A background of one row is a reference: a feature has the row's value or the reference's.
+    A background of one row is a reference: a feature has the row's value or the reference's. With
+    `by_value` bins do not matter.
     """
     columns = [_cut_column(c, frame, settings) for c in range(len(frame.names))]
     varies = [bool((column.codes != column.codes[0]).any()) for column in columns]
     features = _features(columns, settings.group_of)
-    if frame.n_rows > 1:
+    if frame.n_rows > 1 and not by_value:
         both = zip(frame.names, varies, strict=True)
         _check_constant_columns([name for name, several in both if not several], frame.names)
     return Background(

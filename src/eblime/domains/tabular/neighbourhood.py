@@ -29,7 +29,7 @@ from eblime.protocols import INPUT_ITSELF
 
 __all__ = ["PERTURB", "RowContext", "TableNeighbourhood", "UserNeighbourhood", "UserPerturb"]
 
-PERTURB = ("bins", "normal", "rows")
+PERTURB = ("bins", "normal", "rows", "background")
 UserPerturb = Callable[[np.random.Generator, int, Any], Any]
 
 _BLOCK = 1024  # rows that are drawn together, or per call of the user's function
@@ -120,7 +120,7 @@ class TableNeighbourhood:
     """Rows drawn from the background; blocks are drawn when they are needed."""
 
     context: RowContext
-    perturb: str  # one of PERTURB
+    perturb: str  # "bins", "normal" or "rows"
     around: bool  # with continuous features: sample around the row, not around the mean
     entropy: tuple[int, ...]  # seed of the blocks
     masks: FloatArray  # (N, p) as the regression sees them

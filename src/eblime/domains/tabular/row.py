@@ -16,6 +16,7 @@ from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, python_value
 from eblime.domains.tabular.frames import ArrayFrame, SparseFrame
+from eblime.domains.tabular.interventional import MOST_ROWS, GameNeighbourhood
 from eblime.domains.tabular.neighbourhood import (
     RowContext,
     TableNeighbourhood,
@@ -37,10 +38,19 @@ class TableSubject:
     scene: TableScene
     around: bool  # with continuous features: sample around the row, not around the mean
     perturb: str | UserPerturb
+    rows_per_mask: int | None = None  # with perturb="background"; None is all, up to MOST_ROWS
 
     def neighbourhood(self, rng: np.random.Generator) -> Neighbourhood:
         """An empty neighbourhood; the seed of its random rows is drawn here."""
         p = self.context.n_features
+        if self.perturb == "background":
+            most = MOST_ROWS if self.rows_per_mask is None else self.rows_per_mask
+            return GameNeighbourhood(
+                context=self.context,
+                rows_per_mask=min(most, self.context.background.n_rows),
+                seed=int(rng.integers(0, 2**32)),
+                masks=np.empty((0, p)),
+            )
         if not isinstance(self.perturb, str):
             return UserNeighbourhood(
                 context=self.context,
@@ -65,6 +75,7 @@ def open_row(
     *,
     representation: str,
     perturb: str | UserPerturb,
+    rows_per_mask: int | None = None,
 ) -> TableSubject:
     """Read and check a row, and find its features.
 
@@ -76,7 +87,7 @@ def open_row(
         The background: prepared, or a sparse matrix, which is prepared for each row.
     settings
         How a sparse matrix is prepared.
-    representation, perturb
+    representation, perturb, rows_per_mask
         See `TabularExplainer`.
     """
     if isinstance(table, SparseFrame):
@@ -84,11 +95,12 @@ def open_row(
     else:
         background, values = table, _read_row(row, table)
     frame, values = background.frame.append_row(values)  # in the dtypes of the background
-    background = background.for_row(values)
+    by_value = perturb == "background"
+    background = background.for_row(values, by_value=by_value)
     continuous = representation != "binary"
     features = background.features
     scene = TableScene(
-        features=[background.label(feature, values, continuous) for feature in features],
+        features=[background.label(one, values, continuous or by_value) for one in features],
         columns=[feature.name for feature in features],
         values=[feature.values_text(values) for feature in features],
     )
@@ -100,7 +112,13 @@ def open_row(
         continuous=continuous,
     )
     around = representation != "continuous-mean"
-    return TableSubject(context=context, scene=scene, around=around, perturb=perturb)
+    return TableSubject(
+        context=context,
+        scene=scene,
+        around=around,
+        perturb=perturb,
+        rows_per_mask=rows_per_mask,
+    )
 
 
 def _open_sparse_row(

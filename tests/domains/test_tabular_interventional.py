@@ -1,0 +1,257 @@
+"""perturb="background": the interventional game of a row, as shap defines it."""
+
+from itertools import combinations
+from math import factorial
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import eblime
+from eblime.protocols import ALL_HIDDEN, INPUT_ITSELF
+
+P = 6
+TABLE = np.random.default_rng(0).normal(size=(40, P))
+ROW = np.array([2.0, -1.0, 0.5, 3.0, 0.0, 1.0])
+SHAPLEY = eblime.Quadrature(index="shapley")
+
+
+def model(rows: np.ndarray) -> np.ndarray:
+    """Not additive, and a step."""
+    return rows[:, 0] * rows[:, 1] + (rows[:, 2] > 0) * rows[:, 3] - 0.5 * rows[:, 4]
+
+
+def value(shown: tuple[int, ...], table: np.ndarray = TABLE) -> float:
+    """The mean score over the background with some columns of the row."""
+    mixed = table.copy()
+    mixed[:, list(shown)] = ROW[list(shown)]
+    return float(model(mixed).mean())
+
+
+def shapley_by_hand(p: int = P) -> np.ndarray:
+    """Shapley values by their definition."""
+    found = np.zeros(p)
+    for j in range(p):
+        others = [k for k in range(p) if k != j]
+        for size in range(p):
+            weight = factorial(size) * factorial(p - 1 - size) / factorial(p)
+            for shown in combinations(others, size):
+                found[j] += weight * (value((*shown, j)) - value(shown))
+    return found
+
+
+def explainer(**settings) -> eblime.TabularExplainer:
+    """An explainer of the game, for Shapley values unless told otherwise."""
+    settings = {"perturb": "background", "method": SHAPLEY} | settings
+    return eblime.TabularExplainer(model, TABLE, **settings)
+
+
+def test_all_masks_give_the_shapley_values_of_the_definition():
+    """Every coalition is the mean over all rows of the background: nothing is left to chance."""
+    e = explainer().explain(ROW)
+
+    assert e.exhaustive
+    assert_allclose(e.posterior.mean, shapley_by_hand(), atol=1e-9)
+    assert_allclose(e.posterior.intercept, value(()), atol=1e-9)
+    assert e.features[0] == "column 0 = 2"
+
+
+@pytest.mark.parametrize("rows", [None, 40, 7, 1])
+def test_both_ends_are_exact(rows):
+    """The row itself, and the mean score of the whole background, whatever the rows per mask."""
+    e = explainer(rows_per_mask=rows, n_masks=40).explain(ROW)
+
+    assert e.answers.hidden == pytest.approx(model(TABLE).mean(), abs=1e-12)
+    assert e.prediction == pytest.approx(model(ROW[None])[0], abs=1e-12)
+    total = e.prediction - e.answers.hidden
+    assert e.posterior.mean.sum() == pytest.approx(total, abs=1e-3 * abs(total))
+
+
+def test_few_rows_per_mask_are_noisy_and_right_on_average():
+    """Intervals hold the exact values, and narrow with more masks."""
+    truth, inside, widths = shapley_by_hand(), [], []
+    for seed in range(30):
+        e = explainer(rows_per_mask=5, n_masks=60, design="leverage").explain(ROW, rng=seed)
+        low, high = e.posterior.interval().T
+        inside += ((low <= truth) & (truth <= high)).tolist()
+        widths.append(np.mean(high - low))
+
+    assert np.mean(inside) >= 0.9
+    assert np.mean(widths) < 0.8 * np.ptp(truth)
+
+
+def test_a_mask_and_its_complement_share_their_rows_and_all_rows_are_used():
+    """Ten pairs of masks with four rows each use every row of the background once."""
+    rng = np.random.default_rng(1)
+    half = np.tile([1.0, 0, 1, 0, 0, 0], (10, 1))
+    masks = np.stack([half, 1 - half], axis=1).reshape(-1, P)
+    near = explainer(rows_per_mask=4).subject(ROW).neighbourhood(rng).extend(rng, masks)
+    batch = near.inputs(np.arange(20))
+
+    assert_array_equal(batch.sizes, 4)
+    shown, hidden = batch.inputs.reshape(10, 2, 4, P).transpose(1, 0, 2, 3)
+    assert_array_equal(shown[..., 0], ROW[0])
+    assert_array_equal(np.sort(shown[..., 1].ravel()), np.sort(TABLE[:, 1]))
+    for one, other in zip(shown.reshape(-1, P), hidden.reshape(-1, P), strict=True):
+        source = np.where(half[0] > 0, other, one)
+        assert (source == TABLE).all(axis=1).sum() == 1
+
+
+def test_batches_and_rounds_do_not_change_the_numbers():
+    """The rows of a mask depend on the seed and the number of the mask alone."""
+    settings = {"rows_per_mask": 3, "n_masks": 50, "design": "leverage"}
+    whole = explainer(**settings).explain(ROW, rng=4)
+    split = explainer(**settings, calls=eblime.Calls(batch_size=7)).explain(ROW, rng=4)
+    grown = explainer(**settings | {"n_masks": 30}).explain(ROW, rng=4)
+
+    assert_array_equal(whole.scores, split.scores)
+    assert_allclose(grown.more(10).scores[:30], grown.scores)
+
+
+def test_the_seed_alone_decides_and_a_cache_is_used(tmp_path):
+    """The second explanation asks the model about one stored answer only."""
+    calls = []
+
+    def counted(rows):
+        calls.append(len(rows))
+        return model(rows)
+
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="one")
+    settings = {"perturb": "background", "method": SHAPLEY, "rows_per_mask": 4, "n_masks": 30}
+    asked = eblime.TabularExplainer(counted, TABLE, **settings, cache=cache)
+    first = asked.explain(ROW)
+    before = sum(calls)
+    second = asked.explain(ROW)
+
+    assert before == first.provenance["model_calls"] == 40 + 1 + 28 * 4
+    assert_array_equal(first.scores, second.scores)
+    assert sum(calls) - before <= 40
+    other = eblime.TabularExplainer(counted, TABLE + 1, **settings, cache=cache).explain(ROW)
+    assert other.answers.hidden != first.answers.hidden
+
+
+def test_max_calls_counts_rows():
+    """As many masks as the rows allow."""
+    e = explainer(n_masks=60, rows_per_mask=5, design="leverage").explain(
+        ROW, calls=eblime.Calls(max_calls=40 + 1 + 20 * 5)
+    )
+
+    assert e.provenance["model_calls"] <= 141
+    assert 15 <= len(e.masks) <= 22
+    assert e.answers.hidden == pytest.approx(model(TABLE).mean())
+
+
+def test_categories_groups_and_missing_values():
+    """Frames keep their dtypes; a group is one player; equal columns are none."""
+    frame = pd.DataFrame(
+        {
+            "job": ["cook", "smith", "cook", "clerk"],
+            "age": [30, 40, 50, 60],
+            "one": [1.0, 0.0, 0.0, np.nan],
+            "two": [0.0, 1.0, 0.0, 1.0],
+            "same": [7, 7, 7, 7],
+        }
+    )
+
+    def score(rows):
+        assert list(rows.dtypes) == list(frame.dtypes)
+        return (rows["job"] == "cook") * 1.0 + rows["age"] / 10 + rows["two"] + rows["same"]
+
+    settings = {"groups": {"dummy": ["one", "two"]}, "perturb": "background", "method": SHAPLEY}
+    e = eblime.TabularExplainer(score, frame, **settings).explain(frame.iloc[1])
+
+    assert e.details()["column"] == ["job", "age", "dummy"]
+    assert_allclose(e.posterior.mean, [-0.5, -0.5, 0.5], atol=1e-9)
+    assert list(e.features[:2]) == ["job = smith", "age = 40"]
+
+
+def test_a_column_in_one_bin_is_a_player_if_its_values_differ():
+    """Bins do not matter for the game."""
+    table = np.column_stack([np.zeros(50), TABLE[:40, 0].repeat(2)[:50]])
+    table[0, 0] = 1.0
+    e = eblime.TabularExplainer(lambda r: 10 * r[:, 0], table, perturb="background", method=SHAPLEY)
+
+    assert_allclose(e.explain([0.0, 1.0]).posterior.mean, [-0.2, 0.0], atol=1e-9)
+
+
+def test_runs_give_the_same_numbers(tmp_path):
+    """Rows of a run are explained as one by one."""
+    run = eblime.explain_many(explainer(n_masks=30), TABLE[:3], out=tmp_path / "run", workers=1)
+    alone = [
+        explainer(n_masks=30).explain(
+            row, rng=np.random.default_rng(np.random.SeedSequence(0, spawn_key=(k,)))
+        )
+        for k, row in enumerate(TABLE[:3])
+    ]
+
+    for k, e in enumerate(alone):
+        assert_allclose(run.explanation(k).posterior.mean, e.posterior.mean)
+
+
+@pytest.mark.parametrize("method", ["eblime", "lime", "bayesshap", "quadrature"])
+def test_other_methods_take_the_game(method):
+    """Every design and method for masks works."""
+    e = explainer(method=method, n_masks=50).explain(ROW)
+
+    assert not e.exhaustive
+    assert e.posterior.mean[3] == pytest.approx(shapley_by_hand()[3], abs=1.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"perturb": "bins"}, "`perturb` must be 'background' for Shapley values of a row.*bins"),
+        ({"perturb": "rows", "design": "paired"}, "`perturb` must be 'background'.*got rows"),
+        ({"perturb": "rows", "method": "eblime", "rows_per_mask": 3}, "`rows_per_mask` must be No"),
+        ({"representation": "continuous"}, "`representation` must be 'binary'"),
+        ({"rows_per_mask": 0}, "`rows_per_mask`"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    """Before a row is read."""
+    with pytest.raises(ValueError, match=message):
+        explainer(**settings)
+
+
+def test_a_model_with_too_few_scores_is_refused():
+    """Scores are checked before they are averaged."""
+    bad = eblime.TabularExplainer(
+        lambda rows: model(rows)[:-1], TABLE, perturb="background", method=SHAPLEY
+    )
+    with pytest.raises(eblime.ModelError, match="must return scores of shape"):
+        bad.explain(ROW)
+
+
+def test_the_ends_have_numbers_of_their_own():
+    """The row itself is one input, everything hidden is the whole background."""
+    rng = np.random.default_rng(0)
+    near = explainer(rows_per_mask=4).subject(ROW).neighbourhood(rng)
+    batch = near.inputs(np.array([INPUT_ITSELF, ALL_HIDDEN]))
+
+    assert_array_equal(batch.sizes, [1, 40])
+    assert_array_equal(batch.inputs[0], ROW)
+    assert_array_equal(batch.inputs[1:], TABLE)
+
+
+@pytest.mark.slow  # importing shap takes up to 20 seconds
+@pytest.mark.parametrize("kind", ["linear", "tree"])
+def test_shap_agrees(kind):
+    """KernelExplainer with all coalitions, and the exact explainer, have the same values."""
+    shap = pytest.importorskip("shap")
+    rng = np.random.default_rng(5)
+    if kind == "tree":
+        tree = pytest.importorskip("sklearn.tree")
+        fitted = tree.DecisionTreeRegressor(max_depth=5, random_state=0)
+        score = fitted.fit(TABLE, model(TABLE)).predict
+    else:
+        slopes = rng.normal(size=P)
+        score = lambda rows: rows @ slopes  # noqa: E731
+    e = eblime.TabularExplainer(score, TABLE, perturb="background", method=SHAPLEY).explain(ROW)
+    masker = shap.maskers.Independent(TABLE, max_samples=len(TABLE))
+    exact = shap.explainers.Exact(score, masker)(ROW[None])
+    kernel = shap.KernelExplainer(score, TABLE).shap_values(ROW, nsamples=2**P, silent=True)
+
+    assert_allclose(e.posterior.mean, exact.values[0], atol=1e-8)
+    assert_allclose(e.posterior.mean, kernel, atol=1e-6)
+    assert_allclose(e.to_shap().base_values, exact.base_values[0], atol=1e-9)
