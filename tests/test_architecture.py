@@ -119,6 +119,7 @@ ALLOWED = {
             "_table",
             "_text",
             "_threads",
+            "_types",
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "stopping", "fsspec"),

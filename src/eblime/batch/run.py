@@ -221,8 +221,7 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
 def _part_size(folder: Location, inputs: Inputs) -> int:
     """The part size of the run if it has begun; else smaller for large inputs.
 
-    A million rows are a thousand parts of a thousand: few files, and little to do again after a
-    crash.
+    A million rows are a thousand parts: few files, and little to repeat after a crash.
     """
     if (folder / "manifest.json").kind() == "file":
         return int(read_manifest(folder)["settings"]["part_size"])

@@ -58,6 +58,7 @@ _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
 _ROWS = 32_768  # perturbed inputs in one call, at most
+_INPUTS = 256  # inputs that share a call, at most
 _IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
 
@@ -333,7 +334,7 @@ def group_size(settings: LoopSettings) -> int:
         return 1
     first = settings.n_masks if settings.until is None else FIRST
     together = (settings.calls.batch_size or _ROWS) // (first + 1)
-    return max(1, together if settings.until is None else together * _IN_TURN)
+    return min(max(1, together if settings.until is None else together * _IN_TURN), _INPUTS)
 
 
 def explain_together(
