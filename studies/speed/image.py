@@ -153,7 +153,7 @@ def real_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespac
     """Measure a complete explanation of a real network."""
     net, target, args = load_network(), 967, (image, labels)
     forward, numpy_model = partial(probabilities, net), partial(numpy_probabilities, net)
-    ours = eblime.TorchModel(net, lambda x: (x * 255 - 127) / 128)
+    ours = eblime.TorchModel(net, lambda x: (x - 127 / 255) / (128 / 255))
     size = run_eblime(*args, ours, N_REAL, target).provenance["batch_size"]
     print(
         f"EfficientNet-Lite0 on the CPU, N = {N_REAL}, p = {labels.max() + 1}, "

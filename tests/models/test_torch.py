@@ -62,6 +62,50 @@ def test_rendering_on_the_device_equals_rendering_with_numpy(layout):
     assert_allclose(on_device.scores, through_batches.scores, atol=1e-6)
 
 
+@pytest.mark.parametrize("layout", ["last", "first", "grey", "float"])
+def test_a_gpu_renders_what_a_cpu_renders(layout):
+    """The two ways to render give the same bits."""
+    import torch
+
+    from eblime.models.torch import _renderer
+
+    image = {
+        "last": IMAGE,
+        "first": IMAGE.transpose(2, 0, 1),
+        "grey": IMAGE[..., 0],
+        "float": (IMAGE / 255).astype(np.float32),
+    }[layout]
+    scene = eblime.ImageExplainer(lambda batch: batch[:, 0, 0]).subject(image).scene
+    parts = {name: getattr(scene, name) for name in ("shown", "hidden", "labels", "channel_axis")}
+    masks = np.random.default_rng(0).integers(0, 2, size=(5, scene.n_features)).astype(float)
+    here, there = (
+        _renderer(given, torch.device("cpu"))(masks) for given in (scene, SimpleNamespace(**parts))
+    )
+
+    assert here.dtype == there.dtype == torch.float32
+    assert_array_equal(here.numpy(), there.numpy())
+
+
+def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
+    """Reading waits for this batch, and for no other one; some columns are enough."""
+    import torch
+
+    from eblime.engine.calls import check_scores
+    from eblime.models.torch import ScoresOnTheWay
+
+    class Arrival:
+        def synchronize(self):
+            scores.copy_(torch.arange(6.0).reshape(2, 3))
+
+    scores = torch.full((2, 3), torch.nan)
+    launched = ScoresOnTheWay(scores=scores, ready=Arrival())
+
+    assert launched.shape == (2, 3)
+    assert_array_equal(
+        check_scores(launched, 2, columns=[2, 0], fetch=np.asarray), [[2, 0], [5, 3]]
+    )
+
+
 def test_outputs_become_scores():
     """Softmax, sigmoid or none, after the preprocessing."""
     net = network()

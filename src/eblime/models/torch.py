@@ -16,7 +16,7 @@ from eblime._checks import check_choice
 from eblime._threads import at_fork
 from eblime._types import FloatArray
 from eblime.models.conversion import as_array, as_columns, pick_output, refuse_one_softmax
-from eblime.protocols import Composite
+from eblime.protocols import Composite, RenderedScene
 
 if TYPE_CHECKING:
     import torch
@@ -122,18 +122,15 @@ class TorchModel:
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
         """Send a scene to the device, and score its masks there.
 
-        The module is lock_module until the context ends; other threads wait.
+        The module is locked until the context ends; other threads wait.
         """
         with lock_module(self.module), self._ready() as device:
-
-            def send(pixels: NDArray[Any]) -> Any:
-                axis = scene.channel_axis
-                planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
-                return _as_floats(_to_tensor(planes).to(device))
-
-            labels = _to_tensor(scene.labels).to(device).ravel()
             scorer = TorchScorer(
-                model=self, shown=send(scene.shown), hidden=send(scene.hidden), labels=labels
+                model=self,
+                render=_renderer(scene, device),
+                device=device,
+                ways=1 if device.type != "cpu" or _in_one_layout(self.module, scene) else 2,
+                numbers=scene.shown.size,
             )
             tensors = [*self.module.parameters(), *self.module.buffers()] if scorer.ways > 1 else []
             original = [(tensor, tensor.data) for tensor in tensors]
@@ -210,55 +207,124 @@ def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
     return np.asarray(scores.cpu().numpy())
 
 
+def _in_one_layout(module: Any, scene: Composite) -> bool:
+    """Whether channels last is no other layout, or not one that all weights can have."""
+    grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
+    return grey or any(tensor.dim() > 4 for tensor in module.parameters())
+
+
+def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], torch.Tensor]:
+    """A function from masks, (n, p), to float32 images on the device, (n, C, H, W).
+
+    A CPU renders in the layout and dtype of the scene, which is several times as fast as
+    `torch.where`. A GPU gets the image once, and then masks only.
+    """
+    import torch
+
+    axis = scene.channel_axis
+    if device.type == "cpu" and isinstance(scene, RenderedScene):
+        renderer = scene.renderer()
+
+        def render(masks: FloatArray) -> torch.Tensor:
+            batch = scene.batch(len(masks))
+            renderer.render(masks, batch)
+            images = _to_tensor(batch)
+            images = images[:, None] if axis is None else images.movedim(axis + 1, 1)
+            return _as_floats(images)
+
+        return render
+
+    def send(pixels: NDArray[Any]) -> torch.Tensor:
+        planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
+        return _as_floats(_to_tensor(planes).to(device))
+
+    shown, hidden = send(scene.shown), send(scene.hidden)
+    labels = _to_tensor(scene.labels).to(device).ravel()
+
+    def render_there(masks: FloatArray) -> torch.Tensor:
+        bits = torch.from_numpy(masks > 0.5)
+        if device.type == "cuda":  # pinned memory is copied without waiting
+            bits = bits.pin_memory()
+        bits = bits.to(device, non_blocking=True)
+        by_pixel = bits[:, labels].reshape(len(masks), 1, *shown.shape[1:])
+        return torch.where(by_pixel, shown, hidden)
+
+    return render_there
+
+
 @dataclass(slots=True, kw_only=True)
 class TorchScorer:
     """Scores masks of one scene on the device; on a CPU it can use two memory layouts."""
 
     model: TorchModel
-    shown: torch.Tensor  # (C, H, W) float32 on the device
-    hidden: torch.Tensor  # (C, H, W)
-    labels: torch.Tensor  # (H W,)
+    render: Callable[[FloatArray], torch.Tensor]  # masks, (n, p) -> (n, C, H, W) on the device
+    device: torch.device
+    ways: int  # 2 on a CPU: channels last, which is often faster, and contiguous
+    numbers: int  # in one image
     layout: torch.memory_format | None = None  # current memory layout of the network
-
-    @property
-    def ways(self) -> int:
-        """2 on a CPU: channels last, which is often faster, and contiguous."""
-        flat = all(tensor.dim() < 5 for tensor in self.model.module.parameters())
-        return 2 if self.labels.device.type == "cpu" and self.shown.shape[0] > 1 and flat else 1
 
     @property
     def overlaps(self) -> bool:
         """Whether batches may overlap: True on a GPU."""
-        return bool(self.labels.device.type == "cuda")
+        return bool(self.device.type == "cuda")
 
     @property
     def sizes(self) -> Sequence[int]:
         """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
         gpu = self.overlaps
-        most = (1 << 29 if gpu else 1 << 26) // (4 * self.shown.numel())
+        most = (1 << 29 if gpu else 1 << 26) // (4 * self.numbers)
         return [n for n in ((128, 256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
 
-    def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor:
+    def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
         import torch
 
-        bits = torch.from_numpy(masks > 0.5)
-        if self.labels.device.type == "cuda":  # pinned memory is copied without waiting
-            bits = bits.pin_memory()
-        bits = bits.to(self.labels.device, non_blocking=True)
-        by_pixel = bits[:, self.labels].reshape(len(masks), 1, *self.shown.shape[1:])
-        images = torch.where(by_pixel, self.shown, self.hidden)
+        images = self.render(masks)
         if self.ways > 1:
             layout = torch.channels_last if way == 0 else torch.contiguous_format
             if layout is not self.layout:
                 self.model.module.to(memory_format=layout)
                 self.layout = layout
             images = images.contiguous(memory_format=layout)
-        return self.model.score(images)
+        scores = self.model.score(images)
+        return ScoresOnTheWay.send(scores) if self.overlaps else scores
 
-    def fetch(self, launched: torch.Tensor) -> NDArray[Any]:
+    def fetch(self, launched: Any) -> NDArray[Any]:
         """Copy scores to main memory; waits for the device."""
-        return _to_numpy(launched)
+        if isinstance(launched, ScoresOnTheWay):
+            return launched[:]
+        return launched if isinstance(launched, np.ndarray) else _to_numpy(launched)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoresOnTheWay:
+    """Scores that a GPU copies to main memory when it has computed them.
+
+    Reading them waits for this batch alone. A copy that begins later would wait for the batches
+    that were launched in the meantime, and the GPU would then wait for the next one.
+    """
+
+    scores: torch.Tensor  # in pinned memory
+    ready: torch.cuda.Event
+
+    @classmethod
+    def send(cls, scores: torch.Tensor) -> ScoresOnTheWay:
+        """Begin to copy scores from the GPU."""
+        import torch
+
+        copy = torch.empty(scores.shape, dtype=scores.dtype, pin_memory=True)
+        copy.copy_(scores, non_blocking=True)
+        return cls(scores=copy, ready=torch.cuda.current_stream(scores.device).record_event())
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, outputs)."""
+        return tuple(self.scores.shape)
+
+    def __getitem__(self, key: Any) -> NDArray[Any]:
+        """Some scores, or all, when they have arrived."""
+        self.ready.synchronize()
+        return np.asarray(self.scores.numpy()[key])
 
 
 _guard = threading.Lock()
