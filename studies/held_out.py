@@ -3,7 +3,7 @@
 For every problem the exact value fits the method N times, each time without one score. It is
 compared with
 
-- `post.r2_held_out`: the scales of the features are fitted without a third of the scores;
+- `post.r2_held_out`: by leverages that count how far the scales move with a score;
 - leave-one-out with the scales that were fitted to all scores.
 
 48 problems: four inputs of each of four cases, with 30, 60 and 100 masks.

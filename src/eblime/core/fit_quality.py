@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from scipy import special
@@ -34,6 +34,7 @@ __all__ = [
     "power_of_two",
     "relative_range",
     "score_range",
+    "share_of_others",
     "weighted_r2",
 ]
 
@@ -47,6 +48,11 @@ class HeldOut:
     """The quality of a fit on answers that it has not seen; computed when it is first read."""
 
     compute: Callable[[], float] = field(repr=False)
+
+    @classmethod
+    def known(cls, r2: float) -> HeldOut:
+        """One that was computed already."""
+        return cls(compute=partial(float, r2))
 
     @cached_property
     def r2(self) -> float:
@@ -108,7 +114,7 @@ def held_out_r2(scores: FloatArray, weights: FloatArray, missed: FloatArray) -> 
     `missed` is `y_i - yhat_(-i)`, and `ybar_(-i)` the weighted mean of the other scores, so that a
     prediction by that mean has an R^2 of zero.
     """
-    total = _centre(scores, weights) / _share_of_others(weights)
+    total = _centre(scores, weights) / share_of_others(weights)
     top = float(np.abs(total).max())
     shares = weights / weights.max()
     return 1 - float(shares @ (missed / top) ** 2) / float(shares @ (total / top) ** 2)
@@ -146,7 +152,7 @@ def leave_one_out(
     rows = _centre(masks, weights) if flat else masks
     left = (root[:, None] * rows) @ (law.basis / np.sqrt(d))  # (n, r)
     k, full = left.T @ y, len(d) == len(root) - flat
-    spare = _share_of_others(weights) if flat else np.ones(len(root))
+    spare = share_of_others(weights) if flat else np.ones(len(root))
     if only is not None:
         left, y, spare, root = left[only], y[only], spare[only], root[only]
     power = left**2
@@ -182,7 +188,7 @@ def _centre(values: FloatArray, weights: FloatArray) -> FloatArray:
     return np.asarray(shifted - (weights / weights.sum()) @ shifted)
 
 
-def _share_of_others(weights: FloatArray) -> FloatArray:
+def share_of_others(weights: FloatArray) -> FloatArray:
     """`1 - w_i / sum w`, (n,): only at the heaviest row could the difference lose digits."""
     total, heaviest = weights.sum(), int(np.argmax(weights))
     others = total - weights

@@ -29,6 +29,7 @@ __all__ = [
     "GridLambda",
     "LambdaLaw",
     "PanelLambda",
+    "few_lambdas",
     "gauss_rule",
     "grid_lambda",
     "gumbel_sample",
@@ -160,6 +161,8 @@ _FINE, _ = legendre.leggauss(16)
 _TO_FINE = _to_series(8) @ legendre.legvander(_FINE, 7).T  # values at 8 nodes -> values at 16
 _FINE_TO_SERIES = _to_series(16)
 _DEPTH = 28.0  # panels whose density is exp(-28) of the highest, or less, are left out
+_SCAN, _FAR = 40, 9.0  # nodes of a coarse scan; mass below exp(-9) of the mode is left out
+_WIDEST = 3.0  # width of a peak in log(lambda)
 _REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): beyond this the mass is 1e-16
 
 
@@ -349,6 +352,99 @@ def _depth(values: FloatArray, x: FloatArray, tilt: float) -> tuple[FloatArray, 
         tilted = values - x
         depth = np.minimum(depth, tilted.max() - tilted.max(axis=0))
     return depth, depth - bend
+
+
+def few_lambdas(
+    d: FloatArray,
+    k: FloatArray,
+    floor: FloatArray,
+    df: FloatArray,
+    *,
+    n: int,
+    scale: float = 1.0,
+    null: bool = False,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Few values for the law of `half_line_lambda`, of B evidences at once.
+
+    Parameters
+    ----------
+    d, k, floor, df
+        The evidences, shapes (B, r), (B, r), (B,) and (B,).
+    n, scale, null
+        How many values; the others as in `half_line_lambda`.
+
+    Returns
+    -------
+    tuple
+        `x = log(lambda)`, their weights, and `Q_lam`, each (B, n).
+
+    Notes
+    -----
+    A coarse scan finds the mode and how far the mass reaches, Newton's method the mode itself and
+    the width w of the peak. The nodes are `mode + w sinh(t)` with t equally spaced: near the mode
+    as narrow as the peak needs, and wide where a tail is long. The sum over them converges as fast
+    as for any analytic density that vanishes at both ends.
+    """
+    power, slope2 = k**2, scale**2
+    reachable = np.sum(power / d, axis=1)
+
+    def look(x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        lambdas = np.exp(x)[..., None]
+        share = lambdas / (d[:, None] + lambdas)  # (B, m, r)
+        q = floor[:, None] + (share @ power[..., None])[..., 0]
+        half_log_det = -0.5 * np.log(share).sum(axis=-1)
+        log_density = 0.5 * x - np.log1p(slope2 * np.exp(x)) - 0.5 * df[:, None] * np.log(q)
+        return log_density - half_log_det, q
+
+    rank = d.shape[1]
+    turn = np.log(floor / np.where(reachable > 0, reachable, floor))
+    places = [turn, turn + np.log((rank + 1) / df), np.full(len(d), -2 * np.log(scale))]
+    anchors = np.stack([*places, *np.log(d[:, [0, -1] if rank else []].T)])
+    tilt = null and rank > 1
+    low = np.maximum(anchors.min(axis=0) - 3 - 2 * _FAR / (rank + 1 - 2 * tilt), -690.0)
+    high = np.minimum(anchors.max(axis=0) + 3 + 2 * _FAR, 690.0)
+    step = (high - low) / (_SCAN - 1)
+    x = low[:, None] + step[:, None] * np.arange(_SCAN)
+    values = look(x)[0]
+    best = np.argmax(values, axis=1)
+    inside = values > values.max(axis=1, keepdims=True) - _FAR
+    if tilt:
+        inside |= values - x > (values - x).max(axis=1, keepdims=True) - _FAR
+    first, last = np.argmax(inside, axis=1), _SCAN - 1 - np.argmax(inside[:, ::-1], axis=1)
+    mode, width = _peak(d, power, floor, df, slope2, low + step * best, step)
+    ends = np.stack([low + step * (first - 1), low + step * (last + 1)], axis=1)
+    ends = np.arcsinh((ends - mode[:, None]) / width[:, None])
+    place = ends[:, :1] + (ends[:, 1:] - ends[:, :1]) * np.linspace(0.0, 1.0, n)
+    x = mode[:, None] + width[:, None] * np.sinh(place)
+    values, q = look(x)
+    weights = np.exp(values - values.max(axis=1, keepdims=True)) * np.cosh(place)
+    return x, weights / weights.sum(axis=1, keepdims=True), q
+
+
+def _peak(
+    d: FloatArray,
+    power: FloatArray,
+    floor: FloatArray,
+    df: FloatArray,
+    slope2: float,
+    start: FloatArray,
+    step: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Mode of log(lambda) within a step of `start`, and the width that the curvature says, (B,)."""
+    x = start
+    for _ in range(4):
+        lambdas = np.exp(x)
+        share = lambdas[:, None] / (d + lambdas[:, None])
+        move = share * (1 - share)
+        q = floor + np.sum(power * share, axis=1)
+        rate = np.sum(power * move, axis=1) / q
+        prior = slope2 * lambdas / (1 + slope2 * lambdas)
+        slope = 0.5 * np.sum(1 - share, axis=1) - 0.5 * df * rate + 0.5 - prior
+        bend = np.sum(power * move * (2 * share - 1), axis=1) / q + rate**2
+        curve = 0.5 * np.sum(move, axis=1) - 0.5 * df * bend + prior * (1 - prior)
+        curve = np.maximum(curve, 1 / step**2)  # where the density bends upwards
+        x = np.clip(x + slope / curve, start - step, start + step)
+    return x, np.minimum(1 / np.sqrt(curve), _WIDEST)
 
 
 def gauss_rule(x: FloatArray, weights: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:

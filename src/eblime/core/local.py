@@ -5,32 +5,27 @@ is released while the other features' precisions stay fitted. The joint law has 
 marginals, and the dependence of the fitted ridge regression: a Gaussian copula with its
 correlation, `beta_j = g_j(z_j)` with z normal and `g_j = F_j^-1(Phi)`, tabulated. Covariances and
 order probabilities are one-dimensional integrals.
+
+Nothing here depends on the number of masks, and every array has a leading axis of B inputs or
+targets that are fitted together: a few hundred microseconds each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy import special
 
 from eblime._types import BoolArray, FloatArray
-from eblime.core.lam import gauss_rule, log_local_precision
+from eblime.core.lam import Evidence, few_lambdas, half_line_lambda, log_local_precision
 from eblime.core.laws import Draws
 from eblime.core.mixture import Mixture
-from eblime.core.spectrum import Response, Spectrum, project, rescale
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = [
-    "GaussianCopula",
-    "LocalMixture",
-    "Released",
-    "fit_local",
-    "fit_precisions",
-    "law_at",
-    "release",
-]
+__all__ = ["GaussianCopula", "Level", "LocalMixture", "fit_local", "most_together", "rescale_all"]
 
 _FAR = 8.0  # the normal law beyond this many standard deviations weighs 1e-15
 _NODES = np.linspace(-_FAR, _FAR, 161)
@@ -91,133 +86,35 @@ class GaussianCopula:
         return self.values(np.repeat(_NODES[:, None], len(self.correlation), axis=1))
 
 
-_STEPS = np.arange(-32.0, 25.0)  # log(psi); the integrands are analytic, so that a step of 1 does
-_LOW, _HIGH = 1e-8, 1e-5  # masses of a node below which the ends of the grid are cut off
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Released:
-    """Weights of L values of lambda and F values of the log precision, for each feature."""
-
-    logs: FloatArray  # (F, p) log(phi)
-    weights: FloatArray  # (L, F, p), sums to one for each feature
-    penalty: FloatArray  # (L, F, p) lambda psi
-    df: float
-    b: FloatArray  # (L, p) locations at the fitted precisions
-    spread: FloatArray  # (L, p) M_jj
-    reach: FloatArray  # (L, p) 1 - lambda M_jj
-    flat: FloatArray  # (L, p) b^2 / reach
-    free: FloatArray  # (L, p) Q(0)
-
-    def laws(self) -> tuple[FloatArray, FloatArray]:
-        """Locations and scales of the t laws, each (L, F, p), in units of the fitted scales."""
-        f = self.reach[:, None] + self.penalty * self.spread[:, None]
-        q = self.free[:, None] + self.penalty * self.flat[:, None] / f
-        return self.b[:, None] / f, np.sqrt(q / self.df * self.spread[:, None] / f)
-
-    def trim(self) -> Released:
-        """The same on the part of the grid that has mass, F as small as all features allow.
-
-        Mass beyond the right end, a spike at zero, is counted at the last node.
-        """
-        mass = self.weights.sum(axis=0)
-        n = len(mass)
-        first = np.argmax(mass > _LOW, axis=0)
-        last = n - 1 - np.argmax(mass[::-1] > _HIGH, axis=0)
-        length = int(np.max(last - first)) + 1
-        rows = np.minimum(first, n - length) + np.arange(length)[:, None]
-        weights = np.take_along_axis(self.weights, rows[None], axis=1)
-        beyond = np.arange(n)[:, None] > rows[-1]
-        weights[:, -1] += np.einsum("lfp,fp->lp", self.weights, beyond)
-        return replace(
-            self,
-            logs=np.take_along_axis(self.logs, rows, axis=0),
-            weights=weights / weights.sum(axis=(0, 1)),
-            penalty=self.penalty[:, rows, 0],
-        )
-
-
-def release(base: Mixture, fitted: FloatArray, *, n_lambdas: int) -> Released:
-    """Release each feature's precision in turn, the others staying as fitted.
-
-    Parameters
-    ----------
-    base
-        The law of `beta_j exp(fitted_j / 2)` with every precision at its fitted value.
-    fitted
-        Log precisions, shape (p,).
-    n_lambdas
-        How many values stand for the law of lambda.
-
-    Notes
-    -----
-    A feature that the data do not reach keeps its precision: nothing can be learnt about it.
-    """
-    x, chances = gauss_rule(np.log(base.lam.nodes), base.lam.weights, n_lambdas)
-    lambdas, df = np.exp(x)[:, None], base.evidence.df
-    reach, spread, b = _conditionals(base, lambdas)
-    q = base.evidence.q(lambdas[:, 0])[:, None]
-    known = reach > 1e-12
-    flat = np.where(known, b**2 / np.where(known, reach, 1.0), 0.0)
-    free = np.maximum(q - lambdas * flat, np.minimum(base.evidence.floor, q))  # Q(0)
-    penalty = lambdas[:, None] * np.exp(_STEPS)[:, None]  # (L, F, 1)
-    f = reach[:, None] + penalty * spread[:, None]
-    log_weights = np.log(free[:, None] + penalty * flat[:, None] / f)
-    log_weights *= -0.5 * df
-    log_weights -= 0.5 * np.log(f)
-    log_weights += (np.log(np.maximum(chances, 1e-300)) + 0.5 * df * np.log(q[:, 0]))[:, None, None]
-    return Released(
-        logs=fitted + _STEPS[:, None],
-        weights=_normalise(log_weights, fitted, known),
-        penalty=penalty,
-        df=df,
-        b=b,
-        spread=spread,
-        reach=reach,
-        flat=flat,
-        free=free,
-    )
-
-
-def _normalise(log_weights: FloatArray, fitted: FloatArray, known: BoolArray) -> FloatArray:
-    """Weights of the nodes, (L, F, p), from the evidence without the prior of psi; in place."""
-    log_weights += 0.5 * _STEPS[:, None] + log_local_precision(fitted + _STEPS[:, None])
-    unknown = ~known.any(axis=0)
-    if unknown.any():
-        log_weights[:, (_STEPS != 0)[:, None] & unknown] = -np.inf
-    log_weights -= log_weights.max(axis=(0, 1))
-    weights = np.exp(log_weights, out=log_weights)
-    weights /= weights.sum(axis=(0, 1))
-    return weights
-
-
-def _conditionals(base: Mixture, lambdas: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """`1 - lambda M_jj`, `M_jj` and `b_j` at every lambda, each (L, p).
-
-    The first is summed by itself: where the data say little, the difference would keep no digits.
-    """
-    d, rows = base.evidence.d, base.basis
-    power, shrink = (rows**2).T, 1 / (d + lambdas)
-    left = np.maximum(1 - power.sum(axis=0), 0.0)
-    spread = shrink @ power + np.where(left > 1e-12, left, 0.0) / lambdas
-    b = (np.sqrt(d) * base.evidence.k * shrink) @ rows.T
-    return (d * shrink) @ power, spread, b
-
-
+_WIDE = np.arange(-32.0, 25.0, 2.0)  # log(psi) in a round; the integrands are analytic
+_FINE = np.arange(-13.0, 14.0)  # log(lambda psi) in the marginals, about its mean
 _ROUNDS, _STEP = 2, 0.35
-_FEW = 5  # values of lambda in a round
-_LEAST, _MOST, _WORK = 10, 40, 400  # values in the marginals: about 400 over p
+_WORK = 100  # values of lambda: about 100 over p, within bounds
+_IN_ROUND, _AT_END = (7, 15), (9, 25)  # bounds in a round, and in the marginals
+_BLOCK = 1 << 17  # numbers held at once: the work stays in the processor's cache
+_REACHED = 1e-12  # share of a coefficient's prior variance that the data remove
 _PLACES = np.array([0.0, 0.6, 1.3, 2.2, 3.5, 7.0])  # of the copula's table, in scales of a t law
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # no slots: the base is kept once computed
 class LocalMixture(StudentLaw):
     """P(beta | Y) with a precision `lambda phi_j` for each feature."""
 
-    base: Mixture  # the law of beta_j exp(fitted_j / 2) at the fitted precisions
+    basis: FloatArray  # (p, r) of the law of beta_j exp(fitted_j / 2) at the fitted precisions
+    evidence: Evidence  # of its lambda
+    scale: float  # of the half-Cauchy prior of lambda^-1/2
+    unit: float  # what one unit of beta is worth in the scores' own units
     fitted: FloatArray  # (p,) fitted log(phi_j)
+    log_lambda: float  # E(log lambda | Y) at the fitted precisions
     mean: FloatArray  # (p,) E(beta | Y)
     alone: StudentMixture  # each importance alone, its own precision integrated out
+
+    @cached_property
+    def base(self) -> Mixture:
+        """The law of beta_j exp(fitted_j / 2) at the fitted precisions."""
+        null = self.basis.shape[1] < len(self.basis)
+        lam = half_line_lambda(self.evidence, scale=self.scale, null=null)
+        return Mixture(basis=self.basis, evidence=self.evidence, lam=lam, unit=self.unit)
 
     @property
     def n_features(self) -> int:
@@ -228,9 +125,9 @@ class LocalMixture(StudentLaw):
     def cov(self) -> FloatArray:
         """Posterior covariance, (p, p); NaN off the diagonal where it does not exist."""
         p, law = self.n_features, self.marginals()
-        if not self.base.unit:
+        if not self.unit:
             return np.zeros((p, p))
-        variance, cov = law.sd**2, self.base.unit**2 * self._copula(law).covariance()
+        variance, cov = law.sd**2, self.unit**2 * self._copula(law).covariance()
         cov[~np.isfinite(variance)] = cov[:, ~np.isfinite(variance)] = np.nan
         cov[np.diag_indices(p)] = variance
         return cov
@@ -240,11 +137,11 @@ class LocalMixture(StudentLaw):
 
         `stretch`, (p,), multiplies the distance of each importance from its mean.
         """
-        if not self.base.unit:
+        if not self.unit:
             return np.full((self.n_features, self.n_features), 0.5)
         copula = self._copula(self.marginals())
         if stretch is not None:
-            centre = self.mean / self.base.unit
+            centre = self.mean / self.unit
             copula = replace(copula, x=centre + stretch * (copula.x - centre))
         return copula.prob_greater()
 
@@ -254,9 +151,9 @@ class LocalMixture(StudentLaw):
         The two are drawn independently of each other: the copula joins the importances alone.
         """
         lambdas = self.base.lam.sample(n, rng)
-        sigma2 = self.base.unit**2 * self.base.draw_sigma2(rng, lambdas)
-        if self.base.unit:
-            beta = self.base.unit * self._copula(self.marginals()).draw(rng, n)
+        sigma2 = self.unit**2 * self.base.draw_sigma2(rng, lambdas)
+        if self.unit:
+            beta = self.unit * self._copula(self.marginals()).draw(rng, n)
         else:
             beta = np.zeros((n, self.n_features))
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
@@ -285,67 +182,247 @@ class LocalMixture(StudentLaw):
         )
 
 
-def fit_local(
-    spectrum: Spectrum, response: Response, ridge: Callable[[Spectrum, Response], Mixture]
-) -> LocalMixture:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Level:
+    """B regressions with p coefficients each, whose data reach r directions."""
+
+    basis: FloatArray  # (B, p, r) right singular vectors of the weighted masks
+    d: FloatArray  # (B, r) their squared singular values
+    k: FloatArray  # (B, r) weighted scores in the left singular basis
+    floor: FloatArray  # (B,) 2 b + the residual that no beta can reach
+    df: FloatArray  # (B,) degrees of freedom
+
+    @classmethod
+    def join(cls, bases: Sequence[FloatArray], evidences: Sequence[Evidence]) -> Level:
+        """Several regressions, each with its basis (p, r) and the evidence of its lambda."""
+        return cls(
+            basis=np.stack(bases),
+            d=np.stack([each.d for each in evidences]),
+            k=np.stack([each.k for each in evidences]),
+            floor=np.array([each.floor for each in evidences]),
+            df=np.array([each.df for each in evidences]),
+        )
+
+    def evidence(self, b: int) -> Evidence:
+        """The evidence of lambda in one of the regressions."""
+        return Evidence(d=self.d[b], k=self.k[b], floor=float(self.floor[b]), df=float(self.df[b]))
+
+    def few_lambdas(self, n: int, scale: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Values of log(lambda) that stand for its law, their chances and Q, each (B, n)."""
+        null = self.d.shape[1] < self.basis.shape[1]
+        return few_lambdas(self.d, self.k, self.floor, self.df, n=n, scale=scale, null=null)
+
+
+Rescale = Callable[[FloatArray], Level]  # from log precisions (B, p) to the regressions there
+
+
+def rescale_all(level: Level) -> Rescale:
+    """The same regressions with other scales of the coefficients, by one eigendecomposition each.
+
+    For regressions that reach every direction and are well conditioned: squaring costs no digit
+    that matters, and the residual that no beta can reach does not depend on the scales.
+    """
+    turned = level.basis.transpose(0, 2, 1)
+    gram = (level.basis * level.d[:, None]) @ turned
+    pull = ((level.k * np.sqrt(level.d))[:, None] @ turned)[:, 0]
+
+    def at(fitted: FloatArray) -> Level:
+        scales = np.exp(-fitted / 2)
+        d, basis = np.linalg.eigh(gram * scales[:, :, None] * scales[:, None])
+        k = ((pull * scales)[:, None] @ basis)[:, 0] / np.sqrt(d)
+        return replace(level, basis=basis, d=d, k=k)
+
+    return at
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conditionals:
+    """Each coefficient given lambda, at the fitted precisions: all (B, L, p) or (B, L, 1)."""
+
+    x: FloatArray  # log(lambda)
+    chance: FloatArray  # its weight
+    log_chance: FloatArray  # the log of it, plus df / 2 log(Q)
+    b: FloatArray  # locations
+    spread: FloatArray  # M_jj
+    reach: FloatArray  # 1 - lambda M_jj
+    flat: FloatArray  # b^2 / reach
+    free: FloatArray  # Q with the coefficient's penalty at zero
+
+    def release(
+        self, penalty: FloatArray, df: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """With the penalty of one coefficient at other values, (B, L, F, p) or (B, L, F, 1).
+
+        Returns `1 + (penalty - lambda) M_jj`, Q and the log of the evidence without the prior.
+        """
+        f = penalty * self.spread[:, :, None]
+        f += self.reach[:, :, None]
+        q = penalty * self.flat[:, :, None]
+        q /= f
+        q += self.free[:, :, None]
+        log_evidence = np.log(q)
+        log_evidence *= -0.5 * df[:, None, None, None]
+        log_evidence -= 0.5 * np.log(f)
+        log_evidence += self.log_chance[:, :, None]
+        return f, q, log_evidence
+
+
+def conditionals(level: Level, x: FloatArray, chances: FloatArray, q: FloatArray) -> Conditionals:
+    """What `release` needs, at values of log(lambda), (B, L).
+
+    `1 - lambda M_jj` is summed by itself: where the data say little, the difference would keep no
+    digits.
+    """
+    d, turned, lambdas = level.d[:, None], level.basis.transpose(0, 2, 1), np.exp(x)[..., None]
+    shrink, power = 1 / (d + lambdas), turned**2  # (B, L, r), (B, r, p)
+    spread, reach = shrink @ power, (d * shrink) @ power
+    if turned.shape[1] < turned.shape[2]:
+        left = 1 - power.sum(axis=1, keepdims=True)
+        spread += np.where(left > 1e-12, left, 0.0) / lambdas
+    b = ((np.sqrt(level.d) * level.k)[:, None] * shrink) @ turned
+    known = reach > _REACHED
+    flat = np.where(known, b**2 / np.where(known, reach, 1.0), 0.0)
+    q = q[..., None]
+    return Conditionals(
+        x=x[..., None],
+        chance=chances[..., None],
+        log_chance=np.log(np.maximum(chances, 1e-300))[..., None]
+        + 0.5 * level.df[:, None, None] * np.log(q),
+        b=b,
+        spread=spread,
+        reach=reach,
+        flat=flat,
+        free=np.maximum(q - lambdas * flat, np.minimum(level.floor[:, None, None], q)),  # Q(0)
+    )
+
+
+def fit_local(at: Rescale, units: FloatArray, p: int, *, scale: float) -> list[LocalMixture]:
     """Fit the features' precisions, and integrate each feature's own at the end.
 
     Parameters
     ----------
-    spectrum, response
-        The masks and the scores of one target.
-    ridge
-        Fits the law of the coefficients with a common lambda.
-    """
-    fitted = fit_precisions(spectrum, response, ridge)
-    base = law_at(fitted, spectrum, response, ridge)
-    alone = _marginals(base, fitted)
-    return LocalMixture(base=base, fitted=fitted, mean=alone.mean, alone=alone)
-
-
-def fit_precisions(
-    spectrum: Spectrum, response: Response, ridge: Callable[[Spectrum, Response], Mixture]
-) -> FloatArray:
-    """Fitted log(phi_j), shape (p,): the first step of `fit_local`, with the same parameters.
+    at
+        The regressions with the coefficients' scales at given log precisions.
+    units
+        What one unit of beta is worth in the scores' own units, (B,).
+    p
+        Number of features.
+    scale
+        Of the half-Cauchy prior of lambda^-1/2.
 
     Notes
     -----
     A round moves the log precisions by 0.35 of the way to their posterior means, starting from the
     common lambda. The other features' precisions enter as fixed numbers: moved all the way, they
-    would be treated as known, and the intervals would be too narrow.
+    would be treated as known, and the intervals would be too narrow. A feature that the data do
+    not reach keeps its precision: nothing can be learnt about it.
     """
-    fitted = np.zeros(len(spectrum.basis))
-    for number in range(_ROUNDS):
-        base = law_at(fitted, spectrum, response, ridge) if number else ridge(spectrum, response)
-        released = release(base, fitted, n_lambdas=_FEW)
-        target = np.sum(released.weights.sum(axis=0) * released.logs, axis=0)  # E(log phi_j | Y)
+    fitted = target = np.zeros((len(units), p))
+    for _ in range(_ROUNDS):
+        level = at(fitted)
+        found = conditionals(level, *level.few_lambdas(_count(p, _IN_ROUND), scale))
+        target = _mean_log_precisions(found, fitted, level.df)
         fitted = np.clip(fitted + _STEP * (target - fitted), -20.0, 20.0)
-    return fitted
+    level = at(fitted)
+    x, chances, q = level.few_lambdas(_count(p, _AT_END), scale)
+    log_lambda = (chances * x).sum(axis=1)
+    centre = np.round(log_lambda[:, None] + target - fitted)
+    found = conditionals(level, x, chances, q)
+    weights, loc, spread = _marginals(found, fitted, centre, level.df)
+    scales = np.exp(-fitted / 2)[:, None]
+    loc, spread = loc * scales, spread * scales
+    mean = units[:, None] * np.einsum("bfp,bfp->bp", weights, loc)
+    return [
+        LocalMixture(
+            basis=level.basis[b],
+            evidence=level.evidence(b),
+            scale=scale,
+            unit=float(unit),
+            fitted=fitted[b],
+            log_lambda=float(log_lambda[b]),
+            mean=mean[b],
+            alone=StudentMixture(
+                weights=weights[b],
+                loc=loc[b],
+                scale=spread[b],
+                df=float(level.df[b]),
+                unit=float(unit),
+                heavy=_has_no_variance(level.basis[b]),
+            ),
+        )
+        for b, unit in enumerate(units)
+    ]
 
 
-def law_at(
-    fitted: FloatArray,
-    spectrum: Spectrum,
-    response: Response,
-    ridge: Callable[[Spectrum, Response], Mixture],
-) -> Mixture:
-    """The law of `beta_j exp(fitted_j / 2)` with the precisions at their fitted values."""
-    scaled = rescale(spectrum, np.exp(-fitted / 2))
-    k, residual = project(scaled, response.y)
-    return ridge(scaled, replace(response, k=k, residual=residual))
+def most_together(p: int) -> int:
+    """How many regressions with p features to fit at once."""
+    return max(1, _BLOCK // (_count(p, _AT_END) * len(_FINE) * p))
 
 
-def _marginals(base: Mixture, fitted: FloatArray) -> StudentMixture:
-    """Marginals of beta with each feature's own precision integrated out."""
-    scales, p = np.exp(-fitted / 2), len(fitted)
-    n_lambdas = min(max(_WORK // p, _LEAST), _MOST)  # few features leave the law of lambda wide
-    released = release(base, fitted, n_lambdas=n_lambdas).trim()
-    loc, scale = released.laws()
-    return StudentMixture(
-        weights=released.weights.reshape(-1, p),
-        loc=(loc * scales).reshape(-1, p),
-        scale=(scale * scales).reshape(-1, p),
-        df=base.evidence.df,
-        unit=base.unit,
-        heavy=base.heavy,
-    )
+def _count(p: int, bounds: tuple[int, int]) -> int:
+    """How many values of lambda: few features leave its law wide."""
+    return min(max(_WORK // p, bounds[0]), bounds[1])
+
+
+def _mean_log_precisions(found: Conditionals, fitted: FloatArray, df: FloatArray) -> FloatArray:
+    """E(log phi_j | Y) with each feature's precision released in turn, (B, p)."""
+    logs = fitted[:, None] + _WIDE[:, None]  # (B, F, p)
+    penalty = np.exp(found.x)[:, :, None] * np.exp(_WIDE)[:, None]  # (B, L, F, 1)
+    weights = found.release(penalty, df)[2]
+    weights += (0.5 * _WIDE[:, None] + log_local_precision(logs))[:, None]
+    _normalise(weights)
+    known = (found.reach > _REACHED).any(axis=1)
+    return np.where(known, np.einsum("blfp,bfp->bp", weights, logs), fitted)
+
+
+def _marginals(
+    found: Conditionals, fitted: FloatArray, centre: FloatArray, df: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Weights, locations and scales of the t laws of each feature, all (B, F, p).
+
+    The grid is one of the feature's penalty, the same for every lambda. At one penalty the other
+    features' lambda matters little, and the t laws become one with their mean and variance.
+    """
+    logs = centre[:, None] + _FINE[:, None]  # log(lambda psi), (B, F, p)
+    raised = np.exp(logs + fitted[:, None])
+    f, q, weights = found.release(np.exp(logs)[:, None], df)
+    # the prior of log(phi) = log(lambda psi) + fitted - log(lambda), and the change of variables
+    weights += (logs + 0.5 * fitted[:, None])[:, None] - found.x[:, :, None]
+    weights -= 1.5 * np.log1p(raised[:, None] * np.exp(-found.x)[:, :, None])
+    _normalise(weights)
+    total = weights.sum(axis=1)  # (B, F, p)
+    weights /= np.maximum(total, 1e-300)[:, None]
+    each = found.b[:, :, None] / f
+    loc = np.einsum("blfp,blfp->bfp", weights, each)
+    each -= loc[:, None]
+    each **= 2
+    each *= np.maximum(1 - 2 / df, 0.0)[:, None, None, None]  # of a variance that is the scale's
+    q *= found.spread[:, :, None]
+    q /= f
+    each += q / df[:, None, None, None]
+    scale = np.sqrt(np.einsum("blfp,blfp->bfp", weights, each))
+    scale[total == 0] = 1.0  # of a law without weight
+    unknown = ~(found.reach > _REACHED).any(axis=1)
+    if unknown.any():  # the precision stays, and only lambda is open
+        rows, columns = np.nonzero(unknown)
+        total[rows, :, columns] = loc[rows, :, columns] = 0.0
+        n = found.x.shape[1]
+        total[rows, :n, columns] = found.chance[rows, :, 0]
+        wide = found.free * found.spread / df[:, None, None]
+        scale[rows, :n, columns] = np.sqrt(wide[rows, :, columns])
+    return total, loc, scale
+
+
+def _normalise(weights: FloatArray) -> None:
+    """From logs to weights (B, L, F, p) that sum to one for each feature, in place."""
+    weights -= weights.max(axis=(1, 2), keepdims=True)
+    np.exp(weights, out=weights)
+    weights /= weights.sum(axis=(1, 2), keepdims=True)
+
+
+def _has_no_variance(basis: FloatArray) -> BoolArray:
+    """Whether E(1 / lambda | Y) diverges for a feature that the data do not reach, (p,)."""
+    p, rank = basis.shape
+    if rank == p or rank > 1:
+        return np.zeros(p, dtype=bool)
+    return np.asarray(np.sum(basis**2, axis=1) < 1 - 1e-12)

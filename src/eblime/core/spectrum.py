@@ -19,11 +19,13 @@ __all__ = [
     "decompose",
     "design_effect",
     "effective_size",
+    "is_well_conditioned",
     "project",
     "rescale",
     "respond",
 ]
 
+_CONDITION = 1e-8  # of squared singular values: squaring has cost no digit that matters
 _LIGHT = 1e-8  # of the median weight: rows that weigh less say next to nothing
 
 
@@ -142,6 +144,13 @@ def rescale(spectrum: Spectrum, scales: FloatArray) -> Spectrum:
     return replace(spectrum, masks=masks, centre=spectrum.centre * scales, basis=basis, d=d)
 
 
+def is_well_conditioned(spectrum: Spectrum) -> bool:
+    """Whether sums of squares keep all digits that matter, with rows to spare."""
+    n, p = spectrum.masks.shape
+    d = spectrum.d
+    return len(d) == p < n - 1 and bool(d[-1] > _CONDITION * d[0])
+
+
 def effective_size(weights: FloatArray) -> float:
     """Effective sample size of weights, (sum w)^2 / sum w^2, whatever their scale."""
     shares = weights / weights.max()
@@ -182,7 +191,7 @@ def _right_vectors(matrix: FloatArray, most: int) -> tuple[FloatArray, FloatArra
     n, p = matrix.shape
     if n >= p:  # p x p, and several times faster than a singular value decomposition
         d, basis = np.linalg.eigh(matrix.T @ matrix)
-        if d[0] > 1e-8 * d[-1]:  # well conditioned: squaring has cost no digit that matters
+        if d[0] > _CONDITION * d[-1]:
             return np.ascontiguousarray(basis[:, ::-1]), d[::-1].copy()
         matrix = np.asarray(np.linalg.qr(matrix, mode="r"))
     _, singular, rows = np.linalg.svd(matrix, full_matrices=False)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -11,19 +11,26 @@ import numpy as np
 from eblime._types import FloatArray
 from eblime.answers import Answers
 from eblime.core.derived import StretchedLaw, noise_factors
-from eblime.core.fit_quality import HeldOut, held_out_r2, is_constant, leave_one_out, score_range
+from eblime.core.fit_quality import (
+    HeldOut,
+    held_out_r2,
+    is_constant,
+    leave_one_out,
+    score_range,
+    share_of_others,
+)
 from eblime.core.lam import Evidence
 from eblime.core.laws import PointMass, PointValue
-from eblime.core.local import LocalMixture, fit_precisions, law_at
+from eblime.core.local import LocalMixture
 from eblime.core.mixture import Intercept, Mixture, NoiseVariance
 from eblime.core.pairs import Pairs, odd_evidence, pair_numbers
 from eblime.core.spectrum import (
     Response,
     Spectrum,
-    decompose,
+    centred_rows,
     effective_size,
+    is_well_conditioned,
     rescale,
-    respond,
 )
 from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
@@ -35,11 +42,12 @@ __all__ = [
     "evidence_of",
     "fixed_ridge",
     "held_out",
-    "local_errors",
     "local_posterior",
     "point_posterior",
 ]
 
+_MET = 1e-10  # share of a row that counts as met by the masks alone
+_LEAST_PENALTY = 1e-3  # of lambda
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
 
 
@@ -111,22 +119,103 @@ def local_posterior(
     *,
     errors: Callable[[Answers], FloatArray],
 ) -> Posterior:
-    """Assemble the posterior of a law with a scale for each feature; `errors` are held out.
+    """Assemble the posterior of a law with a scale for each feature.
 
-    The intercept has the spread that the fitted precisions give it, about the value at which the
-    posterior means of the importances put it.
+    `errors` are held out where there are hardly more masks than features, or fewer.
     """
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
-    base = law.base
-    extras: dict[str, ScalarLaw] = {"lam": base.lam, "sigma2": NoiseVariance(mixture=base)}
+    extras: dict[str, Callable[[], ScalarLaw]] = {
+        "lam": partial(_local_lambda, law),
+        "sigma2": partial(_local_noise, law),
+    }
     if spectrum.flat:
-        scales = np.exp(-law.fitted / 2)
-        moved = spectrum.centre @ (scales * base.mean - law.mean)
         noise = 1 / float(spectrum.root @ spectrum.root)
-        direction, offset = -spectrum.centre * scales, response.mean + float(moved)
-        extras["intercept"] = Intercept(law=base.along(direction, noise=noise, offset=offset))
-    posterior = _assemble(name, answers, spectrum, response, base, coefficients)
-    return replace(posterior, law=law, extras=extras, held_out=held_out(answers, errors))
+        extras["intercept"] = partial(
+            _local_intercept, law, centre=spectrum.centre, mean=response.mean, noise=noise
+        )
+    posterior = _assemble(name, answers, spectrum, response, law, coefficients)
+    if is_well_conditioned(spectrum) and law.evidence.df > 2:
+        held = HeldOut.known(_by_leverage(spectrum, response, law, coefficients))
+    else:
+        held = held_out(answers, errors)
+    return replace(posterior, extras=Deferred(extras), held_out=held)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Deferred(Mapping[str, ScalarLaw]):
+    """Laws by name, each computed when it is first read."""
+
+    compute: Mapping[str, Callable[[], ScalarLaw]]
+    _found: dict[str, ScalarLaw] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> ScalarLaw:
+        """The law of that name."""
+        if name not in self._found:
+            self._found[name] = self.compute[name]()
+        return self._found[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names."""
+        return iter(self.compute)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self.compute)
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a law of that name; computes nothing."""
+        return name in self.compute
+
+
+def _local_lambda(law: LocalMixture) -> ScalarLaw:
+    return law.base.lam
+
+
+def _local_noise(law: LocalMixture) -> ScalarLaw:
+    return NoiseVariance(mixture=law.base)
+
+
+def _local_intercept(
+    law: LocalMixture, *, centre: FloatArray, mean: float, noise: float
+) -> Intercept:
+    """The posterior of the intercept.
+
+    It has the spread that the fitted precisions give it, about the value at which the posterior
+    means of the importances put it.
+    """
+    scales = np.exp(-law.fitted / 2)
+    moved = centre @ (scales * law.base.mean - law.mean)
+    return Intercept(law=law.base.along(-centre * scales, noise=noise, offset=mean + float(moved)))
+
+
+def _by_leverage(
+    spectrum: Spectrum, response: Response, law: LocalMixture, coefficients: FloatArray
+) -> float:
+    """Held-out R^2 in closed form, for masks that are well conditioned.
+
+    The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
+    derivative of a posterior mean is a posterior variance. That of all features together is the
+    one of a ridge regression whose penalties give each feature its own posterior variance, so that
+    the fitted scales do not count as known.
+    """
+    root, y = spectrum.root, centred_rows(spectrum, response.y)
+    if not spectrum.flat:
+        y = y - root * (root @ y) / (root @ root)
+    if not y.any() or is_constant(y / root):
+        return np.nan
+    evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
+    sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
+    precision = 1 / (law.basis**2 @ (1 / (evidence.d + lam)))  # of each coefficient in turn
+    released = sigma2 * (response.unit * scales / law.sd) ** 2
+    penalty = np.maximum(released - precision + lam, _LEAST_PENALTY * lam)
+    gram = (law.basis * evidence.d) @ law.basis.T
+    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
+    rows = centred_rows(spectrum, spectrum.masks)
+    others = share_of_others(root**2)
+    free = (others if spectrum.flat else 1.0) - np.einsum("np,np->n", rows @ spread, rows)
+    missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
+    missed /= np.maximum(free, _MET)
+    return 1 - float(np.sum(missed**2) / np.sum((y / others) ** 2))
 
 
 def point_posterior(
@@ -149,18 +238,21 @@ def _assemble(
     answers: Answers,
     spectrum: Spectrum,
     response: Response,
-    mixture: Mixture,
+    law: Law,
     coefficients: FloatArray,
 ) -> Posterior:
     """The posterior of a regression; R^2 is that of the coefficients."""
+    held = None
+    if isinstance(law, Mixture):
+        held = held_out(answers, partial(_ridge_errors, law, spectrum.flat))
     return Posterior(
-        law=mixture,
+        law=law,
         estimand=f"{LINEAR_FIT}{'free' if spectrum.flat else 'no'} intercept",
         method=name,
         n_masks=len(spectrum.rows),
         r2=_surrogate_r2(spectrum, response, coefficients),
         ess=effective_size(spectrum.root**2),
-        held_out=held_out(answers, partial(_ridge_errors, mixture, spectrum.flat)),
+        held_out=held,
         score_range=score_range(answers.scores, answers.weights),
     )
 
@@ -208,9 +300,6 @@ def _intercept(spectrum: Spectrum, response: Response, mixture: Mixture) -> Inte
     return Intercept(law=mixture.along(-spectrum.centre, noise=noise, offset=response.mean))
 
 
-_FOLDS = 3
-
-
 def held_out(answers: Answers, errors: Callable[[Answers], FloatArray]) -> HeldOut:
     """The held-out R^2 of answers, by a function from those with weight to `y_i - yhat_(-i)`."""
     return HeldOut(compute=partial(_r2_of_errors, answers, errors))
@@ -232,30 +321,3 @@ def _ridge_errors(mixture: Mixture, flat: bool, answers: Answers) -> FloatArray:
     if mixture.hidden:
         masks = np.column_stack([np.ones(len(masks)), masks])
     return leave_one_out(masks, answers.scores, answers.weights, mixture, flat=flat)
-
-
-def local_errors(
-    ridge: Callable[[Spectrum, Response], Mixture], flat: bool, standardize: bool, answers: Answers
-) -> FloatArray:
-    """Each answer predicted by the others, for a regression with a scale for each feature.
-
-    The scales are fitted without a third of the answers, which include the one to predict; given
-    the scales, that one alone is left out. Scales that had seen it would flatter the result.
-    """
-
-    def read(answers: Answers) -> tuple[Spectrum, Response]:
-        spectrum = decompose(answers.masks, answers.weights, flat=flat)
-        return spectrum, respond(spectrum, answers.scores, standardize=standardize)
-
-    spectrum, response = read(answers)
-    fold = np.random.default_rng(0).permutation(answers.n_masks) % _FOLDS
-    missed = np.empty(answers.n_masks)
-    for number in np.unique(fold):
-        rows = fold == number
-        others = read(answers.take(np.flatnonzero(~rows)))
-        fitted = fit_precisions(*others, ridge)
-        law, masks = law_at(fitted, spectrum, response, ridge), answers.masks * np.exp(-fitted / 2)
-        missed[rows] = leave_one_out(
-            masks, answers.scores, answers.weights, law, flat=flat, only=rows
-        )
-    return missed

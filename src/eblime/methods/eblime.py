@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, Literal
 
@@ -13,17 +13,26 @@ import numpy as np
 from eblime._checks import check_choice, check_count, check_number
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.lam import LambdaLaw, grid_lambda, gumbel_sample, half_line_lambda
+from eblime.core.fit_quality import leave_one_out
+from eblime.core.lam import Evidence, LambdaLaw, grid_lambda, gumbel_sample, half_line_lambda
 from eblime.core.laws import DrawsLaw
-from eblime.core.local import fit_local
+from eblime.core.local import Level, LocalMixture, fit_local, most_together, rescale_all
 from eblime.core.mixture import Mixture
 from eblime.core.pairs import Pairs, find_pairs
-from eblime.core.spectrum import Response, Spectrum, decompose, design_effect, respond
+from eblime.core.spectrum import (
+    Response,
+    Spectrum,
+    decompose,
+    design_effect,
+    is_well_conditioned,
+    project,
+    rescale,
+    respond,
+)
 from eblime.methods.common import (
     allow_unequal_noise,
     bayesian_posterior,
     evidence_of,
-    local_errors,
     local_posterior,
 )
 from eblime.posterior import Posterior
@@ -181,63 +190,151 @@ class EBLIME:
     def fit_targets(
         self, rng: np.random.Generator, answers: Sequence[Answers]
     ) -> tuple[Posterior, ...]:
-        """Fit several targets from one decomposition of the masks that they share."""
-        masks, weights = answers[0].masks, answers[0].weights
-        spectrum = decompose(masks, weights, flat=self.intercept == "flat")
-        ridge: Callable[[Spectrum, Response], Mixture] = self._ridge
-        if self.grid is None:
-            pairs = find_pairs(masks[spectrum.rows]) if spectrum.flat else None
-            effect = design_effect(spectrum, answers[0].sampling)
-            ridge = partial(self._ridge, pairs=pairs, effect=effect)
+        """Fit several targets; those that share their masks share the decomposition."""
+        problems = self._problems(answers)
         posteriors: list[Posterior] = []
-        for target in answers:
-            response = respond(spectrum, target.scores, standardize=self.standardize)
-            # The same stream for every target: each gets the draws it would get alone.
-            stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
-            posterior = self._fit_one(stream, target, spectrum, response, ridge)
-            if self.noise == "unequal":
-                posterior = allow_unequal_noise(posterior, spectrum, response, target)
-            posteriors.append(posterior)
+        if self.local:
+            laws = self._local_laws(problems)
+            posteriors = [
+                local_posterior(
+                    self.name,
+                    each.answers,
+                    each.spectrum,
+                    each.response,
+                    law,
+                    errors=self._local_errors,
+                )
+                for each, law in zip(problems, laws, strict=True)
+            ]
+        else:
+            for each in problems:
+                # The same stream for every target: each gets the draws it would get alone.
+                stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
+                posteriors.append(self._ridge_posterior(stream, each))
+        if self.noise == "unequal":
+            posteriors = [
+                allow_unequal_noise(posterior, each.spectrum, each.response, each.answers)
+                for posterior, each in zip(posteriors, problems, strict=True)
+            ]
         return tuple(posteriors)
 
-    def _fit_one(
-        self,
-        rng: np.random.Generator,
-        answers: Answers,
-        spectrum: Spectrum,
-        response: Response,
-        ridge: Callable[[Spectrum, Response], Mixture],
-    ) -> Posterior:
-        """Posterior of one target."""
-        if self.local:
-            law = fit_local(spectrum, response, ridge)
-            errors = partial(local_errors, self._ridge, spectrum.flat, self.standardize)
-            return local_posterior(self.name, answers, spectrum, response, law, errors=errors)
-        mixture = ridge(spectrum, response)
-        drawn = None if self.grid is None else _draws_law(rng, self.grid, mixture)
-        return bayesian_posterior(self.name, answers, spectrum, response, mixture, law=drawn)
+    def _problems(self, answers: Sequence[Answers]) -> list[_Problem]:
+        """The regression of each target, before anything about lambda."""
+        known: dict[tuple[int, int], tuple[Spectrum, Pairs | None, float]] = {}
+        problems = []
+        for target in answers:
+            key = (id(target.masks), id(target.weights))
+            if key not in known:
+                spectrum = decompose(target.masks, target.weights, flat=self.intercept == "flat")
+                pairs, effect = None, 1.0
+                if self.grid is None:
+                    effect = design_effect(spectrum, target.sampling)
+                    pairs = find_pairs(target.masks[spectrum.rows]) if spectrum.flat else None
+                known[key] = spectrum, pairs, effect
+            spectrum, pairs, effect = known[key]
+            response = respond(spectrum, target.scores, standardize=self.standardize)
+            problem = _Problem(
+                answers=target, spectrum=spectrum, response=response, pairs=pairs, effect=effect
+            )
+            problems.append(problem)
+        return problems
 
-    def _ridge(
-        self,
-        spectrum: Spectrum,
-        response: Response,
-        pairs: Pairs | None = None,
-        effect: float = 1.0,
-    ) -> Mixture:
-        """Law of beta with one common lambda."""
-        # Standardised scores have a spread of one at the average weight, so b is scaled by that
-        # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
-        weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
-        evidence = evidence_of(
-            spectrum, response, a=self.a, b=self.b * weight, pairs=pairs, effect=effect
-        )
+    def _local_laws(self, problems: Sequence[_Problem]) -> list[LocalMixture]:
+        """The law of beta with a scale for each feature, many at a time where possible."""
+        found: dict[int, LocalMixture] = {}
+        together: dict[int, list[int]] = {}  # by the number of features
+        for number, problem in enumerate(problems):
+            p = problem.answers.n_features
+            if is_well_conditioned(problem.spectrum):
+                together.setdefault(p, []).append(number)
+            else:
+                unit = np.array([problem.response.unit])
+                [found[number]] = fit_local(
+                    partial(self._careful_level, problem), unit, p, scale=self.scale
+                )
+        for p, numbers in together.items():
+            for start in range(0, len(numbers), most_together(p)):
+                some = numbers[start : start + most_together(p)]
+                bases = [problems[number].spectrum.basis for number in some]
+                evidences = [self._evidence(problems[number]) for number in some]
+                units = np.array([problems[number].response.unit for number in some])
+                at = rescale_all(Level.join(bases, evidences))
+                found |= zip(some, fit_local(at, units, p, scale=self.scale), strict=True)
+        return [found[number] for number in range(len(problems))]
+
+    def _careful_level(self, problem: _Problem, fitted: FloatArray) -> Level:
+        """One regression with other scales, decomposed again from its masks."""
+        spectrum = rescale(problem.spectrum, np.exp(-fitted[0] / 2))
+        k, residual = project(spectrum, problem.response.y)
+        response = replace(problem.response, k=k, residual=residual)
+        scaled = replace(problem, spectrum=spectrum, response=response)
+        return Level.join([spectrum.basis], [self._evidence(scaled)])
+
+    def _local_errors(self, answers: Answers) -> FloatArray:
+        """Each answer predicted by the others, (n,), with a scale for each feature.
+
+        The scales are fitted without a third of the answers, which include the one to predict;
+        given the scales, that one alone is left out. Scales that had seen it would flatter the
+        result.
+        """
+        [problem] = self._problems([answers])
+        fold = np.random.default_rng(0).permutation(answers.n_masks) % 3
+        missed = np.empty(answers.n_masks)
+        for number in np.unique(fold):
+            rows = fold == number
+            [law] = self._local_laws(self._problems([answers.take(np.flatnonzero(~rows))]))
+            level = self._careful_level(problem, law.fitted[None])
+            evidence, masks = level.evidence(0), answers.masks * np.exp(-law.fitted / 2)
+            lam = half_line_lambda(evidence, scale=self.scale)
+            unit = problem.response.unit
+            mixture = Mixture(basis=level.basis[0], evidence=evidence, lam=lam, unit=unit)
+            flat = problem.spectrum.flat
+            missed[rows] = leave_one_out(
+                masks, answers.scores, answers.weights, mixture, flat=flat, only=rows
+            )
+        return missed
+
+    def _ridge_posterior(self, rng: np.random.Generator, problem: _Problem) -> Posterior:
+        """The posterior with one common lambda."""
+        spectrum, evidence = problem.spectrum, self._evidence(problem)
         lam: LambdaLaw
         if self.grid is None:
             null = len(spectrum.d) < len(spectrum.basis)
             lam = half_line_lambda(evidence, scale=self.scale, null=null)
         else:
             lam = grid_lambda(evidence, self.grid.lambdas, scale=self.scale)
-        return Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=response.unit)
+        unit = problem.response.unit
+        mixture = Mixture(basis=spectrum.basis, evidence=evidence, lam=lam, unit=unit)
+        drawn = None if self.grid is None else _draws_law(rng, self.grid, mixture)
+        return bayesian_posterior(
+            self.name, problem.answers, spectrum, problem.response, mixture, law=drawn
+        )
+
+    def _evidence(self, problem: _Problem) -> Evidence:
+        """The likelihood of lambda."""
+        # Standardised scores have a spread of one at the average weight, so b is scaled by that
+        # weight. Otherwise the prior would dominate when a narrow kernel makes all weights small.
+        spectrum = problem.spectrum
+        weight = float(np.mean(spectrum.root**2)) if self.standardize else 1.0
+        return evidence_of(
+            spectrum,
+            problem.response,
+            a=self.a,
+            b=self.b * weight,
+            pairs=problem.pairs,
+            effect=problem.effect,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Problem:
+    """The regression of one target."""
+
+    answers: Answers
+    spectrum: Spectrum
+    response: Response
+    pairs: Pairs | None  # rows that are complements of each other
+    effect: float  # how many masks count as one (`design_effect`)
 
 
 def common_ridge() -> EBLIME:

@@ -21,7 +21,6 @@ import stat
 import sys
 import zipfile
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -541,12 +540,7 @@ def read_posterior(
     _compare(found, summary)
     if isinstance(found.held_out, float) or summary["r2_held_out"] is None:
         return found
-    return dataclasses.replace(found, held_out=_known(summary["r2_held_out"]))
-
-
-def _known(r2: float) -> HeldOut:
-    """A held-out R^2 that was computed before."""
-    return HeldOut(compute=partial(float, r2))
+    return dataclasses.replace(found, held_out=HeldOut.known(summary["r2_held_out"]))
 
 
 def _generator_in(state: Mapping[str, Any] | None) -> np.random.Generator:
@@ -593,7 +587,7 @@ def _stored_posterior(
         law = StoredLaw(mean=summary["mean"], columns=columns, drawn=drawn)
     held_out: Any = summary["r2_held_out"]
     if held_out is not None:  # all masks leave nothing to hold out
-        held_out = float(held_out) if exhaustive else _known(held_out)
+        held_out = float(held_out) if exhaustive else HeldOut.known(held_out)
     return Posterior(
         law=law,
         estimand=summary["estimand"],
