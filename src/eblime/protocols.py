@@ -166,7 +166,7 @@ class Neighbourhood(Protocol):
         """A key for each perturbed input by number: the same key is the same input, asked once.
 
         A neighbourhood may also have `repeats(rows)`: for each number the position of the first one
-        with the same input. It is used instead of the keys where answers are not stored.
+        with the same input, or None. It is used instead of the keys where answers are not stored.
         """
 
 

@@ -220,9 +220,10 @@ def _first_positions(
     near: Neighbourhood, numbers: IntArray, keys: Sequence[bytes] | None
 ) -> IntArray:
     """For each perturbed input, the position of the first one that is the same."""
-    repeats: Callable[[IntArray], IntArray] | None = getattr(near, "repeats", None)
-    if keys is None and repeats is not None:
-        return repeats(numbers)
+    repeats: Callable[[IntArray], IntArray | None] | None = getattr(near, "repeats", None)
+    known = None if keys is not None or repeats is None else repeats(numbers)
+    if known is not None:
+        return known
     first: dict[bytes, int] = {}
     found = keys or near.keys(numbers)
     return np.array([first.setdefault(key, k) for k, key in enumerate(found)], dtype=np.intp)

@@ -173,9 +173,10 @@ class NumberRows:
                     f"{len(feature.columns)} columns. Leave out `groups`."
                 )
             chosen.append(feature.columns[0])
-        values = np.stack([_numbers(context.frame, column, name) for column in chosen], axis=1)
+        frame = context.frame
+        values = np.stack([_numbers(frame, column, name) for column in chosen], axis=1)
         return cls(
-            frame=context.frame,
+            frame=frame,
             columns=np.array(chosen, dtype=np.intp),
             background=values[:-1],
             row=values[-1],

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._types import IntArray
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.tabular.cells import as_number, exact_text, is_missing, value_text
-from eblime.domains.tabular.frames import Frame
+from eblime.domains.tabular.frames import ArrayFrame, Frame
 
 __all__ = ["Background", "Feature", "TableSettings", "prepare"]
 
@@ -76,6 +77,69 @@ class Feature:
         return (numbers - mean) / sd
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Tables:
+    """The background in arrays, so that perturbed rows are looked up and not computed."""
+
+    frame: Frame
+    columns: Sequence[Column]
+    features: Sequence[Feature]
+    states: NDArray[Any]  # (p, n) bin of each row; of a group, a number for the bins of its columns
+
+    @classmethod
+    def of(cls, frame: Frame, columns: Sequence[Column], features: Sequence[Feature]) -> Tables:
+        """The states of the features, in as few bytes as they need."""
+        states = np.stack([_states([columns[c].codes for c in f.columns]) for f in features])
+        small = states.astype(np.int16 if states.max() < 2**15 else np.int32)
+        return cls(frame=frame, columns=columns, features=features, states=small)
+
+    @cached_property
+    def words(self) -> ArrayFrame:
+        """The words of all values, to find equal rows."""
+        return ArrayFrame(native=self.frame.words(), names=self.frame.names)
+
+    @cached_property
+    def repeats(self) -> FloatArray:
+        """For each feature, the probability that two rows have the same value, (p,)."""
+        one = [np.unique(column, return_counts=True)[1] for column in self.words.native.T]
+        same = [float(((count / self.frame.n_rows) ** 2).sum()) for count in one]
+        return np.array([min(same[c] for c in feature.columns) for feature in self.features])
+
+    @cached_property
+    def counts(self) -> list[dict[int, int]]:
+        """For each feature, the number of rows in each state."""
+        found = [np.unique(row, return_counts=True) for row in self.states]
+        return [dict(zip(*map(np.ndarray.tolist, pair), strict=True)) for pair in found]
+
+    @cached_property
+    def repeats_of_draws(self) -> FloatArray:
+        """As `repeats`, for numbers drawn in bins: in bins of one number, or of whole numbers."""
+        n = self.frame.n_rows
+        found = self.repeats.copy()
+        for j, feature in enumerate(self.features):
+            if feature.scale is not None:
+                column = self.columns[feature.columns[0]]
+                few = column.lowest == column.highest
+                shares = {code: count / n for code, count in self.counts[j].items()}
+                kept = [x for code, x in shares.items() if code < 0 or column.limits or few[code]]
+                found[j] = sum(x**2 for x in kept)
+        return found
+
+    @cached_property
+    def bin_laws(self) -> FloatArray:
+        """The laws of numbers in bins, (6, p, bins); NaN for missing values, which are the last."""
+        laws = [
+            None if f.scale is None else self.columns[f.columns[0]].bin_laws()
+            for f in self.features
+        ]
+        most = max((len(law) for law in laws if law is not None), default=0)
+        found = np.full((6, len(laws), most + 1), np.nan)
+        for j, law in enumerate(laws):
+            if law is not None:
+                found[:, j, : len(law)] = law.T
+        return found
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Background:
     """A table prepared for explaining its rows."""
@@ -85,6 +149,8 @@ class Background:
     features: Sequence[Feature]
     varies: Sequence[bool]  # whether each column has several bins
     column_feature: IntArray  # (d,) feature of each column, p if it belongs to none
+    tables: Tables  # of all features
+    numbers: IntArray  # (p,) of the features among all of them
 
     @property
     def n_rows(self) -> int:
@@ -102,16 +168,22 @@ class Background:
         itself = np.full((len(rows), 1), self.n_rows, dtype=rows.dtype)
         return np.concatenate([rows, itself], axis=1).take(self.column_feature, axis=1)
 
-    def same(self, row: Sequence[Any]) -> NDArray[np.bool_]:
-        """Whether each row of the background is in the bins of `row`, by feature, (p, n + 1).
+    def states(self, row: Sequence[Any]) -> IntArray:
+        """The state of each feature in a row, (p,), as in `Tables.states`; -2 if it has none."""
+        return np.array(
+            [self._state(*pair, row) for pair in zip(self.numbers, self.features, strict=True)]
+        )
 
-        The last column is for the row itself, and is always True.
-        """
-        found = np.ones((len(self.features), self.n_rows + 1), dtype=bool)
-        for shared, feature in zip(found, self.features, strict=True):
-            for c in feature.columns:
-                shared[:-1] &= self.columns[c].codes == self.columns[c].code(row[c])
-        return found
+    def _state(self, number: int, feature: Feature, row: Sequence[Any]) -> int:
+        """The state of a feature in a row."""
+        codes = [self.columns[c].code(row[c]) for c in feature.columns]
+        if len(codes) == 1:
+            return codes[0]
+        same = [
+            self.columns[c].codes == code for c, code in zip(feature.columns, codes, strict=True)
+        ]
+        found = np.flatnonzero(np.all(same, axis=0))
+        return int(self.tables.states[number, found[0]]) if found.size else -2
 
     def for_row(self, row: Sequence[Any], *, by_value: bool = False) -> Background:
         """The background with the features that can be explained for a row.
@@ -120,7 +192,7 @@ class Background:
         its bin, or, with `by_value`, in its value.
         """
         differs = self._differs_in_value if by_value else self._differs
-        kept = [feature for feature in self.features if differs(feature, row)]
+        kept = [j for j, feature in enumerate(self.features) if differs(feature, row)]
         if not kept:
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
@@ -128,8 +200,12 @@ class Background:
             )
         if len(kept) == len(self.features):
             return self
+        features = [self.features[j] for j in kept]
         return replace(
-            self, features=kept, column_feature=_feature_of_columns(kept, len(self.columns))
+            self,
+            features=features,
+            column_feature=_feature_of_columns(features, len(self.columns)),
+            numbers=self.numbers[kept],
         )
 
     def _differs(self, feature: Feature, row: Sequence[Any]) -> bool:
@@ -187,6 +263,8 @@ def prepare(frame: Frame, settings: TableSettings, *, by_value: bool = False) ->
         features=features,
         varies=varies,
         column_feature=_feature_of_columns(features, len(columns)),
+        tables=Tables.of(frame, columns, features),
+        numbers=np.arange(len(features)),
     )
 
 
@@ -219,6 +297,13 @@ def _check_constant_columns(constant: Sequence[str], names: Sequence[str]) -> No
             "These columns are in the same bin in all rows of the background. They are left out "
             f"for rows in that bin: {', '.join(map(repr, constant[:8]))}{more}."
         )
+
+
+def _states(codes: Sequence[IntArray]) -> IntArray:
+    """The state of a feature in each row, (n,): the bin of a column, or a number for several."""
+    if len(codes) == 1:
+        return codes[0]
+    return np.unique(np.stack(codes, axis=1), axis=0, return_inverse=True)[1].ravel()
 
 
 def _feature_of_columns(features: Sequence[Feature], n_columns: int) -> IntArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._checks import check_choice
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.domains.tabular.cells import (
     Cells,
     as_number,
@@ -24,7 +24,7 @@ from eblime.domains.tabular.cells import (
     value_text,
 )
 
-__all__ = ["BinSpec", "Column", "cut_category", "cut_number"]
+__all__ = ["BinSpec", "Column", "cut_category", "cut_number", "draw_in_bins"]
 
 BINS = ("quartile", "decile", "entropy")
 _PERCENTILES = {"quartile": (25, 50, 75), "decile": tuple(range(10, 100, 10))}
@@ -52,6 +52,7 @@ class Column:
     times: bool = False  # numbers are microseconds
     whole: bool = False  # numbers are whole numbers, or whole days
     limits: tuple[float, float] | None = None  # of a dtype of whole numbers
+    labels: dict[int, str] = field(default_factory=dict)  # of bins, written when first needed
 
     def code(self, value: Any) -> int:
         """The bin of a value: -1 if it is missing, -2 if the background does not have it."""
@@ -80,16 +81,25 @@ class Column:
         own, code = as_number(value), self.code(value)
         if self.edges is None or self._is_only_number(code, own):
             return f"{self.name} {self._value(own)}"
+        if not self.lowest[code] <= own <= self.highest[code]:
+            return self._bin_label(code, own)
+        if code not in self.labels:  # the row's own number adds nothing to those of the bin
+            self.labels[code] = self._bin_label(code, own)
+        return self.labels[code]
+
+    def _bin_label(self, code: int, own: float) -> str:
+        """The name of a bin by its edges."""
+        assert self.edges is not None
         low = self._edge(code - 1, own) if code > 0 else None
         high = self._edge(code, own) if code < len(self.edges) else None
         if low is None:
             return f"{self.name} <= {high}"
         return f"{self.name} > {low}" if high is None else f"{low} < {self.name} <= {high}"
 
-    def draw(self, rng: np.random.Generator, codes: IntArray) -> FloatArray:
-        """Numbers from truncated normals with the mean and spread of each bin, as lime does.
+    def bin_laws(self) -> FloatArray:
+        """The truncated normals that `draw_in_bins` draws from, one row per bin, as in lime.
 
-        A column of whole numbers gets the nearest ones in the bin.
+        A column of whole numbers gets those in the bin.
         """
         assert self.numbers is not None
         assert self.edges is not None
@@ -103,12 +113,9 @@ class Column:
         low = np.concatenate([[known.min()], self.edges])
         high = np.concatenate([self.edges, [known.max()]])
         start, end = special.ndtr((low - mean) / sd), special.ndtr((high - mean) / sd)
-        chance = start[codes] + rng.random(len(codes)) * (end - start)[codes]
-        drawn = mean[codes] + sd[codes] * special.ndtri(chance)
         if self.limits is not None:  # a bin includes its upper edge alone
             low, high = np.append(low[0], np.floor(low[1:]) + 1), np.floor(high)
-            drawn = drawn.round()
-        return np.where(codes < 0, np.nan, np.clip(drawn, low[codes], high[codes]))
+        return np.stack([start, end - start, mean, sd, low, high], axis=1)
 
     def _key(self, value: Any) -> Any:
         """A value as a key of `levels`."""
@@ -138,6 +145,25 @@ class Column:
         low = np.fmax.reduce(below, initial=-np.inf)
         high = np.fmin.reduce(above, initial=np.inf)
         return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
+
+
+def draw_in_bins(laws: FloatArray, chance: FloatArray, whole: BoolArray) -> FloatArray:
+    """Numbers from truncated normals with the mean and spread of each bin, as lime does.
+
+    Parameters
+    ----------
+    laws
+        `Column.bin_laws` of each number, (6, n, k).
+    chance
+        Random numbers between 0 and 1, (n, k).
+    whole
+        Columns of whole numbers, (k,): they get the nearest ones in the bin.
+    """
+    start, span, mean, sd, low, high = laws
+    drawn = mean + sd * special.ndtri(start + chance * span)
+    if whole.any():
+        drawn[:, whole] = drawn[:, whole].round() + 0.0  # no -0.0
+    return np.asarray(np.clip(drawn, low, high))
 
 
 def cut_category(name: str, cells: Cells) -> Column:

@@ -7,28 +7,35 @@ values stay what they were. Frames are copies: a table that is changed later cha
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import Any, NoReturn
+from operator import getitem
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from eblime._types import FloatArray, IntArray
+from eblime.domains.repeats import Words
 from eblime.domains.tabular.cells import Cells, is_missing, microseconds, python_value, read_objects
 
 __all__ = [
     "ArrayFrame",
     "ColumnFrame",
     "Frame",
+    "FrameRow",
     "SparseFrame",
     "as_frame",
+    "cell_words",
     "row_keys",
     "table_kind",
 ]
+
+_PIECE = 1024  # rows that are taken at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -51,20 +58,28 @@ class ArrayFrame:
             return Cells(values.astype(np.float64), "number", _limits(values.dtype))
         return read_objects(values.astype(object))
 
-    def append_row(self, row: Sequence[Any]) -> tuple[ArrayFrame, list[Any]]:
-        """The array with one more row, and its values as the model sees them.
+    def read_row(self, row: Sequence[Any]) -> tuple[NDArray[Any], list[Any]]:
+        """A row as `gather` takes it, (d,), and its values as the model sees them.
 
-        An integer array becomes float if the row has fractions.
+        It is of floats if the array has whole numbers and the row has fractions.
         """
         dtype = self.native.dtype
-        last = np.empty((1, len(row)), dtype=object)
-        last[0] = row
+        last = np.empty(len(row), dtype=object)
+        last[:] = row
         if dtype.kind != "O":
             numbers = last.astype(np.float64)  # None becomes NaN
             with np.errstate(invalid="ignore"):
-                fits = dtype.kind in "buif" and np.array_equal(numbers.astype(dtype), numbers)
-            last = numbers.astype(dtype if fits or dtype.kind == "f" else np.float64)
-        return self._with_rows(last), [python_value(value) for value in last[0]]
+                fits = dtype.kind == "f" or np.array_equal(numbers.astype(dtype), numbers)
+            last = numbers.astype(dtype) if fits else numbers
+        return last, [python_value(value) for value in last.tolist()]
+
+    def keeps_kind(self, last: NDArray[Any]) -> bool:
+        """Whether a row that was read does not change the dtype."""
+        return bool(self.native.dtype == last.dtype)
+
+    def append_row(self, row: Sequence[Any]) -> ArrayFrame:
+        """The array with one more row."""
+        return self._with_rows(self.read_row(row)[0][None])
 
     def append(self, other: Any) -> ArrayFrame:
         """The rows of another array at the end."""
@@ -72,18 +87,26 @@ class ArrayFrame:
             raise ValueError("`perturb` must return an array, because the background is an array.")
         return self._with_rows(other.native)
 
-    def gather(self, rows: IntArray, new_values: Mapping[int, FloatArray]) -> Any:
+    def gather(self, rows: IntArray, new_values: Mapping[int, FloatArray], last: Any = None) -> Any:
         """An array of the same dtype whose value [i, c] is that of row `rows[i, c]` in column c.
 
-        `new_values` replaces whole columns by new numbers; fractions turn integers into floats.
+        `last`, from `read_row`, is the row after those of the array. `new_values` replaces whole
+        columns by new numbers; fractions turn integers into floats.
         """
-        d = self.native.shape[1]
-        found = self.native.ravel().take(rows * d + np.arange(d))
+        found = _take(self.native, rows, last)
         if found.dtype.kind in "bui" and any((new % 1 != 0).any() for new in new_values.values()):
             found = found.astype(np.float64)
         for position, numbers in new_values.items():
             found[:, position] = numbers
         return self.finish(found)
+
+    def words(self) -> Words:
+        """The words of all values, (n, d), as in `cell_words`."""
+        return cell_words(self.native)
+
+    def words_of(self, last: NDArray[Any]) -> Words:
+        """The words of a row that was read, (d,)."""
+        return np.asarray(cell_words(last[None])[0])
 
     def _with_rows(self, rows: NDArray[Any]) -> ArrayFrame:
         """The array with more rows at its end."""
@@ -93,10 +116,14 @@ class ArrayFrame:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ColumnFrame:
-    """A data frame of pandas, polars, or another library that narwhals supports."""
+    """A data frame of pandas, polars, or another library that narwhals supports.
+
+    pandas has ways of its own that are faster.
+    """
 
     frame: Any  # a narwhals DataFrame
     names: Sequence[str]
+    blocks: list[Block] = field(default_factory=list)  # of pandas: made when first needed
 
     @property
     def native(self) -> Any:
@@ -130,17 +157,40 @@ class ColumnFrame:
         named = dtype in (nw.String, nw.Boolean, nw.Categorical, nw.Enum)
         return Cells(objects, "category") if named else read_objects(objects)
 
-    def append_row(self, row: Sequence[Any]) -> tuple[ColumnFrame, list[Any]]:
-        """The frame with one more row, and its values as the model sees them.
+    def read_row(self, row: Sequence[Any]) -> tuple[FrameRow, list[Any]]:
+        """A row as `gather` takes it, and its values as the model sees them.
 
         Columns keep their dtypes if the values fit them.
         """
+        if not self.frame.implementation.is_pandas():
+            whole = self.append_row(row)
+            ends = [python_value(series[-1:].to_list()[0]) for series in whole._columns]
+            return FrameRow(ends, dict(enumerate(whole._columns))), ends
+        values, joined, native = [], {}, self.native
+        for c, (name, dtype, value) in enumerate(zip(self.names, native.dtypes, row, strict=True)):
+            plain = _plain_value(dtype, value)
+            if plain is None:
+                below = _one_of_pandas(name, dtype, value)
+                joined[c] = _concat_pandas(native.iloc[:, c].to_frame("x"), below.to_frame("x"))[
+                    "x"
+                ]
+                plain = python_value(below.to_list()[0])
+            values.append(plain)
+        return FrameRow(values, joined), values
+
+    def keeps_kind(self, last: FrameRow) -> bool:
+        """Whether a row that was read does not change the dtype of a column."""
         if self.frame.implementation.is_pandas():
             dtypes = self.native.dtypes
-            below = list(map(_one_of_pandas, self.names, dtypes, row))
-        else:
-            below = list(map(_one_value, self.names, self.frame.iter_columns(), row))
-        return self._with_rows(below), [python_value(one.to_list()[0]) for one in below]
+            return all(series.dtype == dtypes.iloc[c] for c, series in last.joined.items())
+        pairs = zip(last.joined.values(), self._columns, strict=True)
+        return all(joined.dtype == column.dtype for joined, column in pairs)
+
+    def append_row(self, row: Sequence[Any]) -> ColumnFrame:
+        """The frame with one more row."""
+        if self.frame.implementation.is_pandas():
+            return self._with_rows(list(map(_one_of_pandas, self.names, self.native.dtypes, row)))
+        return self._with_rows(list(map(_one_value, self.names, self.frame.iter_columns(), row)))
 
     def append(self, other: Any) -> ColumnFrame:
         """The rows of another frame at the end, in this frame's column order and dtypes."""
@@ -155,23 +205,61 @@ class ColumnFrame:
         below = [other.frame[:, other.names.index(name)] for name in self.names]
         return self._with_rows(list(map(_fit, self.names, self.frame.iter_columns(), below)))
 
-    def gather(self, rows: IntArray, new_values: Mapping[int, FloatArray]) -> Any:
+    def gather(
+        self, rows: IntArray, new_values: Mapping[int, FloatArray], last: FrameRow | None = None
+    ) -> Any:
         """A frame of the same library, with the same columns and dtypes; see `ArrayFrame`."""
-        pandas = self.frame.implementation.is_pandas()  # has a way of its own that is faster
-        columns = [series for _, series in self.native.items()] if pandas else self._columns
-        take = _take_from_pandas if pandas else lambda series, chosen: series[chosen]
-        found = [
-            _new_numbers(self.names[c], self.frame[:, c], new_values[c])
-            if c in new_values
-            else take(series, rows[:, c])
-            for c, series in enumerate(columns)
-        ]
-        return self._assemble(found)
+        values, joined = (None, {}) if last is None else last
+        done = {
+            c: _new_numbers(self.names[c], self.frame[:, c], new) for c, new in new_values.items()
+        }
+        for positions, table in self._blocks():
+            if all(c in done or c in joined for c in positions):
+                continue
+            own = None
+            if values is not None:
+                own = np.array([0 if c in joined else values[c] for c in positions], table.dtype)
+            every = len(positions) == len(self.names)
+            taken = _take(table, rows if every else rows[:, positions], own)
+            if every and not (done or joined):
+                return self._label(taken)
+            done = {c: taken[:, k] for k, c in enumerate(positions)} | done
+        take = _take_from_pandas if self.frame.implementation.is_pandas() else getitem
+        done |= {c: take(series, rows[:, c]) for c, series in joined.items() if c not in new_values}
+        left = [c for c in range(len(self.names)) if c not in done]
+        done |= {c: take(self._column(c), rows[:, c]) for c in left}
+        return self._assemble([done[c] for c in range(len(self.names))])
+
+    def words(self) -> Words:
+        """The words of all values, (n, d), as in `cell_words`."""
+        return cell_words(self.native)
+
+    def words_of(self, last: FrameRow) -> Words:
+        """The words of a row that was read, (d,)."""
+        itself = np.full((1, len(self.names)), self.n_rows)
+        return np.asarray(cell_words(self.gather(itself, {}, last))[0])
+
+    def _blocks(self) -> list[Block]:
+        """The columns of pandas that are arrays of NumPy, by dtype."""
+        if not self.blocks and self.frame.implementation.is_pandas():
+            native = self.native
+            of_numpy = [(c, t) for c, t in enumerate(native.dtypes) if _is_plain(t)]
+            for dtype in dict.fromkeys(t for _, t in of_numpy):
+                positions = [c for c, t in of_numpy if t == dtype]
+                table = np.array(native.iloc[:, positions].to_numpy(), order="C")
+                self.blocks.append((positions, table))
+        return self.blocks
 
     @property
     def _columns(self) -> list[Any]:
         """The columns as narwhals series."""
         return list(self.frame.iter_columns())
+
+    def _column(self, position: int) -> Any:
+        """A column, as pandas has it or as a narwhals series."""
+        if self.frame.implementation.is_pandas():
+            return self.native.iloc[:, position]
+        return self.frame[:, position]
 
     def _with_rows(self, below: Sequence[Any]) -> ColumnFrame:
         """The frame with series of more rows at its end; a column takes the dtype of its series."""
@@ -192,14 +280,26 @@ class ColumnFrame:
 
         if not self.frame.implementation.is_pandas():
             return nw.from_dict(dict(zip(self.frame.columns, columns, strict=True))).to_native()
+        natives = [one.to_native() if isinstance(one, nw.Series) else one for one in columns]
+        return self._label(dict(enumerate(natives)))
+
+    def _label(self, columns: Any) -> Any:
+        """Columns of pandas, or an array of them, with the user's own labels."""
         import pandas as pd
 
-        natives = [one.to_native() if isinstance(one, nw.Series) else one for one in columns]
-        made = pd.DataFrame(dict(enumerate(natives)), copy=False)
+        made = pd.DataFrame(columns, copy=False)
         made.columns = self.native.columns
         return made
 
 
+class FrameRow(NamedTuple):
+    """A row that was read for a frame."""
+
+    values: Sequence[Any]  # as the model sees them
+    joined: Mapping[int, Any]  # columns that end with the row's value, where no array holds it
+
+
+Block = tuple[list[int], NDArray[Any]]  # positions of columns, and the columns as an array
 Frame = ArrayFrame | ColumnFrame
 
 
@@ -268,18 +368,28 @@ def row_keys(table: Any) -> list[bytes]:
             rows.indices[a:b].astype(np.int64).tobytes() + rows.data[a:b].tobytes()
             for a, b in zip(rows.indptr[:-1], rows.indptr[1:], strict=True)
         ]
+    words = cell_words(table)
+    keys: list[bytes] = words.view(f"V{8 * words.shape[1]}").ravel().tolist()
+    return keys
+
+
+def cell_words(table: Any) -> Words:
+    """A number of 64 bits for each value of a table, (n, d): the number itself, or a digest.
+
+    Two values of a column have the same word if and only if the model sees the same.
+    """
     if isinstance(table, np.ndarray):
+        if table.dtype == np.float64:
+            return np.ascontiguousarray(table).view(np.uint64)
         columns = [_words(column) for column in table.T]
     else:
         import narwhals as nw
 
         frame = nw.from_native(table, eager_only=True)
         if all(dtype == nw.Float64 for dtype in frame.schema.values()):  # much faster
-            return row_keys(np.asarray(frame.to_numpy(), dtype=np.float64))
+            return cell_words(np.asarray(frame.to_numpy(), dtype=np.float64))
         columns = [_series_words(series) for series in frame.iter_columns()]
-    words = np.ascontiguousarray(np.column_stack(columns))
-    keys: list[bytes] = words.view(f"V{8 * words.shape[1]}").ravel().tolist()
-    return keys
+    return np.ascontiguousarray(np.column_stack(columns))
 
 
 def table_kind(table: Any) -> tuple[str, ...]:
@@ -291,6 +401,21 @@ def table_kind(table: Any) -> tuple[str, ...]:
     if dtypes is not None:  # pandas and polars
         return kind, *map(str, table.columns), *map(str, dtypes)
     return kind, *table.schema.names, *map(str, table.schema.types)
+
+
+def _take(table: NDArray[Any], rows: IntArray, last: NDArray[Any] | None) -> NDArray[Any]:
+    """The values `table[rows[i, c], c]` of an array; `last` is the row after its own."""
+    n, d = table.shape
+    flat, places = table.ravel(), np.arange(d)
+    found = np.empty(rows.shape, dtype=table.dtype)
+    for start in range(0, len(rows), _PIECE):  # small arrays stay in the processor's cache
+        some = slice(start, start + _PIECE)
+        flat.take(rows[some] * d + places, out=found[some], mode="clip")
+    if last is None:
+        return found
+    found = found.astype(np.result_type(table, last), copy=False)
+    np.copyto(found, last, where=rows == n)
+    return found
 
 
 def _limits(dtype: Any) -> tuple[float, float] | None:
@@ -364,6 +489,26 @@ def _new_numbers(name: str, column: Any, numbers: FloatArray) -> Any:
         known = [None if number != number else number for number in numbers.tolist()]
     made = nw.new_series(column.name, known, nw.Float64, backend=column.implementation)
     return _fit(name, column, made)
+
+
+def _is_plain(dtype: Any) -> bool:
+    """Whether a dtype of pandas is one of NumPy's, of numbers or of True and False."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "buif"
+
+
+def _plain_value(dtype: Any, value: Any) -> Any:
+    """A value as a column of NumPy's dtype holds it; None if it does not, or not without pandas."""
+    if not _is_plain(dtype):
+        return None
+    kind, own = dtype.kind, python_value(value)
+    if kind == "f":
+        if is_missing(own):
+            return math.nan
+        return float(dtype.type(own)) if type(own) in (float, int) else None
+    if kind == "b" or type(own) is not int:
+        return own if kind == "b" and type(own) is bool else None
+    limits = np.iinfo(dtype)
+    return own if limits.min <= own <= limits.max else None
 
 
 def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:

@@ -110,7 +110,8 @@ class GameNeighbourhood:
         taken = np.where(
             np.repeat(masks, sizes, axis=0), context.itself, np.concatenate(sources)[:, None]
         )
-        table = context.frame.gather(context.background.by_column(taken), {})
+        columns = context.background.by_column(taken)
+        table = context.background.frame.gather(columns, {}, context.last)
         return MeanBatch(inputs=table, sizes=sizes)
 
     def _sources(self, rows: IntArray, masks: Any) -> list[IntArray]:

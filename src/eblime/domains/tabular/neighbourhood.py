@@ -19,13 +19,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from eblime._types import BoolArray, FloatArray, IntArray
+from eblime.domains.repeats import Words, first_equal
 from eblime.domains.tabular.background import Background, Feature
+from eblime.domains.tabular.binning import draw_in_bins
 from eblime.domains.tabular.cells import is_missing
 from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame, row_keys, table_kind
-from eblime.protocols import INPUT_ITSELF
+from eblime.protocols import INPUT_ITSELF, masks_at
 
 __all__ = ["PERTURB", "RowContext", "TableNeighbourhood", "UserNeighbourhood", "UserPerturb"]
 
@@ -39,9 +40,10 @@ _LARGEST = 8192  # rows per model call: models of tables are fastest with large 
 
 _RARE = 0.1  # share of the perturbed rows in either state of a feature, at least
 _FORCED = 0.5  # share of the perturbed rows that are forced, at most
+_UNLIKELY = 1e-6  # an expected number of repeated rows that need not be looked for
 _GOLDEN = (np.sqrt(5) - 1) / 2  # multiples of it, modulo one, are spread evenly
 
-Block = tuple[IntArray, FloatArray]  # row numbers (_BLOCK, p), new numbers (_BLOCK, p)
+Block = tuple[IntArray, FloatArray]  # row numbers (n, p), new numbers (n, k)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,9 +51,9 @@ class RowContext:
     """One row and the background it is compared with."""
 
     background: Background  # with the features of this row
-    frame: Frame  # the rows of the background, and then the row itself
+    last: Any  # the row as `Frame.gather` takes it, after the rows of the background
     values: Sequence[Any]  # of the row, by column
-    same: NDArray[np.bool_]  # (p, n + 1) whether a row of `frame` is in the row's bins
+    states: IntArray  # (p,) bins of the row
     continuous: bool  # numbers are standardised; otherwise a feature is in the row's bin or not
 
     @property
@@ -61,8 +63,24 @@ class RowContext:
 
     @property
     def itself(self) -> int:
-        """Position of the row in `frame`."""
+        """The number of the row, after those of the background."""
         return self.background.n_rows
+
+    @property
+    def frame(self) -> Frame:
+        """The rows of the background, and then the row itself; a copy."""
+        return self.background.frame.append_row(self.values)
+
+    def same(self, j: int) -> BoolArray:
+        """Whether each row of the background is in the row's bin of a feature, (n,)."""
+        states = self.background.tables.states[self.background.numbers[j]]
+        return np.asarray(states == self.states[j])
+
+    def shares(self) -> FloatArray:
+        """The share of the background in the row's bin of each feature, (p,)."""
+        tables, n = self.background.tables, self.background.n_rows
+        pairs = zip(self.background.numbers, self.states, strict=True)
+        return np.array([tables.counts[k].get(int(state), 0) for k, state in pairs]) / n
 
     def number(self, feature: Feature) -> float:
         """The row's number for a feature that is a single column of numbers."""
@@ -79,13 +97,13 @@ class Strata:
     shares: FloatArray  # (k,) share of the rows that are forced into the rare state
 
     @classmethod
-    def of(cls, same: NDArray[np.bool_], features: IntArray) -> Strata:
+    def of(cls, inside: FloatArray, features: IntArray) -> Strata:
         """The strata of a row, none if every state of every feature is frequent enough.
 
-        `same` says whether each row of the background is in the row's bins, by feature, (p, n);
-        `features` are those that are binary.
+        `inside` is the share of the background in the row's bin, by feature, (p,); `features` are
+        those that are binary.
         """
-        inside = same[features].mean(axis=1)
+        inside = inside[features]
         chances = np.minimum(inside, 1 - inside)
         rare = (chances > 0) & (chances < _RARE)
         shares = (_RARE - chances[rare]) / (1 - chances[rare])
@@ -111,6 +129,8 @@ class Strata:
         The chance of a row with forcing is a mixture over the strata, so no weight is above
         `1 / (1 - _FORCED)`.
         """
+        if not self.features.size:
+            return np.ones(len(masks))
         rare = (masks[:, self.features] > 0.5) == self.states
         return np.asarray(1 / (1 - self.shares.sum() + rare @ (self.shares / self.chances)))
 
@@ -123,11 +143,41 @@ class TableNeighbourhood:
     perturb: str  # "bins", "normal" or "rows"
     around: bool  # with continuous features: sample around the row, not around the mean
     entropy: tuple[int, ...]  # seed of the blocks
+    normal: IntArray  # features whose numbers come from normal distributions
+    absent: IntArray  # binary features whose state no row of the background has
+    strata: Strata  # binary features that seldom vary
     masks: FloatArray  # (N, p) as the regression sees them
     by_design: bool | None = None  # whether a design chose the masks; None while there are none
     cache: dict[int, Block] = field(default_factory=dict)
 
     exact = False  # the values of hidden features are random
+
+    @classmethod
+    def empty(
+        cls, context: RowContext, perturb: str, *, around: bool, rng: np.random.Generator
+    ) -> TableNeighbourhood:
+        """No rows yet; the seed of the random rows is drawn here."""
+        normal = []
+        if context.continuous or perturb == "normal":
+            normal = [
+                j
+                for j, feature in enumerate(context.background.features)
+                if feature.scale is not None and not is_missing(context.values[feature.columns[0]])
+            ]
+        binary = np.arange(context.n_features)
+        if context.continuous:
+            binary = np.delete(binary, normal)
+        inside = context.shares()
+        return cls(
+            context=context,
+            perturb=perturb,
+            around=around,
+            entropy=tuple(int(number) for number in rng.integers(0, 2**32, size=4)),
+            normal=np.array(normal, dtype=np.intp),
+            absent=binary[inside[binary] == 0],
+            strata=Strata.of(inside, binary),
+            masks=np.empty((0, context.n_features)),
+        )
 
     @property
     def n_features(self) -> int:
@@ -137,12 +187,12 @@ class TableNeighbourhood:
     @property
     def closeness(self) -> FloatArray:
         """How close each perturbed row is to the row; ones are the row itself."""
-        return np.asarray(self.masks + (1 - self.origin))
+        return np.asarray(self.masks + (1 - self.origin)) if self.context.continuous else self.masks
 
     @property
     def sampling_weights(self) -> FloatArray:
         """Weights that correct for the rows that were forced to vary, (N,); ones if none were."""
-        return np.ones(len(self.masks)) if self.by_design else self._strata().weights(self.masks)
+        return np.ones(len(self.masks)) if self.by_design else self.strata.weights(self.masks)
 
     @property
     def origin(self) -> FloatArray:
@@ -172,6 +222,43 @@ class TableNeighbourhood:
         """The perturbed rows themselves, or digests of them."""
         return _keys(self, rows)
 
+    def repeats(self, rows: IntArray) -> IntArray | None:
+        """For each number, the position of the first one with the same row; None asks for keys."""
+        background, last, drawn = self.context.background, self.context.last, self._drawn(rows)
+        if not self._may_repeat(len(rows)):
+            first, itself = np.arange(len(rows)), np.flatnonzero(drawn < 0)
+            first[itself] = itself[:1]
+            return first
+        if not background.frame.keeps_kind(last):
+            return None  # words of whole numbers and of fractions are not comparable
+        own = background.frame.words_of(last)
+
+        def words_of(positions: IntArray) -> Words:
+            sources, new_values = self._values(drawn[positions])
+            words: Words = background.tables.words.gather(background.by_column(sources), {}, own)
+            for column, numbers in new_values.items():
+                words[:, column] = numbers.view(np.uint64)
+            return words
+
+        return first_equal(len(rows), words_of, self.room)
+
+    def _may_repeat(self, n: int) -> bool:
+        """Whether two of n rows, or one of them and the row itself, can be expected to be equal.
+
+        The square root of the probability that two rows have the same value is at least the
+        probability of every single value.
+        """
+        if self.by_design or self.perturb == "rows":
+            return True
+        tables, numbers = self.context.background.tables, self.context.background.numbers
+        same = tables.repeats[numbers]
+        same[self.normal] = tables.repeats_of_draws[numbers[self.normal]]
+        if self.context.continuous:
+            columns = [f.columns[0] for _, f in self._normal_features()]
+            same[self.normal] = [tables.columns[c].limits is not None for c in columns]
+        same[self.absent] = same[self.strata.features] = 1.0
+        return bool(n * np.sqrt(same.prod()) > _UNLIKELY)
+
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> TableNeighbourhood:
         """Add perturbed rows: one per mask of a design, or a number of random ones.
 
@@ -181,8 +268,11 @@ class TableNeighbourhood:
         if self.by_design not in (None, by_design):
             raise ValueError("`design` must return either masks or numbers in all rounds.")
         grown = replace(self, by_design=by_design)
-        more = wanted if by_design else grown._random_masks(int(wanted))
-        masks = np.concatenate([self.masks, np.asarray(more, dtype=np.float64)])
+        masks = np.asarray(wanted if by_design else grown._random_masks(int(wanted)), np.float64)
+        if len(self.masks):
+            masks = np.concatenate([self.masks, masks])
+        elif by_design:
+            masks = masks.copy()
         masks.flags.writeable = False
         if masks.size > _CACHED:
             grown.cache.clear()
@@ -191,47 +281,39 @@ class TableNeighbourhood:
     def inputs(self, rows: IntArray) -> Any:
         """Perturbed rows by number, in a table of the background's kind."""
         _refuse_hidden(rows)
-        context, features = self.context, self._normal_features()
-        sources = np.full((len(rows), self.n_features), context.itself, dtype=np.intp)
-        new_values = {
-            feature.columns[0]: np.full(len(rows), context.number(feature))
-            for _, feature in features
-        }
-        drawn = rows if self.by_design else np.where(rows == 0, INPUT_ITSELF, rows)
-        for block in np.unique(drawn[drawn >= 0] // _BLOCK):
-            inside = np.flatnonzero((drawn >= 0) & (drawn // _BLOCK == block))
-            within = drawn[inside] - block * _BLOCK
-            taken, made = self._block(int(block))
-            taken = taken[within]
-            if self.by_design:
-                taken = np.where(self.masks[drawn[inside]] > 0.5, context.itself, taken)
-            sources[inside] = taken
-            for j, feature in features:
-                own = taken[:, j] == context.itself
-                numbers = np.where(own, context.number(feature), made[within, j])
-                new_values[feature.columns[0]][inside] = numbers
-        return context.frame.gather(context.background.by_column(sources), new_values)
+        background = self.context.background
+        sources, new_values = self._values(self._drawn(rows))
+        return background.frame.gather(background.by_column(sources), new_values, self.context.last)
+
+    def _drawn(self, rows: IntArray) -> IntArray:
+        """Numbers of rows, that of the row itself where it is the first random one."""
+        return rows if self.by_design else np.where(rows == 0, INPUT_ITSELF, rows)
+
+    def _values(self, drawn: IntArray) -> tuple[IntArray, dict[int, FloatArray]]:
+        """Where the values of rows come from, (n, p), and the new numbers of columns."""
+        itself, blocks = self.context.itself, drawn // _BLOCK  # that of the row itself is -1
+        sources = np.empty((len(drawn), self.n_features), dtype=np.intp)
+        made = np.empty((len(drawn), len(self.normal)))
+        for block in np.unique(blocks):
+            inside = _as_slice(np.flatnonzero(blocks == block))
+            if block < 0:
+                sources[inside] = itself
+                continue
+            within = _as_slice(drawn[inside] - block * _BLOCK)
+            taken, numbers = self._block(int(block), int(drawn[inside].max()) % _BLOCK + 1)
+            sources[inside] = taken[within]
+            made[inside] = numbers[within]
+        if self.by_design:
+            sources[masks_at(self.masks, drawn) > 0.5] = itself
+        features = self._normal_features()
+        if features:
+            own = np.array([self.context.number(feature) for _, feature in features])
+            np.copyto(made, own, where=sources[:, self.normal] == itself)
+        return sources, {f.columns[0]: made[:, k] for k, (_, f) in enumerate(features)}
 
     def _normal_features(self) -> list[tuple[int, Feature]]:
-        """Features whose numbers come from normal distributions: single columns of numbers."""
-        if not self.context.continuous and self.perturb != "normal":
-            return []
-        return [
-            (j, feature)
-            for j, feature in enumerate(self.context.background.features)
-            if feature.scale is not None and not is_missing(self.context.values[feature.columns[0]])
-        ]
-
-    def _binary_features(self) -> IntArray:
-        """Features that are either in the row's bin or not."""
-        binary = np.ones(self.n_features, dtype=bool)
-        if self.context.continuous:
-            binary[[j for j, _ in self._normal_features()]] = False
-        return np.flatnonzero(binary)
-
-    def _strata(self) -> Strata:
-        """The binary features that seldom vary."""
-        return Strata.of(self.context.same[:, :-1], self._binary_features())
+        """The features of `normal`, with their numbers."""
+        return [(j, self.context.background.features[j]) for j in self.normal.tolist()]
 
     def _random_masks(self, n: int) -> FloatArray:
         """The next n random rows as the regression sees them."""
@@ -240,55 +322,67 @@ class TableNeighbourhood:
         for block in range(start // _BLOCK, -(-end // _BLOCK)):
             offset = block * _BLOCK
             first, last = max(start, offset), min(end, offset + _BLOCK)
-            masks = self._block_masks(block)
-            found[first - start : last - start] = masks[first - offset : last - offset]
+            taken, made = self._block(block, last - offset)
+            some = slice(first - offset, last - offset)
+            self._see(taken[some], made[some], found[first - start : last - start])
         if start == 0:
             found[0] = self.origin
         return found
 
-    def _block_masks(self, block: int) -> FloatArray:
-        """A block as the regression sees it: in the row's bin or not, or standardised numbers."""
-        context = self.context
-        taken, made = self._block(block)
-        offsets = context.same.shape[1] * np.arange(self.n_features)
-        found = context.same.ravel().take(taken + offsets).astype(np.float64)
+    def _see(self, taken: IntArray, made: FloatArray, masks: FloatArray) -> None:
+        """Fill in rows as the regression sees them: in the row's bin or not, or standardised."""
+        context, states = self.context, self.context.background.tables.states
+        places = states.shape[1] * context.background.numbers
+        found = states.ravel().take(taken + places, mode="clip")
+        np.equal(found, context.states, out=masks)
+        if self.absent.size:
+            masks[:, self.absent] = taken[:, self.absent] == context.itself
         if context.continuous:
-            for j, feature in self._normal_features():
-                found[:, j] = feature.standardise(made[:, j])
-        return np.asarray(found)
+            for k, (j, feature) in enumerate(self._normal_features()):
+                masks[:, j] = feature.standardise(made[:, k])
 
-    def _block(self, block: int) -> Block:
-        """A block, from the cache if it is there."""
-        if block in self.cache:
+    def _block(self, block: int, n: int) -> Block:
+        """The first n rows of a block, or more, from the cache if they are there."""
+        if block in self.cache and len(self.cache[block][0]) >= n:
             return self.cache[block]
-        drawn = self._draw(block)
+        drawn = self._draw(block, n)
         if (len(self.cache) + 1) * _BLOCK * self.n_features <= _CACHED:
             self.cache[block] = drawn
         return drawn
 
-    def _draw(self, block: int) -> Block:
-        """Draw a block with its own generator: the result is always the same."""
+    def _draw(self, block: int, wanted: int) -> Block:
+        """Draw a block with its own generator: the result is always the same.
+
+        Where nothing else is drawn, the first rows of a block do not need the others.
+        """
         rng = np.random.default_rng([*self.entropy, block])
-        n, p = self.context.background.n_rows, self.n_features
+        background, p = self.context.background, self.n_features
+        random = not self.by_design
+        alone = not (
+            self.normal.size or (random and (self.absent.size or self.strata.features.size))
+        )
+        size = wanted if alone else _BLOCK
         if self.perturb == "rows":
-            taken = np.repeat(rng.integers(0, n, size=(_BLOCK, 1)), p, axis=1)
+            taken = np.repeat(rng.integers(0, background.n_rows, size=(size, 1)), p, axis=1)
         elif self.by_design:
-            taken = self._rows_in_other_bins(rng)
+            taken = self._rows_in_other_bins(rng, size)
         else:
-            taken = rng.integers(0, n, size=(_BLOCK, p))
-        if not self.by_design:
+            taken = rng.integers(0, background.n_rows, size=(size, p))
+        if random:
             self._force(taken, block)
-        made = self._new_numbers(rng, taken)
-        if not self.by_design:
-            self._keep_new_levels(rng, taken)
-        return taken, made
+        made = self._new_numbers(rng, taken, wanted)
+        if random and self.absent.size:
+            # a random row of the background never shows a new category: half of the rows do
+            own = rng.integers(0, 2, size=(_BLOCK, self.absent.size)) == 1
+            taken[:, self.absent] = np.where(own, self.context.itself, taken[:, self.absent])
+        return taken[:wanted], made
 
     def _force(self, taken: IntArray, block: int) -> None:
         """Replace sources of a block, in place, so that features that seldom vary do.
 
         It has generators of its own: without such features the draws do not depend on it.
         """
-        strata = self._strata()
+        strata = self.strata
         if not strata.features.size:
             return
         start = np.random.default_rng([*self.entropy, 0, 2]).random()
@@ -296,47 +390,44 @@ class TableNeighbourhood:
         rng = np.random.default_rng([*self.entropy, block, 1])
         for k, (j, state) in enumerate(zip(strata.features, strata.states, strict=True)):
             rows = np.flatnonzero(chosen == k)
-            rare = np.flatnonzero(self.context.same[j, :-1] == state)
+            rare = np.flatnonzero(self.context.same(j) == state)
             drawn = rng.choice(rare, size=len(rows))
             if self.perturb == "rows":
                 taken[rows] = drawn[:, None]
             else:
                 taken[rows, j] = drawn
 
-    def _keep_new_levels(self, rng: np.random.Generator, taken: IntArray) -> None:
-        """Keep values that the background does not have, such as a new category, in place.
+    def _new_numbers(self, rng: np.random.Generator, taken: IntArray, n: int) -> FloatArray:
+        """Numbers of the first n rows of a block from normal distributions, (n, k)."""
+        context, size = self.context, (len(self.normal), _BLOCK)
+        if not self.normal.size:
+            return np.empty((n, 0))
+        features = [feature for _, feature in self._normal_features()]
+        columns = [context.background.columns[feature.columns[0]] for feature in features]
+        if not context.continuous:
+            numbers, laws = (
+                context.background.numbers[self.normal],
+                context.background.tables.bin_laws,
+            )
+            states = context.background.tables.states
+            bins = states[numbers, taken[:n, self.normal]].astype(np.intp)
+            bins[bins < 0] += laws.shape[2]  # missing
+            whole = np.array([column.limits is not None for column in columns])
+            return draw_in_bins(laws[:, numbers, bins], rng.random(size).T[:n], whole)
+        scales = np.array([feature.scale for feature in features])
+        centre = np.array([context.number(f) for f in features]) if self.around else scales[:, 0]
+        made = centre + scales[:, 1] * rng.standard_normal(size).T[:n]
+        for k, column in enumerate(columns):
+            if column.limits is not None:
+                made[:, k] = made[:, k].round().clip(*column.limits) + 0.0  # no -0.0
+        return np.asarray(made)
 
-        A random row of the background never shows them: half of the perturbed rows do.
-        """
-        absent = np.flatnonzero(~self.context.same[:, :-1].any(axis=1))
-        new_levels = np.intersect1d(absent, self._binary_features())
-        if new_levels.size:
-            own = rng.integers(0, 2, size=(_BLOCK, new_levels.size)) == 1
-            taken[:, new_levels] = np.where(own, self.context.itself, taken[:, new_levels])
-
-    def _new_numbers(self, rng: np.random.Generator, taken: IntArray) -> FloatArray:
-        """Numbers from normal distributions, (_BLOCK, p); without columns if there are none."""
-        context, features = self.context, self._normal_features()
-        made = np.empty((_BLOCK, self.n_features if features else 0))
-        for j, feature in features:
-            column = context.background.columns[feature.columns[0]]
-            if context.continuous:
-                centre, sd = feature.scale or (0.0, 1.0)
-                centre = context.number(feature) if self.around else centre
-                numbers = centre + sd * rng.standard_normal(_BLOCK)
-                made[:, j] = (
-                    numbers if column.limits is None else numbers.round().clip(*column.limits)
-                )
-            else:
-                made[:, j] = column.draw(rng, column.codes[taken[:, j]])
-        return made
-
-    def _rows_in_other_bins(self, rng: np.random.Generator) -> IntArray:
-        """For each feature, rows whose value is in a different bin than the row's."""
-        chance = rng.random((_BLOCK, self.n_features))
+    def _rows_in_other_bins(self, rng: np.random.Generator, n: int) -> IntArray:
+        """For each feature, n rows whose value is in a different bin than the row's."""
+        chance = rng.random((n, self.n_features))
         taken = np.full(chance.shape, self.context.itself, dtype=np.intp)
-        for j, same in enumerate(self.context.same):
-            others = np.flatnonzero(~same)
+        for j in range(self.n_features):
+            others = np.flatnonzero(~self.context.same(j))
             if others.size:
                 taken[:, j] = others[(chance[:, j] * others.size).astype(np.intp)]
         return taken
@@ -432,6 +523,12 @@ def _keys(neighbourhood: TableNeighbourhood | UserNeighbourhood, rows: IntArray)
     room = neighbourhood.room
     pieces = [rows[k : k + room] for k in range(0, len(rows), room)]
     return [key for some in pieces for key in row_keys(neighbourhood.inputs(some))]
+
+
+def _as_slice(numbers: IntArray) -> IntArray | slice:
+    """Increasing numbers as a slice, if none of them is left out: it makes no copy."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if last - first + 1 == len(numbers) else numbers
 
 
 def _refuse_hidden(rows: IntArray) -> None:

@@ -51,20 +51,14 @@ class TableSubject:
                 seed=int(rng.integers(0, 2**32)),
                 masks=np.empty((0, p)),
             )
-        if not isinstance(self.perturb, str):
-            return UserNeighbourhood(
-                context=self.context,
-                perturb=self.perturb,
-                frame=self.context.frame,
-                masks=np.empty((0, p)),
-                origin=np.ones(p),
-            )
-        return TableNeighbourhood(
+        if isinstance(self.perturb, str):
+            return TableNeighbourhood.empty(self.context, self.perturb, around=self.around, rng=rng)
+        return UserNeighbourhood(
             context=self.context,
             perturb=self.perturb,
-            around=self.around,
-            entropy=tuple(int(number) for number in rng.integers(0, 2**32, size=4)),
+            frame=self.context.frame,
             masks=np.empty((0, p)),
+            origin=np.ones(p),
         )
 
 
@@ -94,7 +88,7 @@ def open_row(
         background, values = _open_sparse_row(row, table, settings)
     else:
         background, values = table, _read_row(row, table)
-    frame, values = background.frame.append_row(values)  # in the dtypes of the background
+    last, values = background.frame.read_row(values)  # in the dtypes of the background
     by_value = perturb == "background"
     background = background.for_row(values, by_value=by_value)
     continuous = representation != "binary"
@@ -106,9 +100,9 @@ def open_row(
     )
     context = RowContext(
         background=background,
-        frame=frame,
+        last=last,
         values=values,
-        same=background.same(values),
+        states=background.states(values),
         continuous=continuous,
     )
     around = representation != "continuous-mean"
