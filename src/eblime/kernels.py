@@ -31,7 +31,11 @@ __all__ = [
     "uniform",
 ]
 
-DISTANCES = ("euclidean", "cosine", "hamming")
+DISTANCES = {
+    "euclidean": "the Euclidean distance",
+    "cosine": "the cosine distance",
+    "hamming": "the share of hidden features",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,7 @@ class ExponentialKernel:
 
     def __post_init__(self) -> None:
         """Refuse an unknown distance and widths that are not positive, or two of them."""
-        check_choice("distance", self.distance, DISTANCES)
+        check_choice("distance", self.distance, tuple(DISTANCES))
         for name, value in (("width", self.width), ("theta", self.theta)):
             if value is not None:
                 check_number(name, value)
@@ -90,6 +94,19 @@ class ExponentialKernel:
             return float(self.theta / np.sqrt(2))
         default = {"euclidean": 0.75 * np.sqrt(p), "cosine": 0.25, "hamming": 0.5}
         return float(default[self.distance] if self.width is None else self.width)
+
+    def describe(self, p: int) -> str:
+        """The kernel in words, for p features.
+
+        Examples
+        --------
+        >>> ExponentialKernel().describe(16)
+        'exponential kernel on the Euclidean distance, width 3'
+        """
+        width = (
+            f"width {self.width_for(p):.4g}" if self.theta is None else f"theta {self.theta:.4g}"
+        )
+        return f"exponential kernel on {DISTANCES[self.distance]}, {width}"
 
     def _distances(self, masks: FloatArray) -> FloatArray:
         """Distances from the mask of ones, (N,)."""

@@ -517,7 +517,7 @@ class Design(Protocol):
 class DesignParts(Protocol):
     """What a design may have in addition to `next`; each part is optional.
 
-    A function that returns all masks at once may have `for_kernel` and `all_masks`.
+    A function that returns all masks at once may have `for_kernel`, `all_masks` and `law`.
 
     Examples
     --------
@@ -543,6 +543,13 @@ class DesignParts(Protocol):
 
         They take the place of a design given by its name where 2^p <= n_masks. Without it, all
         masks count the same: right for designs that draw evenly or correct for their draws.
+        """
+
+    @property
+    def law(self) -> str:
+        """How much each mask counts, in words, for a design that does not correct for its draws.
+
+        It completes "the scores of all masks, ...". Without it, all masks count the same.
         """
 
     def ending_early(self) -> Design:

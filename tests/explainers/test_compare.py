@@ -159,8 +159,8 @@ def test_quadrature_and_regression_estimate_the_same_if_masks_decide_the_input()
     row = eblime.compare(slopes, PEOPLE[0], methods[:2], background=PEOPLE, n_masks=60, target=0)
 
     assert same.notes() == []
-    assert "narrow: weighted linear fit to all masks, free intercept, Exp" in kernels.notes()[0]
-    assert "quadrature: weighted linear fit to all masks" in row.notes()[0]
+    assert "width 0.3" in kernels.notes()[2]
+    assert "the score of a mask is the mean over rows" in row.notes()[2]
 
 
 def test_the_law_of_masks_of_texts_is_noted():
@@ -171,12 +171,11 @@ def test_the_law_of_masks_of_texts_is_noted():
     usual = eblime.compare(mood, TEXT, methods, n_masks=60)
 
     assert "different quantities" in str(found)
-    assert (
-        "(eblime, lime: weighted linear fit, free intercept, as many masks of each size; "
-        in str(found)
-    )
-    assert "as many masks of each size" in short.notes()[0]
+    assert "eblime, lime: Importances are coefficients of the linear fit" in found.notes()[1]
+    assert "each number of hidden features counting the same" in found.notes()[1]
+    assert "each number of hidden features counting the same" in short.notes()[1]
     assert usual.notes() == []
+    assert usual["eblime"].estimand in str(usual)
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,12 @@ def say(text: str, *, error: bool = False) -> None:
 def print_explanation(explanation: Explanation, *, prob: float, top: int) -> None:
     """Print a coloured table with bars on a terminal, and the plain table in a pipe."""
     console = Console(highlight=False, markup=False, emoji=False)
-    head = explanation.headline
     if not console.is_terminal:
-        say(f"{head}\n{explanation.table(prob, top)}")
+        say(f"{explanation.headline}\n{explanation.table(prob, top)}")
     else:
+        head, estimand = explanation.headline.split("\n", 1)
         console.print(Text(head, style="bold"))
-        console.print(Text(fit_sentence(explanation), style="dim"))
+        console.print(Text(f"{fit_sentence(explanation)} {estimand}", style="dim"))
         for line in _table(explanation, prob, top, console.width):
             console.print(line, no_wrap=True, overflow="ellipsis")
     if stopped := stop_sentence(explanation):

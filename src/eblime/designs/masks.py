@@ -193,7 +193,9 @@ def _all_by_size(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return Proposal(masks=masks, sampling_weights=counts * 2**p / n_masks)
 
 
-sizes.all_masks = _all_by_size  # type: ignore[attr-defined]  # see `protocols.DesignParts`
+# see `protocols.DesignParts`
+sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
+sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 
 
 def is_exhaustive(masks: FloatArray) -> bool:

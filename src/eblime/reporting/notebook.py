@@ -46,7 +46,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
         shown.features,
         "feature",
         label=shown.label,
-        text=f"{shown.prediction:.4g}. {fit_sentence(shown)}",
+        text=f"{shown.prediction:.4g}. {fit_sentence(shown)} {shown.estimand}",
         notes=notes(shown),
         view=_add_styles(input_view(shown), post.mean),
     )

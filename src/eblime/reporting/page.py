@@ -20,6 +20,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
 from eblime.reporting.views import MOST, input_view
+from eblime.results.estimand import describe_estimand
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
 from eblime.results.notes import fit_sentence, is_poor_fit, notes, stop_sentence
@@ -35,13 +36,6 @@ _CLASSES = 10  # listed on a page
 LEVELS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 0.99)
 _MOST_SWITCHED = 64  # features of an explanation whose index the reader can switch
 _POINTS = 41  # points of a density
-_INDEX_WORDS = {
-    "lime": "Importances are coefficients of the weighted linear fit to all masks.",
-    "banzhaf": "Importances are Banzhaf values: the mean change of the score when the feature is "
-    "shown, all masks counting the same.",
-    "shapley": "Importances are Shapley values: they share out the difference between the score of "
-    "the input and the score with everything hidden.",
-}
 _TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
     "surrogate. It is about the fit: it is not the probability that the object or the defect is "
@@ -133,6 +127,7 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
+        "estimand": explanation.estimand,
         "indices": data.get("indices", {}),
         "index": getattr(explanation.method, "index", None),
         "has_intervals": "low" in data,
@@ -165,7 +160,8 @@ def page_data(explanation: Explanation, k: int) -> dict[str, Any]:
     indices = every_index(explanation) if len(order) <= _MOST_SWITCHED else {}
     if indices:
         found["indices"] = {
-            name: {"words": _INDEX_WORDS[name]} | _numbers(explanation, post, post.order(), k)
+            name: {"words": describe_estimand(explanation, post)}
+            | _numbers(explanation, post, post.order(), k)
             for name, post in indices.items()
         }
     return found
@@ -240,11 +236,6 @@ def _short(values: FloatArray, digits: int = 4) -> Any:
 
 
 _LONGEST = 400  # longer representations are not parsed
-_DISTANCES = {
-    "euclidean": "the Euclidean distance",
-    "cosine": "the cosine distance",
-    "hamming": "the share of hidden features",
-}
 _PHRASES: dict[tuple[str, Any], str] = {
     ("intercept", "flat"): "free intercept",
     ("intercept", "none"): "no intercept",
@@ -340,10 +331,7 @@ def describe_kernel(stored: object, n_features: int) -> str:
     if not isinstance(kernel, ExponentialKernel):
         name = _function(str(stored))
         return "all masks count the same" if name == "uniform" else name or describe_object(stored)
-    size = f"theta {_number(kernel.theta)}"
-    if kernel.theta is None:
-        size = f"width {_number(kernel.width_for(n_features))}"
-    return f"exponential kernel on {_DISTANCES[kernel.distance]}, {size}"
+    return kernel.describe(n_features)
 
 
 def describe_object(stored: object) -> str:

@@ -16,7 +16,6 @@ from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.core.overall import kendall, ranks, same_signs, top_jaccard
 from eblime.results.explanation import Explanation
-from eblime.results.indices import quantity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -144,13 +143,12 @@ class Comparison:
         """What a reader must know to compare the columns."""
         estimands: dict[str, list[str]] = {}
         for name, entry in self.explanations.items():
-            estimands.setdefault(quantity(entry), []).append(name)
+            estimands.setdefault(entry.estimand, []).append(name)
         if len(estimands) == 1:
             return []
-        named = "; ".join(f"{', '.join(names)}: {what}" for what, names in estimands.items())
-        return [
-            f"The methods estimate different quantities, so compare ranks, not sizes ({named})."
-        ]
+        named = [f"{', '.join(names)}: {what}" for what, names in estimands.items()]
+        different = "The methods estimate different quantities, so compare ranks, not sizes."
+        return [different, *named]
 
     @staticmethod
     def _cells(entry: Explanation, order: IntArray, prob: float) -> list[str]:
@@ -180,6 +178,7 @@ class Comparison:
         calls = ", ".join(f"{name} {n}" for name, n in self.model_calls.items())
         lines = [
             f"{printable(first.label)}: predicted {first.prediction:.4g}",
+            *([] if self.notes() else [first.estimand]),
             self.table(),
             f"Model calls: {calls}",
         ]

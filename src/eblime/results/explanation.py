@@ -20,9 +20,9 @@ from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
 from eblime.protocols import Composite, Described, Kernel, Method, Scene
+from eblime.results.estimand import describe_estimand
 from eblime.results.indices import (
     Interactions,
-    by_quadrature,
     index_posterior,
     pair_interactions,
     with_own_kernel,
@@ -101,9 +101,23 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """What was explained; with `Quadrature` also which index the importances are."""
-        first = f"{printable(self.label)}: predicted {self.prediction:.4g}"
-        return f"{first}\nImportances: {self.posterior.estimand}" if by_quadrature(self) else first
+        """What was explained, and what the importances estimate."""
+        return f"{printable(self.label)}: predicted {self.prediction:.4g}\n{self.estimand}"
+
+    @property
+    def estimand(self) -> str:
+        """What the importances estimate: an average over which masks, with which weights.
+
+        The same sentence for the same quantity, whatever the method; see "What is estimated".
+
+        Examples
+        --------
+        >>> import eblime
+        >>> e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two")
+        >>> print(e.estimand[:83])
+        Importances are coefficients of the linear fit with a free intercept to the scores
+        """
+        return describe_estimand(self)
 
     def heatmap(self, of: str = "mean") -> FloatArray:
         """The mean, or the "sd", of each pixel's superpixel, (H, W); for images only."""

@@ -62,7 +62,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
         "intercept": post.intercept,
-        "estimand": post.estimand,
+        "estimand": explanation.estimand,
         "lambda": lam and {"median": lam.median, "interval": lam.quantile(tails)},
         "features": [
             {"name": str(feature), **{name: values[j] for name, values in columns.items()}}

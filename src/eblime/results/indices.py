@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from eblime import registry
 from eblime._checks import check_choice, check_count, check_level, check_number
-from eblime._repr import short_repr, stable_repr
 from eblime._table import importance_table
 from eblime._types import FloatArray, IntArray
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.kernels import ExponentialKernel, as_kernel, kernel_of_repr
-from eblime.methods.common import LINEAR_FIT
 from eblime.methods.quadrature import INDICES, Quadrature, fit_indices
 from eblime.posterior import Posterior
 from eblime.protocols import Kernel, Method
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = [
     *("Interactions", "by_quadrature", "check_game", "every_index", "index_posterior"),
     *("index_posteriors", "own_kernel", "own_width", "pair_interactions", "posteriors_by_width"),
-    *("quantity", "with_own_kernel"),
+    "with_own_kernel",
 ]
 
 _MOST_FEATURES = 64  # of interactions: the covariance of all pairs is kept
@@ -166,25 +164,6 @@ def check_game(answers: Answers, index: str) -> None:
 def by_quadrature(explanation: Explanation) -> bool:
     """Whether the posterior is one over functions of the mask, rather than a linear fit."""
     return getattr(explanation.method, "functional", None) is not None
-
-
-def quantity(explanation: Explanation) -> str:
-    """What the importances estimate, in a few words; the same words for the same quantity.
-
-    Every design except "sizes" has the weighted linear fit to all masks as its estimand, where a
-    mask decides the input. So the index "lime" of `Quadrature` is what a regression with the same
-    kernel estimates. "sizes", lime's for texts, draws as many masks of each size.
-    """
-    words, method = explanation.posterior.estimand, cast(Any, explanation.method)
-    uneven = explanation.provenance.get("design") == "sizes"
-    if uneven and words.startswith(LINEAR_FIT):
-        return f"{words}, as many masks of each size"
-    if getattr(method, "index", None) != "lime":
-        return words
-    kernel, stored = as_kernel(method.kernel), explanation.provenance.get("kernel")
-    if stable_repr(kernel) != stored:
-        return f"{words}, {short_repr(kernel)}"
-    return words if explanation.answers.noisy else f"{LINEAR_FIT}free intercept"
 
 
 def every_index(explanation: Explanation) -> dict[str, Posterior]:

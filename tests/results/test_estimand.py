@@ -1,0 +1,153 @@
+"""`Explanation.estimand`: one sentence per quantity, the same for the same quantity."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import eblime
+from eblime.compat.lime import LimeTextExplainer
+from eblime.designs import Focused, bernoulli, sizes
+
+TEXT = "a good film with a very slow story and no end at all"
+ROWS = np.random.default_rng(0).normal(size=(200, 3))
+LINE = "Importances are coefficients of the linear fit with a free intercept"
+ALL = f"{LINE} to the scores of all 2^11 masks, "
+KERNEL = "weighted by the exponential kernel on the Euclidean distance, width 2.487."
+
+
+def mood(texts: list[str]) -> list[float]:
+    """A word, and a pair."""
+    return [("good" in t) - 0.5 * ("very" in t and "slow" in t) for t in texts]
+
+
+def product(rows: np.ndarray) -> np.ndarray:
+    """An interaction and a term."""
+    return rows[:, 0] * rows[:, 1] + rows[:, 2]
+
+
+def of_text(**settings: object) -> str:
+    """The sentence about a text."""
+    return eblime.TextExplainer(mood, **{"n_masks": 80, **settings}).explain(TEXT).estimand
+
+
+def of_row(**settings: object) -> str:
+    """The sentence about a row."""
+    explainer = eblime.TabularExplainer(product, ROWS, n_masks=60, **settings)
+    return explainer.explain(ROWS[0]).estimand
+
+
+def shown_often(rng: np.random.Generator, n_masks: int, p: int) -> np.ndarray:
+    """A design of the user."""
+    return (rng.random((n_masks, p)) < 0.9).astype(float)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"design": "bernoulli"},
+        {"design": bernoulli},
+        {"design": "leverage"},
+        {"design": "glime"},
+        {"design": "stratified-lime"},
+        {"design": Focused(n_masks=80)},
+        {"method": "lime"},
+        {"method": "baylime"},
+        {"method": "quadrature"},
+        {"method": "quadrature", "design": "sizes"},
+        {"n_masks": 2**11},
+    ],
+)
+def test_one_sentence_for_the_fit_to_all_masks(settings) -> None:
+    """Designs that draw evenly or correct their weights, and methods with a free intercept."""
+    assert of_text(**settings) == f"{ALL}{KERNEL}"
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"design": "sizes"}, "masks, each number of hidden features counting the same, weighted"),
+        ({"design": sizes}, "each number of hidden features counting the same"),
+        ({"design": "sizes", "n_masks": 2**11}, "each number of hidden features counting the same"),
+        ({"design": shown_often}, "masks, as shown_often draws them, weighted"),
+        ({"kernel": "uniform"}, "masks, all counting the same."),
+        ({"kernel": "shapley"}, "weighted by the Shapley kernel."),
+        ({"kernel": lambda masks: masks.mean(axis=1)}, "weighted by a function."),
+        ({"kernel": "cosine"}, "the cosine distance, width 0.25."),
+        ({"method": "bayeslime"}, "with a penalised intercept"),
+        ({"method": "eblime-paper"}, "with no intercept"),
+        ({"method": "bayesshap"}, "are Shapley values: the mean change of the score"),
+        (
+            {"method": eblime.Quadrature(index="banzhaf")},
+            "over all masks of the others, each count",
+        ),
+    ],
+)
+def test_other_quantities_have_other_sentences(settings, words) -> None:
+    """The law of the masks, the weights, the intercept and the index."""
+    found = of_text(**settings)
+
+    assert words in found
+    assert found != f"{ALL}{KERNEL}"
+
+
+def test_every_way_to_draw_rows_has_its_sentence() -> None:
+    """A design on a table is another quantity than the default: the words differ."""
+    ways = [
+        {},
+        {"design": "paired"},
+        {"design": "sizes"},
+        {"perturb": "normal"},
+        {"perturb": "rows"},
+        {"perturb": "rows", "design": "paired"},
+        {"representation": "continuous"},
+        {"representation": "continuous-mean"},
+        {"perturb": lambda rng, n, row: np.asarray(row) + rng.normal(size=(n, 3))},
+        {"method": "quadrature"},
+        {"method": "quadrature", "design": "paired"},
+        {"method": "bayesshap"},
+        {"perturb": "background"},
+        {"perturb": "background", "method": eblime.Quadrature(index="shapley")},
+    ]
+    found = [of_row(**way) for way in ways]
+
+    assert len(set(found)) == len(ways)
+    assert "by whether each value is in the row's bin" in found[0]
+    assert "all 2^3 masks, in which a hidden value is a value of another bin" in found[1]
+    assert "the mean over rows of the background, from which all hidden values" in found[-1]
+    assert of_row(perturb="background", rows_per_mask=5) == found[-2]
+
+
+def test_the_sentence_is_printed_and_on_the_page() -> None:
+    """Print, page, notebook and JSON."""
+    e = eblime.TextExplainer(mood, n_masks=80).explain(TEXT)
+
+    for shown in (str(e), e.to_html(), e._repr_html_(), e.to_json()):
+        assert e.estimand in shown
+
+
+def test_the_replacement_of_lime_has_limes_law() -> None:
+    """`compat.lime` draws the number of hidden words."""
+    model = lambda texts: np.array([[x, 1 - x] for x in mood(texts)])  # noqa: E731
+    found = LimeTextExplainer().explain_instance(TEXT, model, num_samples=100).explanations[1]
+
+    assert "each number of hidden features counting the same" in found.estimand
+
+
+@pytest.mark.parametrize("value", [None, 7, "", "<function", {"a": 1}, "x" * 10**5, "\x1b[2J", [1]])
+def test_any_record_has_a_sentence(value) -> None:
+    """Provenance may come from any file."""
+    for e in (
+        eblime.TextExplainer(mood, n_masks=80).explain(TEXT),
+        eblime.TabularExplainer(product, ROWS, n_masks=60).explain(ROWS[0]),
+    ):
+        stored = {"design": value, "kernel": value, "input": value}
+        found = dataclasses.replace(e, provenance=stored, source=SimpleNamespace()).estimand
+
+        assert found.startswith("Importances are ")
+        assert len(found) < 600
+        assert found.isprintable()
