@@ -100,6 +100,7 @@ class ExponentialKernel:
 
         Examples
         --------
+        >>> from eblime.kernels import ExponentialKernel
         >>> ExponentialKernel().describe(16)
         'exponential kernel on the Euclidean distance, width 3'
         """

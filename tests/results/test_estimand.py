@@ -15,8 +15,8 @@ from eblime.designs import Focused, bernoulli, sizes
 TEXT = "a good film with a very slow story and no end at all"
 ROWS = np.random.default_rng(0).normal(size=(200, 3))
 LINE = "Importances are coefficients of the linear fit with a free intercept"
-ALL = f"{LINE} to the scores of all 2^11 masks, "
-KERNEL = "weighted by the exponential kernel on the Euclidean distance, width 2.487."
+ALL = f"{LINE} to the scores of all 2^12 masks, "
+KERNEL = "weighted by the exponential kernel on the Euclidean distance, width 2.598."
 
 
 def mood(texts: list[str]) -> list[float]:
@@ -59,7 +59,7 @@ def shown_often(rng: np.random.Generator, n_masks: int, p: int) -> np.ndarray:
         {"method": "baylime"},
         {"method": "quadrature"},
         {"method": "quadrature", "design": "sizes"},
-        {"n_masks": 2**11},
+        {"n_masks": 2**12},
     ],
 )
 def test_one_sentence_for_the_fit_to_all_masks(settings) -> None:
@@ -72,7 +72,7 @@ def test_one_sentence_for_the_fit_to_all_masks(settings) -> None:
     [
         ({"design": "sizes"}, "masks, each number of hidden features counting the same, weighted"),
         ({"design": sizes}, "each number of hidden features counting the same"),
-        ({"design": "sizes", "n_masks": 2**11}, "each number of hidden features counting the same"),
+        ({"design": "sizes", "n_masks": 2**12}, "each number of hidden features counting the same"),
         ({"design": shown_often}, "masks, as shown_often draws them, weighted"),
         ({"kernel": "uniform"}, "masks, all counting the same."),
         ({"kernel": "shapley"}, "weighted by the Shapley kernel."),

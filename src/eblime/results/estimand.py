@@ -57,8 +57,8 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
     """
     words = (explanation.posterior if posterior is None else posterior).estimand
     drawn = explanation.answers.noisy and _perturb(explanation) != "background"
-    averaged = f"the mean over {_mixed(explanation)}"
-    averaged = averaged if drawn or _perturb(explanation) == "background" else ""
+    means = drawn or _perturb(explanation) == "background"
+    averaged = f"the mean over {_mixed(explanation)}" if means else ""
     if words in _MEANS:
         score = f", the score of a mask being {averaged}" if averaged else ""
         return (
@@ -101,7 +101,7 @@ def _name(stored: str) -> str:
     if "<lambda>" in stored[:_LONGEST]:
         return "a function"
     found = re.match(r"(?:<function )?([\w.]+)", stored[:_LONGEST])
-    return printable(stored[:60] if found is None else found[1])
+    return printable(stored[:60] if found is None else found[1][:60])
 
 
 def _rows(explanation: Explanation) -> str:
@@ -114,7 +114,7 @@ def _rows(explanation: Explanation) -> str:
             return f", numbers in standard deviations, to the scores of {rows}"
         rows = _ROWS[law][0] if law in _ROWS else f"rows that {law} returns"
         return f", by whether each value is in the row's bin, to the scores of {rows}"
-    if design is None or law is None:
+    if design is None or law not in _ROWS:
         return " to the scores of perturbed inputs as they are drawn"
     return f" to the scores of {_masks(explanation)}, in which a hidden value is {_ROWS[law][1]}"
 
