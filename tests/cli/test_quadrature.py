@@ -41,7 +41,9 @@ def test_shapley_values_from_masks_in_rounds(folder, capsys):
     assert "Importances are Shapley values" in out
     assert e.method.index == "shapley"
     assert e.posterior.mean.sum() == pytest.approx(1.3, abs=1e-3)
-    assert json.loads(path.with_suffix(".json").read_text())["estimand"].startswith("Importances are Shapley values")
+    assert json.loads(path.with_suffix(".json").read_text())["estimand"].startswith(
+        "Importances are Shapley values"
+    )
     page = path.with_suffix(".html").read_text(encoding="utf8")
     assert re.search(r'value="shapley"[^>]* checked', page)
 
