@@ -9,11 +9,11 @@ population, except `EBLIME.paper()`, which has no intercept and is judged by the
   pairs where not all masks are known;
 - `EBLIME.paper()` and `EBLIME(local=False)`: masks by coin tosses; `EBLIME()`: the same pairs.
 
-"score" is the interval score over that of `EBLIME.paper()`, "error" the root mean square error
-over that of `EBLIME(local=False)`. `--clock` prints the seconds of a fit instead.
+"score / paper" is the interval score over that of `EBLIME.paper()`, "ratio" the root mean square
+error over that of `EBLIME(local=False)`. `--clock` prints the seconds of a fit instead.
 
     python -m studies quadrature --jobs 2
-    python -m studies quadrature --items 5 --cases p13
+    python -m studies quadrature --fits 20 --cases p13 --designs pairs rounds
     OMP_NUM_THREADS=2 python -m studies quadrature --clock
 """
 
@@ -38,6 +38,7 @@ from studies.intervals import interval_measures
 from studies.populations import (
     Population,
     best_fit,
+    count_inputs,
     mask_numbers,
     pairs_together,
     population,
@@ -46,7 +47,7 @@ from studies.populations import (
 from studies.runner import Row, add_run_options, positive
 from studies.tables import table
 
-SIZES = {"p13": (100, 200, 400), "p40": (200, 500)}
+SIZES = {"p13": (100, 200, 400), "p40": (100, 200, 500)}
 PAPER, COMMON = "EBLIME.paper(), coin tosses", "EBLIME(local=False), coin tosses"
 POOL = 600  # pairs that compete in a round
 
@@ -54,7 +55,9 @@ POOL = 600  # pairs that compete in a round
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
     parser.add_argument("--cases", nargs="+", default=list(SIZES), choices=list(SIZES))
-    parser.add_argument("--seeds", type=positive, default=1)
+    parser.add_argument("--sizes", type=positive, nargs="+", help="of masks")
+    parser.add_argument("--fits", type=positive, default=120, help="in each cell, at least")
+    parser.add_argument("--designs", nargs="+", default=list(ASKED), choices=list(ASKED))
     parser.add_argument("--clock", action="store_true", help="seconds of a fit instead")
     add_run_options(parser, seed=False)
 
@@ -64,7 +67,8 @@ def run(options: argparse.Namespace) -> None:
     if options.clock:
         clock()
     else:
-        settings = {"seeds": options.seeds, "sizes": SIZES}
+        sizes = dict.fromkeys(SIZES, options.sizes) if options.sizes else SIZES
+        settings = {"fits": options.fits, "sizes": sizes, "designs": options.designs}
         print(results_table(run_cases(quadrature_rows, settings, options.cases, options)))
 
 
@@ -123,7 +127,7 @@ def _known_in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
     p = photo.masks.shape[1]
     order = rng.permutation(len(photo.masks) // 2)
     first = min(n // 2, max(2 * p, min(n // 6, 64)))
-    asked, left, index = order[:first], order[first:](Quadrature(), p)
+    asked, left, index = order[:first], order[first:], Quadrature().functional(p)
     while (wanted := min(n // 2 - len(asked), max(4, len(asked) // 4))) > 0:
         answers = photo.rows(_both(asked))
         pool = rng.permutation(left)[:POOL]
@@ -167,10 +171,12 @@ def quadrature_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     photo = Photo(pairs_together(case, population(case, number)), case == "p13")
     free, none = truths(photo)
     for n in settings["sizes"][case]:
-        for seed in range(settings["seeds"]):
+        for seed in range(-(-settings["fits"] // count_inputs(case))):
             for name, method in METHODS.items():
-                rng = np.random.default_rng([number, n, seed])
-                answers = ASKED[name.split(", ")[-1]](photo, n, rng)
+                rng, design = np.random.default_rng([number, n, seed]), name.split(", ")[-1]
+                if design not in settings["designs"]:
+                    continue
+                answers = ASKED[design](photo, n, rng)
                 post = method.fit(rng, answers)
                 truth = none if name == PAPER else free
                 row = {"case": case, "N": n, "method": name, "photo": number, "seed": seed}
@@ -186,10 +192,10 @@ def results_table(rows: pd.DataFrame) -> str:
     keys = ["coverage", "top_1", "top_2_3", "score", "square"]
     lines = []
     for (case, n, name), mean in means[keys].mean().iterrows():
-        paper, common = (means[keys].mean().loc[case, n, base] for base in (PAPER, COMMON))
-        found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.2f}", f"{mean['top_2_3']:.2f}"]
-        found += [f"{mean['score']:.4f}", f"{mean['score'] / paper['score']:.2f}"]
-        error, ratio = np.sqrt(mean["square"]), np.sqrt(mean["square"] / common["square"])
+        base = means[keys].mean().loc[case, n].reindex([PAPER, COMMON])  # NaN if not asked for
+        found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.3f}", f"{mean['top_2_3']:.3f}"]
+        found += [f"{mean['score']:.4f}", f"{mean['score'] / base['score'].iloc[0]:.2f}"]
+        error, ratio = np.sqrt(mean["square"]), np.sqrt(mean["square"] / base["square"].iloc[1])
         lines.append([case, n, name, *found, f"{error:.4f}", f"{ratio:.2f}"])
     return table([*heads, "ratio"], lines, right=None)
 

@@ -227,3 +227,43 @@ def predict_on_grid(
     chance = np.exp(logs - logs.max())
     fits = np.array([predict_ridge(Z, Y, w, z, lam, "none") for lam in grid])
     return float(np.sum(chance * fits) / np.sum(chance))
+
+
+def released_moments(
+    K: FloatArray,
+    S: FloatArray,
+    Y: FloatArray,
+    C: FloatArray,
+    own: FloatArray,
+    extra: FloatArray,
+    psi: FloatArray,
+    logs: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Quadrature with the linear variance of one feature at a time released, one value at a time.
+
+    K covariance of the scores Y at the fitted psi, S signs, C covariances of the importances with
+    the scores (p, n), own variances of the importances, extra linear variances; `logs` are steps of
+    log(psi). For every feature: its mean, its variance over the amplitude at the fitted psi, and
+    the variance of its mean over psi.
+    """
+    n, found = len(Y), []
+    for j in range(S.shape[1]):
+        cells = []
+        for step in logs:
+            d = extra[j] * (np.exp(step) - 1)
+            inverse = np.linalg.inv(K + d * np.outer(S[:, j], S[:, j]))
+            cross, log_psi = C[j] + 2 * d * S[:, j], np.log(psi[j]) + step
+            fit, before = Y @ inverse @ Y, Y @ np.linalg.inv(K) @ Y
+            share = (fit + before / n) / (before + before / n)  # one more answer
+            log_det = np.linalg.slogdet(inverse)[1] + np.linalg.slogdet(K)[1]
+            log_prior = 0.5 * log_psi - np.log1p(np.exp(log_psi))  # psi^1/2 half-Cauchy
+            variance = share * (own[j] + 4 * d - cross @ inverse @ cross)
+            log_weight = 0.5 * log_det - n / 2 * np.log(share) + log_prior
+            cells.append((log_weight, cross @ inverse @ Y, variance))
+        log_weights, means, variances = map(np.array, zip(*cells, strict=True))
+        weights = np.exp(log_weights - log_weights.max())
+        weights /= weights.sum()
+        mean = weights @ means
+        found.append((mean, weights @ variances, weights @ (means - mean) ** 2))
+    mean, within, between = map(np.array, zip(*found, strict=True))
+    return mean, within, between

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import paper
 import pytest
 from numpy.testing import assert_allclose
 
@@ -12,7 +13,7 @@ import eblime
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.core.laws import NoSpreadError
-from eblime.core.quadrature import exact_values, read_table, solve_part
+from eblime.core.quadrature import Released, exact_values, read_table, root_of_part, solve_part
 from eblime.core.walsh import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
@@ -347,3 +348,50 @@ def test_a_kernel_function_has_no_address():
 
     assert "0x" not in repr(Quadrature(kernel=fading))
     assert repr(Quadrature()) == "Quadrature(kernel=None, index='lime')"
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("index", ["lime", "shapley"])
+def test_released_linear_variances_are_those_of_the_literal_form(pairs, index):
+    """The rank-one formula beside a covariance that is built and inverted for every psi."""
+    p, rng = 5, RNG(3)
+    masks = pairs_of(p, 14) if pairs else rng.permutation(all_masks(p))[:15]
+    table = read_table(masks, game(masks))
+    vector = Prior.of(p, split=pairs).mean + 0.3 * rng.normal(size=p + 3)
+    best = Parameters(vector=vector, split=pairs, psi=np.exp(rng.normal(size=p)))
+    part, walsh, kind = table.parts[0], best.walsh, Quadrature(index=index).functional(p)
+    root = root_of_part(part, best, 0)
+    cross, own = walsh.cross(part, kind, part.signs), walsh.own(part, kind)
+    known, pull = np.linalg.solve(root, part.scores), np.linalg.solve(root, cross.T)
+    released = Released.of(best, part, root, known)
+    left = np.diag(own - pull.T @ pull)
+    shift, within, between = released.moments(pull, left)
+    mean, variance, moved = paper.released_moments(
+        *(root @ root.T, part.signs, part.scores, cross, np.diag(own)),
+        *(walsh.extra, np.asarray(best.psi), np.arange(-8.0, 9.0)),
+    )
+
+    assert_allclose(known @ pull + shift, mean, rtol=1e-7, atol=1e-9)
+    assert_allclose(within, variance, rtol=1e-6, atol=1e-9)
+    assert_allclose(between, moved, rtol=1e-6, atol=1e-9)
+
+
+def test_one_large_effect_is_covered_with_fewer_masks_than_features():
+    """A feature whose own effect is far larger than the others' is not shrunk."""
+    inside = []
+    for seed in range(20):
+        masks = paired(rng := RNG(seed), 16, 20).masks
+        scores = masks @ np.r_[3.0, 0.3 * rng.normal(size=19)]
+        low, high = eblime.fit(masks, scores, method=Quadrature(index="banzhaf")).interval()[0]
+        inside.append(low <= 3.0 <= high)
+    assert np.mean(inside) > 0.85  # none before
+
+
+def test_shapley_values_keep_their_sum():
+    """Releasing the linear variances moves single values, not their sum, which is known."""
+    masks = np.concatenate([np.ones((1, 8)), np.zeros((1, 8)), pairs_of(8, 40)])
+    post = eblime.fit(masks, game(masks), method=Quadrature(index="shapley"))
+    ones = np.ones(8)
+
+    assert_allclose(post.mean.sum(), game(masks)[0] - game(masks)[1], rtol=1e-5)
+    assert ones @ post.cov @ ones < 1e-4 * np.trace(post.cov)

@@ -7,7 +7,7 @@ of it. The parameters of the prior are integrated: the result is a mixture of no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,10 +30,13 @@ from eblime.core.walsh import (
     solve,
 )
 
-__all__ = ["Function", "Table", "exact_values", "mask_keys", "read_table"]
+__all__ = ["Function", "Released", "Table", "exact_values", "mask_keys", "read_table"]
 
 _DRAWS = 16  # components of the mixture
 _TEMPER = 4.0  # the information about the parameters counts for a quarter; see `Function.fit`
+_STEPS = np.arange(-8.0, 9.0)[:, None]  # of log(psi); the integrands are smooth: 1 is fine enough
+_STEP = 0.35  # share of the way to the posterior mean of log(psi)
+_KNOWN_SUM = 1e-4  # variance of the sum, relative to the sum of variances, below which it is known
 _EXACT = 1e-8  # noise of the answers for the input itself and for everything hidden
 
 
@@ -95,6 +98,7 @@ class Function:
         best = fit_parameters(table.parts, prior)
         precision, known = np.linalg.inv(prior.cov), _positive(information(table.parts, best))
         root = root_of_inverse(precision + known / _TEMPER)
+        best = fit_scales(table, best)
         half = rng.standard_normal((_DRAWS // 2, len(best.vector))) @ root.T
         draws = best.vector + np.concatenate([half, -half])
         # parameters that the answers fix use up degrees of freedom
@@ -104,7 +108,7 @@ class Function:
         return cls(
             table=table,
             best=best,
-            draws=tuple(Parameters(vector=row, split=table.split) for row in draws),
+            draws=tuple(replace(best, vector=row) for row in draws),
             quantiles=np.stack([rng.permutation(levels) for _ in table.parts], axis=1),
             stretch=tuple(
                 solve_part(part, best, number).stretch for number, part in enumerate(table.parts)
@@ -150,17 +154,115 @@ class Function:
             float(known @ known) * stretch / (2 * special.gammaincinv(self.df / 2, level))
             for known, stretch, level in zip(right, self.stretch, levels, strict=True)
         ]
+        released = Released.of(parameters, parts[0], roots[0], right[0])  # the odd part comes first
         found = []
         for index in indices:
             size = len(index.subsets(self.table.n_features))
             mean, cov = np.zeros(size), np.zeros((size, size))
+            shift, spread = np.zeros(size), np.zeros(size)  # of the means, of the variances
             for part, root, known, amplitude in zip(parts, roots, right, scale, strict=True):
                 cross = walsh.cross(part, index, part.signs)
                 pull = solve_triangular(root, cross.T, lower=True)
                 mean += known @ pull
-                cov += amplitude * (walsh.own(part, index) - pull.T @ pull)
-            found.append((mean, cov))
+                left = walsh.own(part, index) - pull.T @ pull
+                cov += amplitude * left
+                if part.odd and index.order == 1:
+                    shift, within, between = released.moments(pull, np.diag(left))
+                    spread = amplitude * (within - np.diag(left)) + between
+            found.append(_with_marginals(mean, cov, shift, spread))
         return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """The linear variance of each feature, released in turn: F values of psi and their weights.
+
+    One number, `linear`, is not right for all features: one whose own effect is far larger than its
+    interactions would be shrunk. So the extra variance of a feature is multiplied by psi, and
+    `psi^1/2` is half-Cauchy, as for the local scales of EBLIME.
+
+    Notes
+    -----
+    psi changes the covariance of the answers by a matrix of rank one. Let `known` be the n scores
+    and s the signs of the feature, both times the inverse root of the covariance at the fitted psi,
+    d the change of the extra variance, and `f = 1 + d s's`. The amplitude is multiplied by
+    `share = 1 - d (s'known)^2 / (f known'known)`, with one more answer at the fitted psi, so that
+    few answers do not make it zero, and the evidence by `f^-1/2 share^(-n/2)`. With x the product
+    of s and the covariances of an importance, the mean of that importance moves by
+    `d (s'known) (2 - x) / f`, and its variance v over the amplitude becomes
+    `share (v + d (2 - x)^2 / f)`.
+    """
+
+    signs: FloatArray  # (n, p)
+    along: FloatArray  # (p,) s'known
+    pull: FloatArray  # (F, p) d / f
+    share: FloatArray  # (F, p)
+    logs: FloatArray  # (F, p) log(psi)
+    weights: FloatArray  # (F, p), sums to one for each feature
+
+    @classmethod
+    def of(
+        cls, parameters: Parameters, part: Part, root: FloatArray, known: FloatArray
+    ) -> Released:
+        """Release each feature, given the root of a part's covariance and the scores over it."""
+        signs, n = solve_triangular(root, part.signs, lower=True), len(known)
+        delta, along = parameters.walsh.extra * np.expm1(_STEPS), known @ signs
+        f = np.maximum(1 + delta * (signs**2).sum(axis=0), 1e-12)
+        fall = delta * along**2 / (f * float(known @ known))
+        share = (np.maximum(1 - fall, 0.0) + 1 / n) / (1 + 1 / n)
+        logs = np.log(parameters.psi) + _STEPS + np.zeros_like(along)
+        evidence = -0.5 * (np.log(f) + n * np.log(share))
+        weights = special.softmax(evidence + 0.5 * logs - np.logaddexp(0.0, logs), axis=0)
+        return cls(
+            signs=signs, along=along, pull=delta / f, share=share, logs=logs, weights=weights
+        )
+
+    def moments(
+        self, pull: FloatArray, left: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """How far the means move, the mean variance over the amplitude, and the moves' variance.
+
+        `pull` are the covariances of the importances with the scores, times the inverse root,
+        (n, p), and `left` the variances of the importances over the amplitude at the fitted psi.
+        """
+        far = 2 - (pull * self.signs).sum(axis=0)
+        moves = self.pull * self.along * far
+        shift = (self.weights * moves).sum(axis=0)
+        variances = self.share * np.maximum(left + self.pull * far**2, 0.0)
+        within = (self.weights * variances).sum(axis=0)
+        return shift, within, (self.weights * (moves - shift) ** 2).sum(axis=0)
+
+
+def fit_scales(table: Table, best: Parameters) -> Parameters:
+    """The parameters with psi a third of the way from one to its posterior mean, in logs.
+
+    The others' psi enter as fixed numbers when one is released. Moved all the way, they would be
+    treated as known, and the intervals would be too narrow.
+    """
+    part = table.parts[0]
+    root = root_of_part(part, best, 0)
+    released = Released.of(best, part, root, solve_triangular(root, part.scores, lower=True))
+    target = (released.weights * released.logs).sum(axis=0)
+    return replace(best, psi=np.exp(_STEP * target))
+
+
+def _with_marginals(
+    mean: FloatArray, cov: FloatArray, shift: FloatArray, spread: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Move the means, and add to the variances with all correlations kept.
+
+    A sum that was known, as that of Shapley values is once both ends were asked, stays as it was.
+    """
+    before = np.maximum(np.diag(cov), 0.0)
+    after = np.maximum(before + spread, 0.0)
+    scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
+    moved, scaled = mean + shift, cov * scale * scale[:, None]
+    total, new = float(cov.sum()), scaled.sum(axis=0)
+    if total <= _KNOWN_SUM * float(before.sum()) and new.sum() > 0:
+        gain = new / new.sum()
+        moved = moved - gain * shift.sum()
+        scaled = scaled - np.outer(gain, gain) * (float(new.sum()) - total)
+    return moved, scaled
 
 
 def root_of_part(part: Part, parameters: Parameters, number: int) -> FloatArray:

@@ -61,19 +61,24 @@ class Walsh:
     """The prior at given parameters, with an amplitude of one."""
 
     rho: FloatArray  # (p,) in (0, 1)
-    linear: float  # extra variance of the linear coefficients
+    linear: float | FloatArray  # extra variance of the linear coefficients over rho, (p,) or common
     even: float = 1.0  # variance of the even part relative to the odd part's, where both are asked
+
+    @property
+    def extra(self) -> FloatArray:
+        """Extra variance of each linear coefficient, (p,)."""
+        return np.asarray(self.linear * self.rho)
 
     def covariance(self, part: Part, s: FloatArray, t: FloatArray) -> FloatArray:
         """Prior covariance of the part between masks with signs s (n, p) and t (m, p), (n, m)."""
         sinh, cosh = hyperbolic(self.rho, s, t)
-        return self.combine(part, sinh, cosh, (s * self.rho) @ t.T)
+        return self.combine(part, sinh, cosh, (s * self.extra) @ t.T)
 
     def combine(
         self, part: Part, sinh: FloatArray, cosh: FloatArray, line: FloatArray
     ) -> FloatArray:
         """The covariance of a part from its odd, even and linear terms."""
-        found = self.linear * line + sinh if part.odd else np.zeros_like(sinh)
+        found = line + sinh if part.odd else np.zeros_like(sinh)
         if part.even:
             found += self.even * (cosh + CONSTANT)
         return found
@@ -89,7 +94,7 @@ class Walsh:
             term = node.difference * base * (same * here - opposite * there)
             found += (term + node.level * (same * here + opposite * there)).real
         if part.odd:
-            found += self.linear * base
+            found += 2 * self.extra * t
         return np.asarray(found.T)
 
     def own(self, part: Part, index: Index) -> FloatArray:
@@ -98,7 +103,7 @@ class Walsh:
             return _own_of_pairs(self.rho, index, self._kernels(part))
         found = _own_of_features(self.rho, index, self._kernels(part))
         if part.odd:
-            found[np.diag_indices_from(found)] += 4 * self.linear * self.rho
+            found[np.diag_indices_from(found)] += 4 * self.extra
         return found
 
     def _kernels(self, part: Part) -> tuple[float, float]:
@@ -206,13 +211,14 @@ class Parameters:
 
     vector: FloatArray  # (p + 3,)
     split: bool  # whether odd and even part are two parts
+    psi: float | FloatArray = 1.0  # factor of each feature's linear variance, (p,)
 
     @property
     def walsh(self) -> Walsh:
         """The prior at these parameters."""
         return Walsh(
             rho=LARGEST * special.expit(self.vector[_LEAD:]),
-            linear=float(np.exp(self.vector[0])),
+            linear=float(np.exp(self.vector[0])) * self.psi,
             even=1.0 if self.split else float(np.exp(self.vector[2])),
         )
 
@@ -309,7 +315,7 @@ def evidence(parts: Sequence[Part], parameters: Parameters) -> tuple[float, Floa
     gradient = np.zeros_like(parameters.vector)
     for number, part in enumerate(parts):
         sinh, cosh = hyperbolic(walsh.rho, part.signs, part.signs)
-        line = (part.signs * walsh.rho) @ part.signs.T
+        line = (part.signs * walsh.extra) @ part.signs.T
         nugget = parameters.nugget(number)
         solved = solve(part, walsh.combine(part, sinh, cosh, line), nugget)
         n = len(part.scores)
@@ -336,7 +342,7 @@ def _add_gradient(
     by_rho = np.zeros_like(rho)
     if part.odd:
         along = _quadratic(s, pull)
-        gradient[0] += 0.5 * walsh.linear * float(rho @ along)
+        gradient[0] += 0.5 * float(walsh.extra @ along)
         by_rho += walsh.linear * along
         by_rho += (_quadratic(s, cosh) - rho * sinh.sum()) / (1 - rho**2)
     if part.even:
@@ -421,20 +427,21 @@ def _derivatives(
     """`R^-1 dR` for each parameter that a part depends on, with the parameters' numbers."""
     walsh, nugget, s = parameters.walsh, parameters.nugget(number), part.signs
     rho, (sinh, cosh) = walsh.rho, hyperbolic(walsh.rho, s, s)
-    line = (s * rho) @ s.T
+    line = (s * walsh.extra) @ s.T
     inverse = solve(part, walsh.combine(part, sinh, cosh, line), nugget).inverse
     places = [1 + (number if parameters.split else 0)]
     matrices = [inverse * (nugget * part.noise)]
     if part.odd:
         places.append(0)
-        matrices.append(inverse @ (walsh.linear * line))
+        matrices.append(inverse @ line)
     if not parameters.split:
         places.append(2)
         matrices.append(inverse @ (walsh.even * (cosh + CONSTANT)))
     bend = part.odd * cosh + part.even * walsh.even * sinh
     level = inverse @ (part.odd * sinh + part.even * walsh.even * cosh)
+    linear = np.broadcast_to(walsh.linear, rho.shape)
     for j, share in enumerate(1 - rho**2):
-        inner = bend / share + part.odd * walsh.linear
+        inner = bend / share + part.odd * linear[j]
         matrix = ((inverse * s[:, j]) @ inner) * s[:, j] - (rho[j] / share) * level
         places.append(_LEAD + j)
         matrices.append(matrix * (rho[j] * (1 - rho[j] / LARGEST)))
