@@ -119,8 +119,10 @@ def test_the_loop_is_a_conversation():
     scores = np.array(score(question.neighbourhood.inputs(draft.asked)))[:, None]
     draft.enter(slice(0, len(scores)), scores)
 
+    state = talk.send(draft.reply(batch_size=len(scores), calls=len(scores)))
+    assert state.fit is None  # inputs of a run are fitted together
     with pytest.raises(StopIteration) as end:
-        talk.send(draft.reply(batch_size=len(scores), calls=len(scores)))
+        talk.send(state.with_fit())
     assert_array_equal(end.value.value[0].posterior.mean, explainer.explain(TEXT).posterior.mean)
 
 

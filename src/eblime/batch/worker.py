@@ -37,9 +37,19 @@ from eblime.batch.location import Location, arrow
 from eblime.domains.record import Domain
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import Caller, Calls, call_model
-from eblime.engine.loop import Talk, advance, converse, explain, reply_from, score_of_input
+from eblime.engine.loop import (
+    Talk,
+    advance,
+    converse,
+    explain,
+    first_question,
+    reply_from,
+    score_of_input,
+    send,
+)
 from eblime.engine.questions import Draft, Question, Reply, open_books
 from eblime.engine.settings import LoopSettings, stop_settings
+from eblime.engine.state import State
 from eblime.engine.targets import check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
@@ -216,7 +226,7 @@ class Worker:
         def begin(number: int) -> tuple[Subject, Talk, Question]:
             subject = self.subject(number)
             talk = converse(loop, subject, self.job.settings["targets"], self._generator(number))
-            return subject, talk, next(talk)
+            return subject, talk, first_question(talk)
 
         def ask(begun: Future[tuple[Subject, Talk, Question]]) -> Future[Any]:
             subject, talk, question = begun.result()
@@ -354,7 +364,7 @@ def explain_together(
         converse(settings, subject, targets, rng)
         for subject, rng in zip(subjects, rngs, strict=True)
     ]
-    waiting = {k: next(talk) for k, talk in enumerate(talks)}
+    waiting = {k: first_question(talk) for k, talk in enumerate(talks)}
     found: dict[int, dict[int, Explanation]] = {}
     while waiting:
         numbers = _next_group(settings, waiting)
@@ -363,12 +373,19 @@ def explain_together(
             replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
         else:
             replies = _replies(settings, questions)
+        unfitted: dict[int, State] = {}
         for k, reply in zip(numbers, replies, strict=True):
-            step = advance(talks[k], reply)
+            step = send(talks[k], reply)
             if isinstance(step, Question):
                 waiting[k] = step  # behind those that wait already
+            elif isinstance(step, State):
+                unfitted[k] = step
             else:
                 found[k] = step
+        for k, state in zip(unfitted, State.fit_all([*unfitted.values()]), strict=True):
+            end = advance(talks[k], state)
+            assert not isinstance(end, Question)
+            found[k] = end
     return [found[k] for k in range(len(subjects))]
 
 

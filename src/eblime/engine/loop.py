@@ -1,8 +1,9 @@
 """The loop that explains one input: ask, append, fit, stop.
 
-`converse` is the loop itself. It yields `Question`s and receives the model's replies, so that a
-single input (`explain`), many inputs that share model calls, and a GPU pipeline all run the same
-code. `Source` continues an explanation with more masks.
+`converse` is the loop itself. It yields `Question`s and receives the model's replies; at the end it
+yields its state and receives it with the fit. So a single input (`explain`), many inputs that share
+model calls and fits, and a GPU pipeline all run the same code. `Source` continues an
+explanation with more masks.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ __all__ = [
     "design_of",
     "explain",
     "finish",
+    "first_question",
     "reply_from",
     "rounds",
     "score_of_input",
+    "send",
     "source_of",
 ]
 
-Talk = Generator[Question, Reply, dict[int, Explanation]]
+Talk = Generator[Question | State, Reply | State, dict[int, Explanation]]
 
 _SMALLEST = 50  # a last round, cut to the time left, has at least 1/50 of the masks so far
 
@@ -62,7 +65,7 @@ def finish(
     talk: Talk, settings: LoopSettings, subject: Subject, *, progress: Progress = None
 ) -> dict[int, Explanation]:
     """Answer all questions of a loop about one input; returns the explanations by column."""
-    question, done = next(talk), 0
+    question, done = first_question(talk), 0
     known = 0 if question.before is None else len(question.before)
     total = question.expected - known
     with progress_reporter(progress, total, unit="mask", what="asking the model") as show:
@@ -75,16 +78,27 @@ def finish(
         with open_model(settings, subject.scene, report) as model:
             while True:
                 report(0)
-                reply = model.answer(question)
-                try:
-                    question = talk.send(reply)
-                except StopIteration as end:
-                    found: dict[int, Explanation] = end.value
-                    return found
+                step = advance(talk, model.answer(question))
+                if not isinstance(step, Question):
+                    return step
+                question = step
 
 
-def advance(talk: Talk, reply: Reply) -> Question | dict[int, Explanation]:
+def first_question(talk: Talk) -> Question:
+    """The question that the loop begins with."""
+    question = next(talk)
+    assert isinstance(question, Question)
+    return question
+
+
+def advance(talk: Talk, reply: Reply | State) -> Question | dict[int, Explanation]:
     """Send a reply to the loop; returns its next question, or the explanations at its end."""
+    step = send(talk, reply)
+    return advance(talk, step.with_fit()) if isinstance(step, State) else step
+
+
+def send(talk: Talk, reply: Reply | State) -> Question | State | dict[int, Explanation]:
+    """Send a reply to the loop; also returns its state where that has no fit yet."""
     try:
         return talk.send(reply)
     except StopIteration as end:
@@ -128,6 +142,7 @@ def rounds(state: State, design: Design) -> Talk:
             break
         state = state.extend(wanted, warn=one_shot)
         reply = yield state.question()
+        assert isinstance(reply, Reply)
         state = state.append(reply)
         if may_end:
             state = _apply_rule(state)
@@ -135,6 +150,10 @@ def rounds(state: State, design: Design) -> Talk:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
     if may_end:
         state = _conclude(state)
+    if state.fit is None:
+        fitted = yield state
+        assert isinstance(fitted, State)
+        state = fitted
     return state.explanations(Source(state=state))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, brief, rule_name
 from eblime.engine.targets import check_targets, has_ranked_outputs, output_label, top_outputs
 from eblime.kernels import as_kernel
-from eblime.methods.regression import fit_each
+from eblime.methods.regression import fit_each, fit_inputs
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
@@ -186,6 +186,21 @@ class State:
             for posterior in posteriors:
                 _ = posterior.r2_held_out  # computed now, so that printing fits nothing
         return replace(self, fit=Fit(generator=generator, posteriors=posteriors))
+
+    @staticmethod
+    def fit_all(states: Sequence[State]) -> list[State]:
+        """States about several inputs, each with its fit, made together where the method can."""
+        if not states:
+            return []
+        method: Any = states[0].settings.method
+        if len(states) == 1 or not getattr(method, "fits_inputs", False):
+            return [state.with_fit() for state in states]
+        inputs, full = [s.answers for s in states], [s.exhaustive for s in states]
+        fitted = fit_inputs(method, inputs, exhaustive=full)
+        return [
+            replace(state, fit=Fit(generator=state.rng.bit_generator.state, posteriors=own))
+            for state, own in zip(states, fitted, strict=True)
+        ]
 
     @property
     def exhaustive(self) -> bool:

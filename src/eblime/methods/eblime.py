@@ -175,6 +175,11 @@ class EBLIME:
         return cls(a=1.0, b=1.0, intercept="none", standardize=False, grid=grid, local=False)
 
     @property
+    def fits_inputs(self) -> bool:
+        """Whether several inputs can be fitted together: it draws nothing."""
+        return self.grid is None
+
+    @property
     def name(self) -> str:
         """The method's name in tables and reports."""
         if self.grid is not None:

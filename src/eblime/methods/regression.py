@@ -19,7 +19,15 @@ from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
 from eblime.protocols import Method, SharedMethod
 
-__all__ = ["as_method", "fit", "fit_each", "fit_targets", "is_quick", "with_all_masks"]
+__all__ = [
+    "as_method",
+    "fit",
+    "fit_each",
+    "fit_inputs",
+    "fit_targets",
+    "is_quick",
+    "with_all_masks",
+]
 
 _FEW = 1_000  # masks; where all masks are fewer, they are repeated
 _MOST_WORK = 3e8  # multiplications of a fit that nobody waits for, roughly
@@ -58,9 +66,7 @@ def fit_each(
     gets them repeated, up to more rows than lime draws. No other mask is left to predict: the
     held-out R^2 is `r2`.
     """
-    often = answers
-    if exhaustive and answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
-        often = [_repeat(target) for target in answers]
+    often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
         if isinstance(method, SharedMethod):  # one decomposition for all
@@ -71,6 +77,31 @@ def fit_each(
     if not exhaustive:
         return fitted
     return tuple(with_all_masks(*pair) for pair in zip(fitted, answers, strict=True))
+
+
+def fit_inputs(
+    method: SharedMethod, inputs: Sequence[Sequence[Answers]], *, exhaustive: Sequence[bool]
+) -> list[tuple[Posterior, ...]]:
+    """Fit the targets of several inputs together, by a method that draws nothing (`fits_inputs`).
+
+    The numbers are those of `fit_each`, to the last bit.
+    """
+    pairs = list(zip(inputs, exhaustive, strict=True))
+    often = [target for answers, full in pairs for target in _as_often(method, answers, full)]
+    with few_threads(0):
+        fitted = iter(method.fit_targets(np.random.default_rng(0), often))
+    found = []
+    for answers, full in pairs:
+        own = [(next(fitted), target) for target in answers]
+        found.append(tuple(with_all_masks(*pair) if full else pair[0] for pair in own))
+    return found
+
+
+def _as_often(method: Method, answers: Sequence[Answers], exhaustive: bool) -> Sequence[Answers]:
+    """The answers, repeated where a method must not take all masks for a small sample."""
+    if exhaustive and answers[0].n_masks < _FEW and getattr(method, "counts_repeats", False):
+        return [_repeat(target) for target in answers]
+    return answers
 
 
 def with_all_masks(posterior: Posterior, answers: Answers) -> Posterior:
