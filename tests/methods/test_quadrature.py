@@ -13,7 +13,14 @@ import eblime
 from eblime.answers import Answers
 from eblime.core.indices import banzhaf, shapley
 from eblime.core.laws import NoSpreadError
-from eblime.core.quadrature import Released, exact_values, read_table, root_of_part, solve_part
+from eblime.core.quadrature import (
+    Released,
+    _with_marginals,
+    exact_values,
+    read_table,
+    root_of_part,
+    solve_part,
+)
 from eblime.core.walsh import Parameters, Prior
 from eblime.designs.masks import exhaustive, paired
 from eblime.kernels import ExponentialKernel
@@ -395,3 +402,16 @@ def test_shapley_values_keep_their_sum():
 
     assert_allclose(post.mean.sum(), game(masks)[0] - game(masks)[1], rtol=1e-5)
     assert ones @ post.cov @ ones < 1e-4 * np.trace(post.cov)
+
+
+def test_a_known_sum_moves_no_value_far():
+    """What the values gain together is taken from each in proportion to its variance."""
+    rng = RNG(0)
+    apart = np.eye(8) - 1 / 8
+    cov = apart @ np.diag(np.exp(rng.normal(size=8))) @ apart
+    shift, spread = 0.1 * rng.normal(size=8), 0.3 * np.diag(cov) * rng.random(8)
+    mean, new = _with_marginals(np.zeros(8), cov, shift, spread)
+
+    assert_allclose([mean.sum(), new.sum()], 0, atol=1e-12)
+    assert np.abs(mean - shift).max() <= np.abs(shift.sum())
+    assert_allclose(np.diag(new), np.diag(cov) + spread, rtol=0.2)

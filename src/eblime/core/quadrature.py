@@ -257,11 +257,10 @@ def _with_marginals(
     after = np.maximum(before + spread, 0.0)
     scale = np.sqrt(np.divide(after, before, out=np.ones_like(after), where=before > 0))
     moved, scaled = mean + shift, cov * scale * scale[:, None]
-    total, new = float(cov.sum()), scaled.sum(axis=0)
-    if total <= _KNOWN_SUM * float(before.sum()) and new.sum() > 0:
-        gain = new / new.sum()
-        moved = moved - gain * shift.sum()
-        scaled = scaled - np.outer(gain, gain) * (float(new.sum()) - total)
+    if float(cov.sum()) <= _KNOWN_SUM * float(before.sum()) and after.sum() > 0:
+        share = after / after.sum()
+        keep = np.eye(len(after)) - share[:, None]  # takes the change of the sum from each value
+        moved, scaled = moved - share * shift.sum(), keep @ scaled @ keep.T
     return moved, scaled
 
 
