@@ -37,7 +37,9 @@ from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
 from eblime.core.overall import least_squares
+from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
+from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
 __all__ = [
@@ -243,11 +245,14 @@ def entry_rows(entries: Iterable[Entry], prob: float) -> Rows:
     found: list[dict[str, Any]]
     blocks: list[dict[str, Any]] = []  # one per explanation or error
     lengths: list[int] = []
+    entries = list(entries)
+    good = [result for _, _, result in entries if not isinstance(result, BaseException)]
+    spreads = iter(_spread_columns([e.posterior for result in good for e in result], prob))
     for number, name, result in entries:
         if isinstance(result, BaseException):
             found = [{"error": _message(result)}]
         else:
-            found = [_columns(explanation, prob) for explanation in result]
+            found = [_columns(explanation) | next(spreads) for explanation in result]
         blocks += [{"input": number, "name": name, **columns} for columns in found]
         lengths += [len(columns.get("feature", [None])) for columns in found]
     pa, _ = arrow()
@@ -269,8 +274,20 @@ def _message(error: BaseException) -> str:
     return printable(f"{type(error).__name__}: {text}")
 
 
-def _columns(explanation: Explanation, prob: float) -> dict[str, Any]:
-    """The columns of an explanation that are known.
+def _spread_columns(posteriors: Sequence[Posterior], prob: float) -> list[dict[str, Any]]:
+    """`columns` of posteriors; the marginals that are mixtures of t laws are done together."""
+    tail = (1 - prob) / 2
+    laws = {k: p.law for k, p in enumerate(posteriors) if isinstance(p.law, StudentLaw)}
+    known = summarise([law.marginals() for law in laws.values()], np.array([tail, 1 - tail]))
+    columns = {
+        k: {"sd": sd, "low": low, "high": high, "prob_positive": positive}
+        for k, (sd, (low, high), positive) in zip(laws, known, strict=True)
+    }
+    return [columns[k] if k in laws else p.columns(prob) for k, p in enumerate(posteriors)]
+
+
+def _columns(explanation: Explanation) -> dict[str, Any]:
+    """The other columns of an explanation that are known.
 
     Each is one value for all features, or an array of numbers, or a list.
     """
@@ -283,7 +300,6 @@ def _columns(explanation: Explanation, prob: float) -> dict[str, Any]:
         "feature": list(map(str, details.get("column", explanation.features))),
         "place": np.arange(post.n_features),
         "mean": post.mean,
-        **post.columns(prob),
         **_least_squares_columns(explanation),
         "r2": post.r2,
         "r2_held_out": post.r2_held_out,

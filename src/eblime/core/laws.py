@@ -307,6 +307,10 @@ class NormalMixture:
         terms = np.where(sd > 0, special.ndtr(gap / safe), np.heaviside(gap, 1.0))
         return np.asarray(np.einsum("l,klm->km", self.weights, terms))
 
+    def _curves(self, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Distribution functions and densities, (K, p) -> (K, p)."""
+        return self._cdf(x), self._pdf(x)
+
     def _quantiles(self, q: FloatArray, start: FloatArray | None = None) -> FloatArray:
         """Quantiles, (K, p) -> (K, p), between the least and the greatest of the components'."""
         with np.errstate(all="ignore"):
@@ -317,7 +321,7 @@ class NormalMixture:
             middle = np.einsum("l,klm->km", self.weights, ends) if start is None else start
             begin = np.clip(middle, low, high)
             width = np.maximum(self._sds.min(axis=0), np.finfo(float).tiny)
-            return solve_quantiles(self._cdf, self._pdf, q, begin, (low, high), width)
+            return solve_quantiles(self._curves, q, begin, (low, high), width)
 
 
 def normal_law(mean: ArrayLike, cov: ArrayLike) -> NormalMixture:
