@@ -107,12 +107,13 @@ def measure(
 ) -> dict[str, tuple[float, float, float]]:
     """Medians over rounds of (own seconds, model seconds, model inputs) per explanation.
 
-    The jobs take turns, so that a busy moment of the machine affects all of them.
+    The jobs take turns, so that a busy moment of the machine affects all of them. Each round prints
+    its own seconds as it ends.
     """
     seen: dict[str, list[tuple[float, float, float]]] = {name: [] for name in jobs}
     for job in jobs.values():  # warm up
         quiet(lambda job=job: job(0))
-    for _ in range(rounds):
+    for turn in range(rounds):
         for name, job in jobs.items():
             gc.collect()
             model.seconds, model.inputs = 0.0, 0
@@ -122,4 +123,6 @@ def measure(
             seen[name].append(
                 ((whole - model.seconds) / inputs, model.seconds / inputs, model.inputs / inputs)
             )
+        own = ", ".join(f"{name} {1e3 * rows[-1][0]:.0f}" for name, rows in seen.items())
+        print(f"round {turn + 1} of {rounds}, own milliseconds: {own}", flush=True)
     return {name: tuple(np.median(rows, axis=0)) for name, rows in seen.items()}

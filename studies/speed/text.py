@@ -1,9 +1,10 @@
 """Time the explanation of a text, compared with lime and shap's KernelExplainer in the same run.
 
 The model is TF-IDF with logistic regression, trained on rt-polarity if EBLIME_DATA has it, else on
-generated sentences. Documents have about 250 different words; there are 5,000 perturbed texts. The
-time of the model is subtracted. shap has no text sampler of this kind: its KernelExplainer gets the
-masks, and we turn them into texts, which does not count as shap's time.
+generated sentences. Documents have about 250 different words, 360 in all; there are 5,000 perturbed
+texts. The time of the model is subtracted. shap has no text sampler of this kind: its
+KernelExplainer gets the masks, and we turn them into texts, which does not count as shap's time.
+Takes about a minute.
 
     pip install -e '.[studies]' && python -m studies speed-text
 """
@@ -26,7 +27,7 @@ from eblime.domains.text import TextScene, read_text
 from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
 from studies.tables import table
 
-N, TEXTS, ROUNDS = 5_000, 3, 5
+N, TEXTS, ROUNDS = 5_000, 3, 3
 
 
 def load() -> tuple[str, list[str], list[int]]:

@@ -359,3 +359,25 @@ def test_texts_in_rows_of_a_table(library):
     for entry in (float("nan"), None, ["a", "b"]):
         with pytest.raises(TypeError, match="`text` must be a string"):
             explainer.subject(explainer.input_of(entry))
+
+
+@pytest.mark.parametrize("settings", [{}, {"bag": False}, {"hide": "[MASK]"}, {"tokens": "char"}])
+@pytest.mark.parametrize("room", [1, 200, 1 << 23])
+def test_texts_are_those_of_joining_every_piece(monkeypatch, rng, settings, room):
+    """Versions of a few tokens, whatever the memory allows, give the same texts."""
+    monkeypatch.setattr("eblime.domains.text._ROOM", room)
+    monkeypatch.setattr("eblime.domains.text._BLOCK", 100)
+    text = "\u202bOne two,  two\n three -- four \ud800 five; six seven eight nine ten (two)?\r\n"
+    scene = read_text(text, **settings)
+    masks = rng.integers(0, 2, size=(50, scene.n_features)).astype(float)
+    wanted = [
+        "".join(
+            piece if owner < 0 or row[owner] else scene.mask
+            for piece, owner in zip(scene.pieces, scene.owners, strict=True)
+        )
+        for row in masks
+    ]
+
+    assert scene.inputs(masks) == wanted
+    assert scene.inputs(np.ones((1, scene.n_features))) == [text]
+    assert scene.inputs(masks[:0]) == []

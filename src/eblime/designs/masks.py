@@ -30,8 +30,9 @@ from math import comb
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.answers import Proposal
 from eblime.core.indices import log_subsets
 from eblime.kernels import size_weights
@@ -208,7 +209,7 @@ def is_exhaustive(masks: FloatArray) -> bool:
 
 # (rng, number of pairs, p) -> one mask of each pair, (m, p), and the logarithm of the number of
 # pairs there are for each expected one, (m,)
-Choose = Callable[[np.random.Generator, int, int], tuple[FloatArray, FloatArray]]
+Choose = Callable[[np.random.Generator, int, int], tuple[NDArray[Any], FloatArray]]
 _DENSE = 4  # with fewer candidates than this for each pair wanted, all candidates are listed
 
 
@@ -220,6 +221,8 @@ def proposal(rng: np.random.Generator, n_masks: int, p: int, choose: Choose) -> 
         n = min(left, 2**p)
         parts.append(_one_pass(rng, n, p, choose))
         left -= n
+    if len(parts) == 1:  # no copy
+        return Proposal(masks=parts[0][0], sampling_weights=parts[0][1])
     return Proposal(
         masks=np.concatenate([masks for masks, _ in parts]),
         sampling_weights=np.concatenate([weights for _, weights in parts]),
@@ -238,15 +241,17 @@ def _one_pass(
     order = rng.permutation(m)
     chosen, log_ratio = chosen[order], log_ratio[order]
     turned = rng.integers(0, 2, size=(m, 1)) == 1
-    chosen = np.where(turned, 1 - chosen, chosen)
-    pairs = np.stack([chosen, 1 - chosen], axis=1).reshape(-1, p)[: n - 2]
+    first = (chosen > 0.5) ^ turned  # of each pair
+    masks = np.empty((n, p))
+    masks[:2] = ends
+    masks[2::2], masks[3::2] = first[: (n - 1) // 2], ~first[: (n - 2) // 2]
     kept = (n - 2) / (2 * m)
     log_weights = np.concatenate([[0.0, 0.0], np.repeat(log_ratio, 2)[: n - 2] - np.log(kept)])
     weights = np.exp(log_weights + np.log(n) - p * np.log(2))
-    return np.concatenate([ends, pairs]), weights
+    return masks, weights
 
 
-def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[FloatArray, FloatArray]:
+def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], FloatArray]:
     """Pairs that are all equally likely, the ends excluded."""
     total = 2 ** (p - 1) - 1
     ratio = np.full(m, (p - 1) * np.log(2) + np.log1p(-(2.0 ** (1 - p))) - np.log(m))
@@ -255,8 +260,8 @@ def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[FloatArray, Flo
         rest = (bits[:, None] >> np.arange(p - 1)) & 1
         return np.column_stack([np.ones(m), rest]), ratio
 
-    def draw(n: int) -> FloatArray:
-        masks = rng.integers(0, 2, size=(n, p)).astype(np.float64)
+    def draw(n: int) -> BoolArray:
+        masks = rng.integers(0, 2, size=(n, p)) == 1
         return masks[masks.any(axis=1) & ~masks.all(axis=1)]
 
     return _distinct(draw, m, p), ratio
@@ -269,7 +274,7 @@ def pairs_by_size(shares: Callable[[FloatArray], FloatArray]) -> Choose:
     many of each to ask, up to a factor.
     """
 
-    def choose(rng: np.random.Generator, m: int, p: int) -> tuple[FloatArray, FloatArray]:
+    def choose(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], FloatArray]:
         size = np.arange(1, p // 2 + 1)
         log_pairs = log_subsets(p)[size]
         log_pairs[2 * size == p] -= np.log(2)
@@ -293,10 +298,10 @@ def pool_of_pairs(rng: np.random.Generator, m: int, p: int) -> FloatArray:
     if p <= 60 and 2 ** (p - 1) <= m:
         rest = (np.arange(2 ** (p - 1))[:, None] >> np.arange(p - 1)) & 1
         return np.column_stack([np.ones(len(rest)), rest])
-    return _distinct(lambda n: rng.integers(0, 2, size=(n, p)).astype(np.float64), m, p)
+    return _distinct(lambda n: rng.integers(0, 2, size=(n, p)) == 1, m, p).astype(np.float64)
 
 
-def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> FloatArray:
+def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> NDArray[Any]:
     """One mask of each of `count` different pairs in which one mask shows `size` features."""
     half = 2 * size == p
     total = comb(p, size) // (2 if half else 1)
@@ -308,15 +313,15 @@ def _of_size(rng: np.random.Generator, count: int, p: int, size: int) -> FloatAr
         every[:, 0] = np.maximum(every[:, 0], float(half))
         return every[rng.permutation(total)[:count]]
 
-    return _distinct(lambda n: _of_sizes(rng, np.full(n, size), p), count, p)
+    return _distinct(lambda n: _of_sizes(rng, np.full(n, size), p) > 0.5, count, p)
 
 
-def _distinct(draw: Callable[[int], FloatArray], count: int, p: int) -> FloatArray:
+def _distinct(draw: Callable[[int], BoolArray], count: int, p: int) -> BoolArray:
     """Masks of different pairs: drawn until there are enough, repeats left out."""
-    found = np.empty((0, p))
+    found = np.empty((0, p), dtype=bool)
     while len(found) < count:
         found = np.concatenate([found, draw(2 * (count - len(found)) + 8)])
-        same = np.where(found[:, :1] > 0.5, found, 1 - found) > 0.5  # for both masks of a pair
+        same = found == found[:, :1]  # for both masks of a pair
         packed = np.ascontiguousarray(np.packbits(same, axis=1))
         keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
         found = found[np.sort(np.unique(keys, return_index=True)[1])]

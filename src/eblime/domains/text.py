@@ -10,15 +10,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime._checks import check_count
 from eblime._field_checks import MOST_FEATURES, NAMES, check_object, list_of, whole
 from eblime._field_checks import text as text_of
-from eblime._types import FloatArray
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.domains.record import Domain
 
@@ -51,6 +53,8 @@ _PATTERNS = {"word": _WORD, "sentence": _SENTENCE, "char": _CHAR}
 _UNSPACED = re.compile("[\u0e01-\u0e4e\u0e81-\u0ece\u1000-\u109f\u1780-\u17d3]{9,}")
 _CHUNK = 20  # tokens per chunk, about as many as in a sentence
 _LONG_SENTENCE = 100  # tokens
+_TOGETHER, _ROOM = 6, 1 << 23  # tokens of a stretch; characters of all versions, about
+_BLOCK = 1 << 22  # tokens of texts that are joined together, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -76,14 +80,42 @@ class TextScene:
         return "".join(self.pieces)
 
     def inputs(self, masks: FloatArray) -> list[str]:
-        """One text per mask."""
-        shown = np.ones((len(masks), self.n_features + 1), dtype=np.uint8)
-        shown[:, :-1] = masks > 0.5
-        pieces, flags = list(self.pieces), shown[:, list(self.owners)]
-        if self.mask:  # put the mask token before every piece, shown if the piece is hidden
-            pieces = [part for piece in pieces for part in (self.mask, piece)]
-            flags = np.stack([1 - flags, flags], axis=2).reshape(len(flags), -1)
-        return ["".join(compress(pieces, row.tobytes())) for row in np.ascontiguousarray(flags)]
+        """One text per mask, joined from ready-made versions of a few tokens each."""
+        versions, starts, columns = _versions(self)
+        step, texts = max(1, _BLOCK // len(columns)), list[str]()
+        for k in range(0, len(masks), step):
+            some = masks[k : k + step]
+            shown = np.zeros((len(some), self.n_features + 1), dtype=np.uint8)
+            np.greater(some, 0.5, out=shown[:, :-1], casting="unsafe")
+            codes = np.packbits(shown.take(columns, axis=1), axis=1)
+            texts += ["".join(row) for row in versions[codes + starts].tolist()]
+        return texts
+
+
+@lru_cache(maxsize=4)
+def _versions(scene: TextScene) -> tuple[NDArray[Any], IntArray, IntArray]:
+    """Stretches of a few tokens in all their versions, one after the other.
+
+    Also the place of the first version of each stretch, and the features whose 8 bits, the last one
+    for the last token, say which version it is; a number beyond the features for a bit of zero.
+    """
+    room = _ROOM // max(1, sum(map(len, scene.pieces)))
+    most, p = min(_TOGETHER, max(1, room.bit_length() - 1)), scene.n_features
+    versions, starts, columns = list[str](), list[int](), list[int]()
+    stretch, owners = [""], list[int]()
+    for piece, owner in zip((*scene.pieces, ""), (*scene.owners, p), strict=True):
+        if owner == p or (owner >= 0 and len(owners) == most):  # the end, or the next stretch
+            starts.append(len(versions))
+            versions += stretch
+            columns += [p] * (8 - len(owners)) + owners
+            stretch, owners = [""], []
+        if owner < 0:
+            stretch = [known + piece for known in stretch]
+        elif owner < p:
+            stretch = [known + end for known in stretch for end in (scene.mask, piece)]
+            owners.append(owner)
+    every = np.array(versions, dtype=object)
+    return every, np.array(starts, dtype=np.intp), np.array(columns, dtype=np.intp)
 
 
 def read_text(
