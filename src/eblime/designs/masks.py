@@ -262,7 +262,7 @@ def any_pairs(rng: np.random.Generator, m: int, p: int) -> tuple[NDArray[Any], F
 
     def draw(n: int) -> BoolArray:
         masks = rng.integers(0, 2, size=(n, p)) == 1
-        return masks[masks.any(axis=1) & ~masks.all(axis=1)]
+        return np.asarray(masks[masks.any(axis=1) & ~masks.all(axis=1)])
 
     return _distinct(draw, m, p), ratio
 
