@@ -25,14 +25,14 @@ def importance_table(
     noun: str = "feature",
 ) -> str:
     """The `top` features by absolute mean, in aligned columns; means only for a point estimate."""
-    mean, found = post.mean, post.columns(prob)
-    order = post.order()[:top]
+    mean, order = post.mean, post.order()[:top]
+    found = post.select(order).columns(prob)
     labels = [f"{noun} {j}" if names is None else names[j] for j in order]
     head, columns, last = [noun, "mean"], [mean[order]], []
     if found:
         head += ["sd", f"{prob * 100:g}% low", "high", "P(>0)"]
-        columns += [found[name][order] for name in ("sd", "low", "high")]
-        last = [f"{value:.3f}" for value in found["prob_positive"][order]]
+        columns += [found[name] for name in ("sd", "low", "high")]
+        last = [f"{value:.3f}" for value in found["prob_positive"]]
     lines = [
         f"{printable(post.method)}: {printable(post.n_masks)} masks, {post.fit_label()}, "
         f"effective sample size {post.ess:.1f}",

@@ -80,8 +80,9 @@ def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Ite
     ends, likely = np.stack([mean, mean], axis=1), []
     head, shown = ["", "mean"], [mean]
     if post.has_spread:
-        ends = post.interval(prob)[order]
-        likely = [f"{value:.3f}" for value in post.prob_positive()[order]]
+        found = post.select(order).columns(prob)
+        ends = np.stack([found["low"], found["high"]], axis=1)
+        likely = [f"{value:.3f}" for value in found["prob_positive"]]
         head, shown = [*head, f"{100 * prob:g}% low", "high", "P(>0)"], [mean, *ends.T]
     numbers = number_table(head, [""] * len(order), [shown], likely)
     names = ["feature", *(printable(explanation.features[j]) for j in order)]

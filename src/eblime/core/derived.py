@@ -1,4 +1,4 @@
-"""Laws made from another one: stretched, or a linear function of its coefficients.
+"""Laws made from another one: stretched, of some features, or linear in its coefficients.
 
 The regression takes the noise of every mask, beyond its weight, as equal. A feature whose rare
 state has far noisier scores then gets intervals that are too narrow. A sandwich variance uses each
@@ -8,28 +8,29 @@ mask's own residual instead, and the law is stretched to it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
-from eblime.core.laws import Draws
+from eblime.core.laws import Draws, NormalMixture, PointMass
 from eblime.core.local import LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
-from eblime.core.student import StudentLaw, StudentMixture
+from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
 
-__all__ = ["AffineLaw", "StretchedLaw", "noise_factors"]
+if TYPE_CHECKING:
+    from eblime.protocols import Law
+
+__all__ = ["AffineLaw", "SelectedLaw", "StretchedLaw", "noise_factors", "select_features"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StretchedLaw:
+class StretchedLaw(StudentLaw):
     """A law of beta with each importance's distance from its mean multiplied by a factor."""
 
     law: Mixture | LocalMixture
     factors: FloatArray  # (p,)
-
-    has_spread: ClassVar[bool] = True
 
     @property
     def n_features(self) -> int:
@@ -42,34 +43,16 @@ class StretchedLaw:
         return self.law.mean
 
     @property
-    def sd(self) -> FloatArray:
-        """Posterior standard deviations, (p,)."""
-        return self.factors * self.law.sd
-
-    @property
     def cov(self) -> FloatArray:
         """Posterior covariance, (p, p)."""
         return self.factors * self.factors[:, None] * self.law.cov
 
-    def quantile(self, q: FloatArray) -> FloatArray:
-        """Marginal quantiles, (K,) -> (K, p)."""
-        return self._stretch(self.law.quantile(q))
-
-    def hdi(self, prob: float) -> FloatArray:
-        """Marginal highest-density intervals, (p, 2)."""
-        return self._stretch(self.law.hdi(prob).T).T
-
-    def pdf(self, x: FloatArray) -> FloatArray:
-        """Marginal densities."""
-        return self.law.pdf(self._before(x)) / self.factors
-
-    def cdf(self, x: FloatArray) -> FloatArray:
-        """Marginal distribution functions."""
-        return self.law.cdf(self._before(x))
-
-    def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0 | Y), (p,)."""
-        return 1 - self.cdf(np.zeros(self.n_features))
+    def marginals(self) -> StudentMixture:
+        """The law of each importance alone."""
+        law = self.law.marginals()
+        centre = self.mean / (law.unit or 1.0)
+        loc = centre + self.factors * (law.loc - centre)
+        return replace(law, loc=loc, scale=self.factors * law.scale)
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
@@ -77,16 +60,8 @@ class StretchedLaw:
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw beta i.i.d., with the extras of the law that is stretched."""
-        draws = self.law.draw(rng, n)
-        return Draws(beta=self._stretch(draws.beta), extras=draws.extras)
-
-    def _stretch(self, values: FloatArray) -> FloatArray:
-        """Values of the original law as values of this one, (..., p)."""
-        return np.asarray(self.mean + self.factors * (values - self.mean))
-
-    def _before(self, values: FloatArray) -> FloatArray:
-        """Values of this law as values of the original one, (..., p)."""
-        return np.asarray(self.mean + (values - self.mean) / self.factors)
+        draws, mean = self.law.draw(rng, n), self.mean
+        return Draws(beta=mean + self.factors * (draws.beta - mean), extras=draws.extras)
 
 
 def noise_factors(
@@ -162,10 +137,6 @@ class AffineLaw(StudentLaw):
             return np.where(np.eye(self.n_features) > 0, self.sd**2, np.nan)
         return np.asarray(self.matrix @ cov @ self.matrix.T)
 
-    def prob_positive(self) -> FloatArray:
-        """P(beta_j > 0 | Y), (p,)."""
-        return self._above_zero(self.matrix, self.offset)
-
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
         p, out = self.n_features, np.full((self.n_features, self.n_features), 0.5)
@@ -190,3 +161,93 @@ class AffineLaw(StudentLaw):
         if not self.base.unit:
             return np.heaviside(offset, 0.5)
         return self.base.combinations(-matrix).cdf(offset)
+
+
+def select_features(law: Law, features: IntArray) -> Law:
+    """The law of some of the features, by number.
+
+    The marginals of a mixture of t laws are computed once and serve all summaries, so that a table
+    of a few of thousands of features takes the time of a few.
+    """
+    if isinstance(law, PointMass):
+        return replace(law, mean=law.mean[features])
+    if isinstance(law, NormalMixture):
+        covs = law.covs[:, features[:, None], features]
+        return replace(law, means=law.means[:, features], covs=covs)
+    alone = law.marginals().select(features) if isinstance(law, StudentLaw) else None
+    return SelectedLaw(law=law, features=features, alone=alone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectedLaw:
+    """The law of some of the features of another law."""
+
+    law: Law
+    features: IntArray  # (m,)
+    alone: StudentMixture | None  # each of them alone; if None, `law` is asked about all features
+
+    has_spread: ClassVar[bool] = True
+
+    @property
+    def n_features(self) -> int:
+        """Number of the selected features."""
+        return len(self.features)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Means, (m,)."""
+        return np.asarray(self.law.mean[self.features])
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviations, (m,)."""
+        return self.law.sd[self.features] if self.alone is None else self.alone.sd
+
+    @property
+    def cov(self) -> FloatArray:
+        """Covariances, (m, m)."""
+        return np.asarray(self.law.cov[self.features[:, None], self.features])
+
+    def quantile(self, q: FloatArray) -> FloatArray:
+        """Marginal quantiles, (K,) -> (K, m)."""
+        if self.alone is None:
+            return self.law.quantile(q)[:, self.features]
+        return self.alone.quantile(q[:, None])
+
+    def hdi(self, prob: float) -> FloatArray:
+        """Marginal highest-density intervals, (m, 2)."""
+        return self.law.hdi(prob)[self.features] if self.alone is None else self.alone.hdi(prob)
+
+    def pdf(self, x: FloatArray) -> FloatArray:
+        """Marginal densities; `x` broadcasts against (m,)."""
+        if self.alone is None:
+            return self.law.pdf(self._for_all(x))[..., self.features]
+        return self.alone.pdf(x)
+
+    def cdf(self, x: FloatArray) -> FloatArray:
+        """P(beta_j <= x); `x` broadcasts against (m,)."""
+        if self.alone is None:
+            return self.law.cdf(self._for_all(x))[..., self.features]
+        return self.alone.cdf(x)
+
+    def prob_positive(self) -> FloatArray:
+        """P(beta_j > 0), (m,)."""
+        if self.alone is None:
+            return self.law.prob_positive()[self.features]
+        return self.alone.prob_positive()
+
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j), (m, m)."""
+        return np.asarray(self.law.prob_greater()[self.features[:, None], self.features])
+
+    def draw(self, rng: np.random.Generator, n: int) -> Draws:
+        """Draw beta i.i.d., with the extras of the law of all features."""
+        draws = self.law.draw(rng, n)
+        return Draws(beta=draws.beta[:, self.features], extras=draws.extras)
+
+    def _for_all(self, x: FloatArray) -> FloatArray:
+        """The values with one entry for each feature of `law`: the mean if it is not selected."""
+        rows, shape = broadcast_rows(x, self.n_features)
+        values = np.tile(self.law.mean, (len(rows), 1))
+        values[:, self.features] = rows
+        return values.reshape(*shape[:-1], -1)

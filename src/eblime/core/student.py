@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
-from eblime._types import BoolArray, FloatArray
+from eblime._types import BoolArray, FloatArray, IntArray
 
 __all__ = [
     "StudentLaw",
@@ -188,8 +188,14 @@ class StudentMixture:
         return out.reshape(shape)
 
     def prob_positive(self) -> FloatArray:
-        """P(t > 0) of the mixture before unit and offset, small ones to all their digits, (m,)."""
-        return np.minimum(self._mix(student_cdf(self.df, self.loc / self.scale)), 1.0)
+        """P(offset + unit * t > 0), small ones to all their digits, (m,).
+
+        One half for a point mass at zero.
+        """
+        if not self.unit and np.any(self.offset):
+            return np.heaviside(np.broadcast_to(self.offset, self.loc.shape[1]), 0.5)
+        loc = self.loc + self.offset / (self.unit or 1.0)
+        return np.minimum(self._mix(student_cdf(self.df, loc / self.scale)), 1.0)
 
     def quantile(self, q: FloatArray) -> FloatArray:
         """Quantiles; q has shape (..., m) or (..., 1), and the answer (..., m)."""
@@ -207,6 +213,13 @@ class StudentMixture:
             return np.broadcast_to(np.reshape(self.offset, (-1, 1)), (m, 2)).copy()
         places = shortest_intervals(self._quantiles, self._pdf, prob, m)
         return np.asarray(self.offset + self.unit * places).T
+
+    def select(self, features: IntArray) -> StudentMixture:
+        """Some of the m laws, by number."""
+        own = {"loc": self.loc, "scale": self.scale, "heavy": self.heavy}
+        own |= {"weights": self.weights} if self.weights.ndim == 2 else {}
+        own |= {} if np.ndim(self.offset) == 0 else {"offset": np.asarray(self.offset)}
+        return replace(self, **{name: values[..., features] for name, values in own.items()})
 
     def _mix(self, terms: FloatArray) -> FloatArray:
         """Sum the components' values by their weights, (..., L, m) -> (..., m).

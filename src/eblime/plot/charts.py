@@ -61,7 +61,8 @@ def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None
     check_count("top", top)
     post = explanation.posterior
     order = post.order()[:top][::-1]
-    wide, narrow, mean = post.interval(0.95)[order], post.interval(0.5)[order], post.mean[order]
+    shown = post.select(order)
+    wide, narrow, mean = shown.interval(0.95), shown.interval(0.5), shown.mean
     drawn = axes(ax, (6.4, 1.1 + 0.28 * len(order)))
     for row, (outer, inner, centre) in enumerate(zip(wide, narrow, mean, strict=True)):
         colour = FAVOUR if outer[0] > 0 else AGAINST if outer[1] < 0 else NEUTRAL
@@ -122,7 +123,7 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
     colours = [FAVOUR if value > 0 else AGAINST for value in mean]
     drawn.barh(rows, mean, color=colours, height=0.62, alpha=0.85)
     if post.has_spread:
-        ends = post.interval()[order]
+        ends = post.select(order).interval()
         drawn.hlines(rows, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
     drawn.axvline(0, color=INK, linewidth=0.8)
     drawn.set_yticks(rows, [caption(explanation.features[j]) for j in order])
@@ -195,7 +196,7 @@ def side_by_side(
         colour, marker = _PALETTE[k % len(_PALETTE)], _MARKERS[k % len(_MARKERS)]
         mean, rows = entry.posterior.mean[order], np.arange(len(order)) + shifts[k]
         if entry.posterior.has_spread:
-            ends = entry.posterior.interval(prob)[order]
+            ends = entry.posterior.select(order).interval(prob)
             drawn.hlines(rows, ends[:, 0], ends[:, 1], color=colour, linewidth=2)
         drawn.plot(mean, rows, marker, color=colour, markersize=5, label=caption(name))
     drawn.axvline(0, color=INK, linewidth=0.8, zorder=0)

@@ -92,8 +92,8 @@ def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...
     post = explanation.posterior
     if not post.has_spread:
         return [(float(post.mean[j]),) for j in order]
-    ends = post.interval()
-    return [(float(post.mean[j]), float(ends[j, 0]), float(ends[j, 1])) for j in order]
+    ends = post.select(order).interval().tolist()
+    return [(float(post.mean[j]), *pair) for j, pair in zip(order, ends, strict=True)]
 
 
 def _add_styles(view: Markup, mean: FloatArray) -> Markup:
@@ -133,7 +133,7 @@ def _rows(post: Posterior, names: Sequence[str]) -> list[dict[str, Any]]:
     mean = post.mean[order]
     low, high = np.minimum(mean, 0), np.maximum(mean, 0)
     if post.has_spread:
-        low, high = post.interval()[order].T
+        low, high = post.select(order).interval().T
     ends = np.concatenate([low, high, [0.0]])
     ends = ends[np.isfinite(ends)]
     start, length = ends.min(), np.ptp(ends) or 1.0

@@ -184,36 +184,33 @@ def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int)
 def _spread(post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
     """Intervals, probabilities and densities; empty if there are too few masks for them."""
     tails = np.array([(1 - level) / 2 for level in LEVELS])
-    quantiles = post.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))[:, order]
-    positive = post.prob_positive()
-    if not all(np.isfinite(values).all() for values in (quantiles, post.sd, positive)):
+    chosen = post.select(order)
+    quantiles = chosen.quantile(np.concatenate([tails, 1 - tails, [0.002, 0.998]]))
+    sd, positive = chosen.sd, chosen.prob_positive()
+    if not all(np.isfinite(values).all() for values in (quantiles, sd, positive)):
         return {}
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
     digits = _digits(quantiles)
     return {
-        "sd": _short(post.sd[order]),
-        "positive": _short(positive[order], 3),
+        "sd": _short(sd),
+        "positive": _short(positive, 3),
         "top": _short(post.top_k_probability(k)[order], 3),
         "low": _short(low.T, digits),
         "high": _short(high.T, digits),
         "from": _short(quantiles[-2], digits),
         "to": _short(quantiles[-1], digits),
-        "density": _densities(post, order, quantiles[-2], quantiles[-1]),
+        "density": _densities(chosen, quantiles[-2], quantiles[-1]),
     }
 
 
-def _densities(
-    post: Posterior, order: IntArray, start: FloatArray, end: FloatArray
-) -> list[list[int]]:
+def _densities(post: Posterior, start: FloatArray, end: FloatArray) -> list[list[int]]:
     """Marginal densities between two ends, as integers with 1000 at the highest point."""
     if not (start < end).all():  # a score that never changed: every importance is zero
         return []
-    x = np.empty((_POINTS, post.n_features))
-    x[:] = post.mean
-    x[:, order] = np.linspace(start, end, _POINTS)
+    x = np.linspace(start, end, _POINTS)
     # the half-Cauchy prior leaves a spike without mass at zero
     x[x == 0] = 1e-12 * (end - start).max()
-    height = post.pdf(x)[:, order]
+    height = post.pdf(x)
     highest = height.max(axis=0)
     if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw
         return []

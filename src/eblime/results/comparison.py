@@ -157,7 +157,7 @@ class Comparison:
         means = [f"{post.mean[j]:+.3g}" for j in order]
         if not post.has_spread:
             return means
-        ends = post.interval(prob)[order]
+        ends = post.select(order).interval(prob)
         return [f"{m} [{a:.3g}, {b:.3g}]" for m, (a, b) in zip(means, ends, strict=True)]
 
     def _means(self) -> dict[str, FloatArray]:

@@ -178,7 +178,7 @@ class Explanation:
         rows = [(str(features[j]), float(mean[j])) for j in order]
         if prob is None:
             return list(rows)
-        ends = self.posterior.interval(prob)[order].tolist()
+        ends = self.posterior.select(order).interval(prob).tolist()
         return [(*row, low, high) for row, (low, high) in zip(rows, ends, strict=True)]
 
     def details(self) -> dict[str, list[Any]]:

@@ -137,7 +137,7 @@ def _fit_notes(explanation: Explanation) -> list[str]:
 
 def _free_of_prior(explanation: Explanation, r2: float) -> Posterior | None:
     """EBLIME's fit of the same answers, if it shows that the method's prior spoils its own fit."""
-    if explanation.method == EBLIME():  # it has been fitted
+    if isinstance(explanation.method, EBLIME) and explanation.method.intercept == "flat":
         return None
     if not is_quick(EBLIME(), explanation.answers, fits=5):  # with those of the held-out R^2
         return None
@@ -190,21 +190,41 @@ def _masks_per_feature(answers: Answers, mean: FloatArray) -> FloatArray:
     """
     masks, scores, weights = answers.masks, answers.scores, answers.weights
     n, p = masks.shape
-    centre = np.average(masks, axis=0, weights=weights)
+    weights = weights / weights.max()
+    centre = weights @ masks / weights.sum()
     missed = scores - np.average(scores, weights=weights)
-    for rows in _blocks(n, p):
-        missed[rows] -= (masks[rows] - centre) @ mean
+    missed -= masks @ mean - centre @ mean
+    pull = (weights * (missed / (np.abs(missed).max() or 1.0))) ** 2
+    pull /= pull.max() or 1.0
     counts = np.empty(p)
     for columns in _blocks(p, n):
-        some, usual = masks[:, columns], []
+        some = masks[:, columns]
+        if (some * some == some).all():  # zeros and ones: sums over both states are enough
+            counts[columns] = _counts_of_states(some, centre[columns], weights, pull)
+            continue
+        usual = []
         for column in some.T:
             values, times = np.unique(column, return_counts=True)
             usual.append(values[np.argmax(times)])
         counts[columns] = np.minimum(
             _effective_numbers((some != usual) * weights[:, None]),
-            _effective_numbers(((some - centre[columns]) * (weights * missed)[:, None]) ** 2),
+            _effective_numbers((some - centre[columns]) ** 2 * pull[:, None]),
         )
     return counts
+
+
+def _counts_of_states(
+    masks: FloatArray, centre: FloatArray, weights: FloatArray, pull: FloatArray
+) -> FloatArray:
+    """`_masks_per_feature` for masks of zeros and ones, from four sums over the shown ones."""
+    sums = np.stack([np.ones(len(masks)), weights, weights**2, pull, pull**2])
+    shown = sums @ masks
+    hidden = sums.sum(axis=1)[:, None] - shown
+    rare = np.where(shown[0] <= hidden[0], shown, hidden)
+    first = (1 - centre) ** 2 * shown[3] + centre**2 * hidden[3]
+    second = (1 - centre) ** 4 * shown[4] + centre**4 * hidden[4]
+    numbers = np.minimum(_ratio(rare[1] ** 2, rare[2]), _ratio(first**2, second))
+    return np.maximum(numbers, np.minimum(rare[0], 1.0) * (pull > 0).any())  # against rounding
 
 
 def _blocks(count: int, size: int) -> list[slice]:
@@ -217,8 +237,12 @@ def _effective_numbers(shares: FloatArray) -> FloatArray:
     """`(sum s)^2 / sum s^2` of each column; 0 for a column of zeros."""
     top = shares.max(axis=0)
     scaled = shares / np.where(top > 0, top, 1.0)
-    squares = np.sum(scaled**2, axis=0)
-    return np.asarray(scaled.sum(axis=0) ** 2 / np.where(squares > 0, squares, 1.0))
+    return _ratio(scaled.sum(axis=0) ** 2, np.sum(scaled**2, axis=0))
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Quotients; 0 where the denominator is."""
+    return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
 def _r2(post: Posterior) -> float:
