@@ -2,7 +2,7 @@
 
 The average of |estimate| is too large, because noise has a size too. Here the distribution of the
 true importances over the inputs is fitted instead: a mixture whose components lie on a grid, with
-the estimates' own standard errors. Gibbs sampling gives draws of what is wanted.
+the estimates' own standard errors. Draws of the mixture's shares give draws of what is wanted.
 
 Estimates alone cannot tell importances of zero from importances far below their standard errors.
 So there are two fits: one in which some importances may be exactly zero, one in which none is. The
@@ -12,7 +12,7 @@ interval covers both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import special, stats
@@ -26,6 +26,7 @@ __all__ = [
     "kendall",
     "least_squares",
     "overall",
+    "overall_each",
     "overall_interval",
     "pool_fits",
     "ranks",
@@ -34,12 +35,21 @@ __all__ = [
     "top_jaccard",
 ]
 
-_BURN, _DRAWS = 100, 400
+_CHAINS, _MOVES = 8, 25  # moves of each chain between two draws
+_BURN, _KEPT = 15, 50  # draws of each chain
+_ROUNDS = 60  # of expectation and maximisation, where the chains start
+_TOGETHER = 64  # features whose chains run side by side
 _NARROW = 0.5  # distance of the components near zero, in standard errors
 _GROWTH = 0.15  # and away from zero, relative to their position
 _OVERLAP = 0.6  # standard deviation of a component, in distances
 _SPARSE, _DENSE = 1.0, 5.0  # prior number of inputs in all components together
 _TINY = 1e-6  # least standard error, relative to the largest estimate
+_LEAST = np.float32(1e-30)  # density of a cell
+_SE_STEP = 1.25  # ratio of two standard errors that are not in the same cell
+_CELL, _FAR = 0.25, 4.0  # width of a cell and where it begins to grow, in standard errors
+_CELL_GROWTH = 1.08  # ratio of the ends of a cell beyond
+
+Sample = tuple[FloatArray, FloatArray, FloatArray]  # estimate, se, weight; (n,) each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,26 +120,41 @@ def overall(
     weight
         How much each input counts in the means, (n,).
     """
-    weight = weight / weight.mean()
+    return overall_each(rng, [(estimate, se, weight)])[0]
+
+
+def overall_each(rng: np.random.Generator, samples: Sequence[Sample]) -> list[Overall]:
+    """`overall` of several features at once, each with (estimate, se, weight) of its inputs."""
+    scaled = [(estimate, se, weight / weight.mean()) for estimate, se, weight in samples]
+    cells = [_cells(*_with_least_error(*sample)) for sample in scaled]
+    draws: dict[int, FloatArray] = {}
+    for chunk in _chunks([cell.estimate.size for cell in cells]):  # similar sizes together
+        drawn = _draws(rng, [cells[place] for place in chunk])
+        draws |= {place: drawn[:, 2 * i : 2 * i + 2] for i, place in enumerate(chunk)}
+    return [_overall(draws[place], *sample) for place, sample in enumerate(scaled)]
+
+
+def _overall(
+    draws: FloatArray, estimate: FloatArray, se: FloatArray, weight: FloatArray
+) -> Overall:
+    """The record of one feature, from draws (3, 2, D) of its size and of the shares of signs."""
     n = len(weight)
-    largest = float((np.abs(estimate) + se).max())
-    spread = np.maximum(se, _TINY * largest if largest else 1.0)
-    parts = _components(estimate, spread)
-    prior = np.full(parts.likelihood.shape[1] - 1, 1 / (parts.likelihood.shape[1] - 1))
-    some_zero = _gibbs(rng, parts, np.append(1.0, _SPARSE * prior), weight)
-    none_zero = _gibbs(rng, parts.without_zero(), _DENSE * prior, weight)
-    if not largest:  # exact, and zero
-        some_zero, none_zero = np.zeros_like(some_zero), np.zeros_like(none_zero)
-    size, positive, negative = np.stack([some_zero, none_zero], axis=1)
+    size, positive, negative = draws if estimate.any() or se.any() else np.zeros_like(draws)
     return Overall(
-        size=size,
-        positive=positive,
-        negative=negative,
+        size=np.maximum(size, 0.0),
+        positive=np.clip(positive, 0.0, 1.0),
+        negative=np.clip(negative, 0.0, 1.0),
         mean=float(weight @ estimate) / n,
         mean_se=float(np.linalg.norm(weight * se)) / n,
-        p_value=_p_value(estimate, spread, weight),
+        p_value=_p_value(*_with_least_error(estimate, se, weight)),
         n=n,
     )
+
+
+def _with_least_error(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> Sample:
+    """The sample with standard errors above zero."""
+    largest = float((np.abs(estimate) + se).max())
+    return estimate, np.maximum(se, _TINY * largest if largest else 1.0), weight
 
 
 def _p_value(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> float:
@@ -144,41 +169,35 @@ def _p_value(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Parts:
-    """What each component says of each input, all (n, K); the first component is zero itself."""
+class _Cells:
+    """Inputs with nearly the same estimate and standard error, taken together."""
 
-    likelihood: FloatArray
-    size: FloatArray  # E|beta|
-    variance: FloatArray  # of |beta|
-    positive: FloatArray  # P(beta > 0)
-    negative: FloatArray
-
-    def without_zero(self) -> _Parts:
-        """All components but the first."""
-        return _Parts(**{entry.name: getattr(self, entry.name)[:, 1:] for entry in fields(self)})
+    estimate: FloatArray  # (G,) means
+    se: FloatArray  # (G,)
+    weight: FloatArray  # (G,) sums of the inputs' weights
+    square: FloatArray  # (G,) sums of their squares
+    centre: FloatArray  # (K,) of the components: zero itself, then normals on a grid
+    width: FloatArray  # (K,)
 
 
-def _components(estimate: FloatArray, se: FloatArray) -> _Parts:
-    """Zero itself, and normals on a grid."""
-    centre, width = _grid(
-        _NARROW * float(np.quantile(se, 0.1)), float((abs(estimate) + 2 * se).max())
-    )
-    centre, width = np.append(0.0, centre), np.append(0.0, width)
-    b, s = estimate[:, None], se[:, None]
-    total = s**2 + width**2
-    log_likelihood = -((b - centre) ** 2) / (2 * total) - np.log(total) / 2
-    shrunk = width**2 / total
-    mean, sd = centre + shrunk * (b - centre), np.sqrt(shrunk) * s
-    size, variance = absolute_moments(mean, sd)
-    positive = special.ndtr(np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0))
-    negative = 1 - positive
-    positive[:, 0] = negative[:, 0] = 0.0
-    return _Parts(
-        likelihood=np.exp(log_likelihood - log_likelihood.max(axis=1, keepdims=True)),
-        size=size,
-        variance=variance,
-        positive=positive,
-        negative=negative,
+def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
+    """Group the inputs: two of a cell differ by less than they can be told apart."""
+    kind = np.floor(np.log(se) / np.log(_SE_STEP))
+    size = np.abs(estimate) / _SE_STEP**kind
+    far = np.log(np.maximum(size, _FAR) / _FAR) / np.log(_CELL_GROWTH)
+    place = np.floor(np.where(size > _FAR, _FAR / _CELL + far, size / _CELL))
+    cells = np.stack([kind, np.where(estimate < 0, -1 - place, place)], axis=1)
+    cell = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
+    total = np.bincount(cell, weight)
+    top, narrow = float((np.abs(estimate) + 2 * se).max()), _NARROW * float(np.quantile(se, 0.1))
+    centre, width = _grid(narrow, top)
+    return _Cells(
+        estimate=np.bincount(cell, weight * estimate) / total,
+        se=np.sqrt(np.bincount(cell, weight * se**2) / total),
+        weight=total,
+        square=np.bincount(cell, weight**2),
+        centre=np.append(0.0, centre),
+        width=np.append(0.0, width),
     )
 
 
@@ -192,29 +211,186 @@ def _grid(narrow: float, top: float) -> tuple[FloatArray, FloatArray]:
     return np.concatenate([-centre[:0:-1], centre]), np.concatenate([width[:0:-1], width])
 
 
-def _gibbs(
-    rng: np.random.Generator, parts: _Parts, prior: FloatArray, weight: FloatArray
-) -> FloatArray:
-    """Draws of mean |beta| and of the shares of both signs over the inputs, (3, D)."""
-    n, inputs = len(weight), np.arange(len(weight))
-    share = prior / prior.sum()
-    draws = np.empty((_DRAWS, 3))
-    for sweep in range(-_BURN, _DRAWS):
-        reach = np.cumsum(parts.likelihood * share, axis=1)
-        chosen = (reach < rng.random((n, 1)) * reach[:, -1:]).sum(axis=1)
-        counts = np.bincount(chosen, weights=weight, minlength=len(prior))
-        share = rng.dirichlet(prior + counts) + 1e-300
-        if sweep < 0:
-            continue
-        positive, negative = parts.positive[inputs, chosen], parts.negative[inputs, chosen]
-        means = (parts.size[inputs, chosen], positive, negative)
-        variances = (parts.variance[inputs, chosen], positive * (1 - positive))
-        noise = np.sqrt([weight**2 @ variance for variance in variances]) * rng.standard_normal(2)
-        moved = np.array([noise[0], noise[1], -noise[1]])  # one sign's gain is the other's loss
-        draws[sweep] = (np.array([weight @ mean for mean in means]) + moved) / n
-    draws[:, 0] = np.maximum(draws[:, 0], 0.0)
-    draws[:, 1:] = np.clip(draws[:, 1:], 0.0, 1.0)
-    return draws.T
+def _chunks(sizes: Sequence[int]) -> list[list[int]]:
+    """Places of the sizes in increasing order, cut where padding or memory would grow too large."""
+    chunks: list[list[int]] = []
+    for place in np.argsort(sizes, kind="stable").tolist():
+        if chunks and len(chunks[-1]) < _TOGETHER and sizes[place] <= 2 * sizes[chunks[-1][0]] + 64:
+            chunks[-1].append(place)
+        else:
+            chunks.append([place])
+    return chunks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fits:
+    """What each component says of each cell, in two fits of each feature; (2 F, K, G) or as given.
+
+    In the first fit of a feature its importances may be exactly zero, in the second they are not.
+    Components and cells that a feature does not have are padded: with no prior, and no weight.
+    """
+
+    likelihood: FloatArray
+    size: FloatArray  # E|beta|
+    second: FloatArray  # E(beta^2)
+    positive: FloatArray  # P(beta > 0)
+    negative: FloatArray
+    prior: FloatArray  # (2 F, K) of the shares
+    weight: FloatArray  # (2 F, G)
+    square: FloatArray  # (2 F, G)
+
+
+def _fits(cells: Sequence[_Cells]) -> _Fits:
+    """Both fits of every feature."""
+    shape = (2 * len(cells), max(c.centre.size for c in cells), max(c.se.size for c in cells))
+    tables = np.zeros((5, *shape), dtype=np.float32)
+    prior, weight = np.zeros(shape[:2]), np.zeros((2, shape[0], shape[2]), dtype=np.float32)
+    for i, cell in enumerate(cells):
+        rows, k, g = slice(2 * i, 2 * i + 2), cell.centre.size, cell.se.size
+        tables[:, rows, :k, :g] = _components(cell)[:, None]
+        tables[0, rows, :k, g:] = 1.0
+        tables[0, 2 * i + 1, 0] = 0.0
+        prior[rows, 1:k] = np.array([[_SPARSE], [_DENSE]]) / (k - 1)
+        prior[2 * i, 0] = 1.0
+        weight[:, rows, :g] = np.stack([cell.weight, cell.square])[:, None]
+    return _Fits(
+        likelihood=tables[0],
+        size=tables[1],
+        second=tables[2],
+        positive=tables[3],
+        negative=tables[4],
+        prior=prior,
+        weight=weight[0],
+        square=weight[1],
+    )
+
+
+def _components(cells: _Cells) -> FloatArray:
+    """Likelihood, E|beta|, E(beta^2), P(beta > 0) and P(beta < 0), (5, K, G)."""
+    b, s, centre, width = cells.estimate, cells.se, cells.centre[:, None], cells.width[:, None]
+    total = s**2 + width**2
+    log_likelihood = -((b - centre) ** 2) / (2 * total) - np.log(total) / 2
+    shrunk = width**2 / total
+    mean, sd = centre + shrunk * (b - centre), np.sqrt(shrunk) * s
+    size, variance = absolute_moments(mean, sd)
+    positive = special.ndtr(np.divide(mean, sd, out=np.zeros_like(mean), where=sd > 0))
+    negative = 1 - positive
+    positive[0] = negative[0] = 0.0
+    likelihood = np.exp(log_likelihood - log_likelihood.max(axis=0))
+    return np.stack([likelihood, size, variance + size**2, positive, negative])
+
+
+def _draws(rng: np.random.Generator, cells: Sequence[_Cells]) -> FloatArray:
+    """Draws of mean |beta| and of the shares of both signs over the inputs, (3, 2 F, D).
+
+    Given the shares of the components the inputs are independent, so that a mean over many of them
+    is normal.
+    """
+    fits = _fits(cells)
+    shares = _sample_shares(rng, fits).astype(np.float32)
+    total = np.maximum(shares @ fits.likelihood, _LEAST)
+
+    def expect(values: FloatArray) -> FloatArray:
+        return np.asarray(shares @ (fits.likelihood * values) / total)  # (2 F, D, G)
+
+    size, positive, negative = map(expect, (fits.size, fits.positive, fits.negative))
+    spread = np.maximum(expect(fits.second) - size**2, 0.0)
+    draws = []
+    for mean, variance in (
+        (size, spread),
+        (positive, positive * (1 - positive)),
+        (negative, negative * (1 - negative)),
+    ):
+        noise = np.sqrt(np.einsum("fdg,fg->fd", variance, fits.square, dtype=float))
+        middle = np.einsum("fdg,fg->fd", mean, fits.weight, dtype=float)
+        draws.append(middle + noise * rng.standard_normal(middle.shape))
+    return np.stack(draws) / fits.weight.sum(axis=1, dtype=float)[:, None]
+
+
+def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
+    """Draws of the shares of the components, (2 F, D, K), from several chains.
+
+    A move takes two components and divides their common share anew: a random walk of the log ratio
+    of the two, with steps of all sizes, and the likelihood of all inputs decides. Components that
+    overlap can hardly be told apart; drawing which input belongs to which would take thousands of
+    sweeps to exchange their shares. The pairs do not depend on the state, so every move is
+    reversible. The chains start at the shares that expectation and maximisation finds.
+    """
+    n, k = fits.prior.shape
+    start = _likely_shares(fits)
+    fit = np.repeat(np.arange(n), _CHAINS)
+    rows, table = np.arange(len(fit)), fits.likelihood.reshape(n * k, -1)
+    prior, weight, logs = fits.prior[fit], fits.weight[fit], np.log(np.maximum(start, 1e-280))[fit]
+    kept: list[FloatArray] = []
+    for number in range(_BURN + _KEPT):
+        share = np.exp(logs)
+        if number >= _BURN:
+            kept.append(share)
+        density = _densities(fits.likelihood, share)
+        firsts, seconds = _pairs(rng, fits.prior, start)
+        steps = 10 ** rng.uniform(-1.5, 1.3, firsts.shape) * rng.standard_normal(firsts.shape)
+        chances = np.log(rng.random(firsts.shape))
+        chances[firsts == seconds] = np.inf
+        for a, b, step, chance in zip(firsts, seconds, steps, chances, strict=True):
+            one, two = logs[rows, a], logs[rows, b]
+            ratio, common = one - two + step, np.logaddexp(one, two)
+            new_one = np.maximum(common - np.logaddexp(0.0, -ratio), -640.0)
+            new_two = np.maximum(common - np.logaddexp(0.0, ratio), -640.0)
+            moved = table[fit * k + a]
+            moved -= table[fit * k + b]
+            moved *= (np.exp(new_one) - np.exp(one)).astype(np.float32)[:, None]
+            moved += density
+            np.maximum(moved, _LEAST, out=moved)
+            gain = np.einsum("rg,rg->r", weight, np.log(moved / density))
+            gain += prior[rows, a] * (new_one - one) + prior[rows, b] * (new_two - two)
+            taken = np.flatnonzero(chance < gain)
+            logs[taken, a[taken]], logs[taken, b[taken]] = new_one[taken], new_two[taken]
+            density[taken] = moved[taken]
+    draws = np.stack(kept).reshape(_KEPT, n, _CHAINS, k)
+    return draws.transpose(1, 2, 0, 3).reshape(n, -1, k)
+
+
+def _densities(likelihood: FloatArray, shares: FloatArray) -> FloatArray:
+    """The density of every cell in every chain, (2 F C, G)."""
+    n, k, g = likelihood.shape
+    found = shares.reshape(n, -1, k).astype(np.float32) @ likelihood
+    return np.maximum(found.reshape(-1, g), _LEAST)
+
+
+def _likely_shares(fits: _Fits) -> FloatArray:
+    """Shares (2 F, K) that explain the estimates well."""
+    share = fits.prior / fits.prior.sum(axis=1, keepdims=True)
+    for _ in range(_ROUNDS):
+        ratio = fits.weight / _densities(fits.likelihood, share)
+        share = share * (fits.likelihood @ ratio[..., None])[..., 0] + fits.prior
+        share /= share.sum(axis=1, keepdims=True)
+    return np.asarray(share)
+
+
+def _pairs(
+    rng: np.random.Generator, prior: FloatArray, share: FloatArray
+) -> tuple[IntArray, IntArray]:
+    """Two components for each of some moves and each chain, (moves, 2 F C) each.
+
+    The first by its share; the second is one of its neighbours, or zero, or any by its share.
+    """
+    n, k = prior.shape
+    known = prior > 0
+    chance = share + 0.5 * known / known.sum(axis=1, keepdims=True)
+    reach = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
+    row, last = np.repeat(np.arange(n), _CHAINS), k - 1 - np.argmax(known[:, ::-1], axis=1)
+    steps = (reach + np.arange(n)[:, None]).ravel()
+
+    def any_component() -> IntArray:
+        found = np.searchsorted(steps, row + rng.random((_MOVES, len(row)))) - row * k
+        return np.clip(found, 0, last[row])
+
+    first, other, kind = any_component(), any_component(), rng.random((_MOVES, len(row)))
+    away = rng.integers(1, 4, first.shape) * rng.choice([-1, 1], first.shape)
+    second = np.where(kind < 0.6, np.clip(first + away, 0, last[row]), other)
+    second = np.where(kind > 0.85, 0, second)
+    unknown = ~known[row, first] | ~known[row, second]  # zero in the second fit
+    return first, np.where(unknown, first, second)
 
 
 def absolute_moments(mean: FloatArray, sd: FloatArray) -> tuple[FloatArray, FloatArray]:
