@@ -246,6 +246,38 @@ def test_large_runs_are_fitted_to_a_sample(run, monkeypatch):
     assert (part["high"] > whole["low"]).all()
 
 
+def test_summaries_read_every_part_once(run, other, monkeypatch):
+    """And fit all features in one call; a comparison reads the numbers of the inputs first."""
+    reads, fits = [], []
+    read_table, overall_each = results_module.read_table, results_module.overall_each
+
+    def read(folder, number, part, *rest):
+        reads.append(part)
+        return read_table(folder, number, part, *rest)
+
+    def fit(rng, samples):
+        fits.append(len(samples))
+        return overall_each(rng, samples)
+
+    monkeypatch.setattr(results_module, "read_table", read)
+    monkeypatch.setattr(results_module, "overall_each", fit)
+    parts = len(results_module.part_files(run.location))
+    run.summary()
+    assert (len(reads), len(fits)) == (parts, 1)
+    reads.clear()
+    fits.clear()
+    run.compare(other)
+    both = parts + len(results_module.part_files(other.location))
+    assert (len(reads), len(fits)) == (2 * both, 2)
+
+
+def test_some_columns_of_a_frame(run):
+    """The same rows as in the whole frame, in the order that was asked for."""
+    whole, some = run.frame(), run.frame(["mean", "feature"])
+
+    pd.testing.assert_frame_equal(some, whole[["mean", "feature"]])
+
+
 @pytest.mark.parametrize(
     ("kind", "settings"),
     [

@@ -1,4 +1,4 @@
-"""Unequal noise: the sandwich factors against dense formulas, and the stretched law."""
+"""Unequal noise: the sandwich factors against dense formulas, and the stretched law; selections."""
 
 import numpy as np
 import pytest
@@ -130,3 +130,41 @@ def test_unequal_noise_needs_the_half_line():
         eblime.EBLIME(noise="unequal", grid=eblime.methods.PublishedGrid())
     with pytest.raises(ValueError, match="`noise` must be"):
         eblime.EBLIME(noise="loud")
+
+
+METHODS = ["eblime", "eblime-ridge", "eblime-paper", "bayeslime", "bayesshap", "quadrature"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, unequal(), unequal(local=True)], ids=str)
+def test_some_features_have_the_law_they_have_among_all(rng, method):
+    """Every summary of a selection equals that of all features; also of a selection of one."""
+    masks, scores, weights = problem(rng, 60, 6)
+    masks = (masks > 0.5).astype(float)
+    post = eblime.fit(masks, scores, None if method == "quadrature" else weights, method=method)
+    features, x = np.array([4, 1, 2]), rng.normal(size=(5, 3))
+    chosen, wide = post.select(features), np.zeros((5, 6))
+    wide[:, features] = x
+
+    assert_allclose(chosen.mean, post.mean[features], rtol=1e-12)
+    assert_allclose(chosen.sd, post.sd[features], rtol=1e-12)
+    assert_allclose(chosen.cov, post.cov[np.ix_(features, features)], rtol=1e-12)
+    assert_allclose(chosen.interval(), post.interval()[features], rtol=1e-9)
+    assert_allclose(chosen.hdi(), post.hdi()[features], rtol=1e-5, atol=1e-5)
+    assert_allclose(chosen.pdf(x), post.pdf(wide)[:, features], rtol=1e-9)
+    assert_allclose(chosen.cdf(x), post.cdf(wide)[:, features], rtol=1e-9)
+    assert_allclose(chosen.prob_positive(), post.prob_positive()[features], rtol=1e-7)
+    greater = post.prob_greater()[np.ix_(features, features)]
+    assert_allclose(chosen.prob_greater(), greater, rtol=1e-9)
+    assert chosen.sample(7, rng=0).shape == (7, 3)
+    assert chosen.select(np.array([2])).mean == post.mean[2]
+    for name, values in chosen.columns().items():
+        assert_allclose(values, post.columns()[name][features], rtol=1e-7)
+
+
+def test_a_point_estimate_can_be_selected_from(rng):
+    """It has means and no spread."""
+    post = eblime.fit(*problem(rng, 30, 4), method="lime")
+    chosen = post.select(np.array([3, 0]))
+
+    assert_array_equal(chosen.mean, post.mean[[3, 0]])
+    assert chosen.columns() == {}

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from eblime.core.overall import absolute_moments, least_squares, overall, pool_fits
+from eblime.core.overall import (
+    absolute_moments,
+    least_squares,
+    overall,
+    overall_each,
+    pool_fits,
+)
 from eblime.designs.masks import bernoulli, paired
 
 TRUTHS = {  # the true importances of n inputs; standard errors are about 1
@@ -86,6 +92,23 @@ def test_two_importances_of_the_same_inputs_are_no_more_certain(rng):
     assert both.mean == pytest.approx(0.0, abs=1e-12)
     assert both.mean_se == one.mean_se
     np.testing.assert_allclose(np.median(both.positive), 0.5, atol=0.01)
+
+
+def test_several_features_at_once_are_those_one_by_one(rng):
+    """In their order, whatever their numbers of inputs; ends agree within Monte Carlo error."""
+    samples = []
+    for n, size in ((400, 5.0), (3, 1.0), (60, 0.0), (200, 2.0)):
+        se = rng.uniform(0.7, 1.3, n)
+        samples.append((size + se * rng.standard_normal(n), se, np.ones(n)))
+    together = overall_each(rng, samples)
+
+    assert [found.n for found in together] == [400, 3, 60, 200]
+    for sample, found in zip(samples, together, strict=True):
+        alone = overall(rng, *sample)
+        width = np.ptp(alone.size_interval(0.95))
+        np.testing.assert_allclose(
+            found.size_interval(0.95), alone.size_interval(0.95), atol=0.35 * width
+        )
 
 
 def test_the_folded_normal_matches_draws(rng):

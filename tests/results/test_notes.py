@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 import eblime
+from eblime.answers import Answers
 from eblime.cli.output import print_explanation
-from eblime.results.notes import fit_sentence, is_poor_fit, notes
+from eblime.core.student import StudentMixture
+from eblime.results.notes import _masks_per_feature, fit_sentence, is_poor_fit, notes
 
 WORDS = " ".join(f"w{number}" for number in range(400))
 
@@ -148,3 +150,50 @@ def test_printing_computes_each_thing_once():
         "half_line_lambda",
         "EBLIME.fit",
     } & set(calls)
+
+
+@pytest.mark.parametrize("method", [eblime.EBLIME(), eblime.EBLIME(local=False)], ids=str)
+def test_printing_fits_nothing_again(monkeypatch, method):
+    """EBLIME made the fit: its own prior cannot be what spoils it, however poor it is."""
+    text = " ".join(f"w{number}" for number in range(20))
+    poor = explain(noise, text=text, method=method)
+    assert is_poor_fit(poor)
+
+    def refuse(*_):
+        raise AssertionError("printing must not fit")
+
+    monkeypatch.setattr(eblime.EBLIME, "fit_targets", refuse)
+
+    assert "does not predict the model" in str(poor)
+    assert poor.as_list(top=2, prob=0.9)
+    assert poor._repr_html_()
+
+
+def test_printing_computes_the_features_it_shows(monkeypatch):
+    """Quantiles of five features, not of all 400; the marginals are computed once."""
+    poor = explain(noise, n_masks=500)
+    widths = []
+    original = StudentMixture._cdf
+
+    def count(self, x):
+        widths.append(x.shape[1])
+        return original(self, x)
+
+    monkeypatch.setattr(StudentMixture, "_cdf", count)
+    str(poor)
+
+    assert widths
+    assert set(widths) == {5}
+
+
+def test_masks_per_feature_are_the_same_by_sums_as_one_by_one(rng):
+    """Masks of zeros and ones are counted by sums; others by their values."""
+    for _ in range(20):
+        masks = (rng.random((40, 6)) < rng.random(6)).astype(float)
+        scores, weights = rng.normal(size=40), rng.random(40)
+        mean = rng.normal(size=6)
+        answers = Answers(masks=masks, scores=scores, weights=weights)
+        same = Answers(masks=1 - 2 * masks, scores=scores, weights=weights)  # not 0 and 1
+        one, other = _masks_per_feature(answers, mean), _masks_per_feature(same, -mean / 2)
+
+        np.testing.assert_allclose(one, other, rtol=1e-9)

@@ -13,6 +13,7 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     map_parts,
@@ -22,12 +23,11 @@ from eblime.batch.folder import (
     part_numbers,
     part_schema,
     read_manifest,
-    read_part,
     read_table,
 )
 from eblime.batch.location import Location, arrow
 from eblime.core.fit_quality import ROUNDING
-from eblime.core.overall import Overall, overall, overall_interval, pool_fits
+from eblime.core.overall import Overall, Sample, overall_each, overall_interval, pool_fits
 from eblime.results.explanation import Explanation
 from eblime.results.storage import unpack
 
@@ -42,6 +42,8 @@ By = str | Mapping[Any, Any] | Sequence[Any] | None
 Found = dict[Any, dict[str, Overall]]  # group -> feature -> importance over its inputs
 MOST = 2_000  # inputs per run in the fit; the others enter through their mean |estimate|
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
+_BLOCK = 100_000  # rows read at a time
+_ESTIMATES = ["input", "target", "prediction", "feature", "mean", "sd", "estimate", "se"]
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -135,24 +137,54 @@ class Run:
             raise FileNotFoundError(f"{self.location} has no finished part yet.")
         return read_manifest(self.location)["run"], files
 
-    def frame(self) -> pd.DataFrame:
+    def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
 
         The whole run is read into memory; `pieces` reads one part after another.
-        """
-        import pandas as pd
 
-        rows = pd.concat(self.pieces(), ignore_index=True)
-        return rows.sort_values(["input", "target", "place"], ignore_index=True)
+        Parameters
+        ----------
+        columns
+            Names of the columns to read, which takes less memory; None reads all.
+        """
+        order = ["input", "target", "place"]
+        wanted = None if columns is None else list(dict.fromkeys([*columns, *order]))
+        (rows,) = self._blocks(wanted, size=None)
+        if not _is_sorted(*(rows[name].to_numpy() for name in order)):
+            rows = rows.sort_values(order, ignore_index=True)
+        return rows if columns is None else rows[list(columns)]
 
     def pieces(self) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
-        integers = {name: "int64" for name in ("input", "target", "place", "n_masks")}
+        return self._blocks(None, size=0)
+
+    def _blocks(
+        self, columns: Sequence[str] | None, *, size: int | None = _BLOCK
+    ) -> Iterator[pd.DataFrame]:
+        """Some columns of the rows without those of failures, several parts at a time.
+
+        A block has at least `size` rows, but for the last one; None reads one block.
+        """
+        pa, _ = arrow()
         run, files = self._parts()
-        for part, name in files.items():
-            rows, _ = read_part(self.location, run, part, name)
-            good = rows[rows["error"].isna()].drop(columns="error")
-            yield good.astype(integers)  # failed inputs have nulls there
+        wanted = None if columns is None else [*columns, "error"]
+
+        def read(part: int, name: str) -> Any:
+            table = read_table(self.location, run, part, name, wanted)
+            return table.filter(table.column("error").is_null()).drop_columns(["error"])
+
+        def flush() -> Any:
+            table = pa.concat_tables(tables)
+            tables.clear()
+            return table.to_pandas(use_threads=False, self_destruct=True)  # each column is freed
+
+        tables: list[Any] = []
+        for table in map_parts(read, files):
+            tables.append(table)
+            if size is not None and sum(map(len, tables)) >= size:
+                yield flush()
+        if tables:
+            yield flush()
 
     def failures(self) -> pd.DataFrame:
         """The failed inputs and their error messages."""
@@ -270,36 +302,34 @@ class Run:
             raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
         common = None
         if self.settings["inputs"] == other.settings["inputs"]:
-            own = ({n for p in r.pieces() for n in p["input"].unique()} for r in (self, other))
-            common = set.intersection(*own)
-            if not common:
+            common = np.intersect1d(self.frame(["input"]), other.frame(["input"]))
+            if not common.size:
                 raise ValueError("The runs must have explained an input in common; got none.")
-        first, second = (run._importances(None, common).get("all", {}) for run in (self, other))
-        return _comparison_table(first, second, level)
+        one, two = (run._importances(None, common, k) for k, run in enumerate((self, other)))
+        return _comparison_table(one.get("all", {}), two.get("all", {}), level)
 
-    def _importances(self, by: By, only: set[int] | None = None) -> Found:
+    def _importances(self, by: By, only: IntArray | None = None, seed: int = 0) -> Found:
         """Importance of each feature over the inputs of each group, or over `only` some inputs."""
         import pandas as pd
 
         count = int(self.settings["count"])
-        group_of = _grouping(by, count)
+        group_of, names = _grouping(by, count), ["group", "feature"]
         share = min(1.0, MOST / max(count, 1))
         kept, totals = [], []
-        for rows in self.pieces():
+        for rows in self._blocks([*_ESTIMATES, *_columns_of(by)]):
             table = _estimates(rows.assign(group=group_of(rows)))
-            table = table if only is None else table[table["input"].isin(only)]
-            sums = table.assign(size=table["weight"] * table["estimate"].abs())
-            sums["signed"] = table["weight"] * table["estimate"]
-            sums["variance"] = (table["weight"] * table["se"]) ** 2
-            named = sums.groupby(["group", "feature"], sort=False)
-            totals.append(named[["weight", "size", "signed", "variance"]].sum())
+            table = table if only is None else table[np.isin(table["input"], only)]
+            weight, estimate = table["weight"], table["estimate"]
+            sums = table[names].assign(
+                weight=weight,
+                size=weight * estimate.abs(),
+                signed=weight * estimate,
+                variance=(weight * table["se"]) ** 2,
+            )
+            totals.append(sums.groupby(names, sort=False).sum())
             kept.append(table[(table["input"] * _GOLDEN) % 1.0 < share])
-        sums = pd.concat(totals).groupby(level=["group", "feature"], sort=False).sum()
-        found: Found = {}
-        sample: Any = pd.concat(kept).groupby(["group", "feature"], sort=False)
-        for (group, feature), rows in sample:
-            found.setdefault(group, {})[feature] = _fit(rows, sums.loc[(group, feature)], share)
-        return found
+        sums = pd.concat(totals).groupby(level=names, sort=False).sum()
+        return _fit_features(np.random.default_rng(seed), pd.concat(kept), sums, share)
 
     def plot(self, kind: str = "beeswarm", *, ax: Axes | None = None, **settings: Any) -> Axes:
         """Draw the importances of all inputs; returns matplotlib Axes.
@@ -365,34 +395,47 @@ def _rounding(rows: Any, estimate: Any) -> Any:
     return np.maximum(_SINGLE * largest, ROUNDING * rows["prediction"].abs())
 
 
-def _fit(rows: Any, sums: Any, share: float) -> Overall:
-    """The fit to a sample of the inputs, corrected by the means of all.
+def _fit_features(rng: np.random.Generator, rows: Any, sums: Any, share: float) -> Found:
+    """The fits to a sample of the inputs, corrected by the means of all; all features at once.
 
     An input has several rows if several outputs were explained, or if a word occurs twice. Its
     first rows are fitted together, then its second rows, and so on.
     """
-    rng = np.random.default_rng(0)
-    fits = [
-        overall(rng, *(turn[name].to_numpy() for name in ("estimate", "se", "weight")))
-        for _, turn in rows.groupby("turn")
-    ]
-    shares = rows.groupby("turn")["weight"].sum().to_numpy() / rows["weight"].sum()
-    fit = pool_fits(fits, shares)
-    return fit if share == 1.0 else _correct(rng, fit, rows, sums)
+    columns = [rows[name].to_numpy() for name in ("estimate", "se", "weight")]
+    places = rows.groupby(["group", "feature", "turn"], sort=False).indices
+    keys = sorted(places, key=lambda key: int(places[key][0]))  # in the order of the run
+    samples = {key: tuple(column[places[key]] for column in columns) for key in keys}
+    turns: dict[tuple[Any, Any], list[Overall]] = {}
+    parts: dict[tuple[Any, Any], list[Sample]] = {}
+    for key, fit in zip(samples, overall_each(rng, list(samples.values())), strict=True):
+        turns.setdefault(key[:2], []).append(fit)
+        parts.setdefault(key[:2], []).append(samples[key])
+    found: Found = {}
+    for (group, feature), fits in turns.items():
+        sample = parts[group, feature]
+        weights = np.array([weight.sum() for _, _, weight in sample])
+        fit = pool_fits(fits, weights / weights.sum())
+        if share < 1:
+            both = [np.concatenate(arrays) for arrays in zip(*sample, strict=True)]
+            fit = _correct(rng, fit, both, sums.loc[(group, feature)])
+        found.setdefault(group, {})[feature] = fit
+    return found
 
 
-def _correct(rng: np.random.Generator, fit: Overall, rows: Any, sums: Any) -> Overall:
+def _correct(
+    rng: np.random.Generator, fit: Overall, sample: Sequence[FloatArray], sums: Any
+) -> Overall:
     """The fit to a sample, moved by the difference between the mean |estimate| of all and its own.
 
     The draws also get the error that is left: noise adds about min(|estimate|, se) to |estimate|,
     which differs from input to input.
     """
-    estimate, se, weight = (rows[name].to_numpy() for name in ("estimate", "se", "weight"))
+    estimate, se, weight = sample
     n = float(sums["weight"])
     moved = float(sums["size"]) / n - float(np.average(np.abs(estimate), weights=weight))
     noise = np.minimum(se, np.abs(estimate)).std() / np.sqrt(fit.n)
     size = fit.size + moved + noise * rng.standard_normal(fit.size.shape)
-    repeats = np.sqrt(len(rows) / fit.n)  # rows of the same input count as equal
+    repeats = np.sqrt(len(se) / fit.n)  # rows of the same input count as equal
     return replace(
         fit,
         size=np.maximum(size, 0.0),
@@ -400,6 +443,24 @@ def _correct(rng: np.random.Generator, fit: Overall, rows: Any, sums: Any) -> Ov
         mean_se=float(np.sqrt(sums["variance"])) / n * repeats,
         n=round(n),
     )
+
+
+def _columns_of(by: By) -> list[str]:
+    """The columns that decide the groups, besides those of the estimates."""
+    if isinstance(by, str):
+        return ["label"] if by == "label" else ["value", "bin"]
+    return ["name"] if isinstance(by, Mapping) else []
+
+
+def _is_sorted(*keys: IntArray) -> bool:
+    """Whether rows are in the order of their first key, then of their second, and so on."""
+    tied = np.ones(max(len(keys[0]) - 1, 0), dtype=bool)
+    for key in keys:
+        step = np.diff(key)
+        if (tied & (step < 0)).any():
+            return False
+        tied &= step == 0
+    return True
 
 
 def _grouping(by: By, count: int) -> Callable[[Any], Any]:

@@ -22,6 +22,7 @@ from eblime.core.pairs import find_pairs
 
 __all__ = [
     "Overall",
+    "Sample",
     "absolute_moments",
     "kendall",
     "least_squares",
@@ -194,8 +195,8 @@ def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
     return _Cells(
         estimate=np.bincount(cell, weight * estimate) / total,
         se=np.sqrt(np.bincount(cell, weight * se**2) / total),
-        weight=total,
-        square=np.bincount(cell, weight**2),
+        weight=np.asarray(total, dtype=float),
+        square=np.asarray(np.bincount(cell, weight**2), dtype=float),
         centre=np.append(0.0, centre),
         width=np.append(0.0, width),
     )
@@ -304,7 +305,7 @@ def _draws(rng: np.random.Generator, cells: Sequence[_Cells]) -> FloatArray:
         noise = np.sqrt(np.einsum("fdg,fg->fd", variance, fits.square, dtype=float))
         middle = np.einsum("fdg,fg->fd", mean, fits.weight, dtype=float)
         draws.append(middle + noise * rng.standard_normal(middle.shape))
-    return np.stack(draws) / fits.weight.sum(axis=1, dtype=float)[:, None]
+    return np.asarray(np.stack(draws) / fits.weight.sum(axis=1, dtype=float)[:, None])
 
 
 def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
@@ -383,7 +384,7 @@ def _pairs(
 
     def any_component() -> IntArray:
         found = np.searchsorted(steps, row + rng.random((_MOVES, len(row)))) - row * k
-        return np.clip(found, 0, last[row])
+        return np.asarray(np.clip(found, 0, last[row]))
 
     first, other, kind = any_component(), any_component(), rng.random((_MOVES, len(row)))
     away = rng.integers(1, 4, first.shape) * rng.choice([-1, 1], first.shape)

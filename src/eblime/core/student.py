@@ -193,7 +193,7 @@ class StudentMixture:
         One half for a point mass at zero.
         """
         if not self.unit and np.any(self.offset):
-            return np.heaviside(np.broadcast_to(self.offset, self.loc.shape[1]), 0.5)
+            return np.asarray(np.heaviside(self.offset, np.full(self.loc.shape[1], 0.5)))
         loc = self.loc + self.offset / (self.unit or 1.0)
         return np.minimum(self._mix(student_cdf(self.df, loc / self.scale)), 1.0)
 
@@ -216,7 +216,7 @@ class StudentMixture:
 
     def select(self, features: IntArray) -> StudentMixture:
         """Some of the m laws, by number."""
-        own = {"loc": self.loc, "scale": self.scale, "heavy": self.heavy}
+        own: dict[str, Any] = {"loc": self.loc, "scale": self.scale, "heavy": self.heavy}
         own |= {"weights": self.weights} if self.weights.ndim == 2 else {}
         own |= {} if np.ndim(self.offset) == 0 else {"offset": np.asarray(self.offset)}
         return replace(self, **{name: values[..., features] for name, values in own.items()})

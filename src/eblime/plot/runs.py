@@ -27,6 +27,8 @@ _FAINT, _CLEAR = 0.06, 0.9  # opacity of an uncertain and of a certain point
 _UNUSED = 0.35  # opacity of a feature that may not be used, relative to others
 _ROOM = 0.4  # half of the height of a swarm
 _FEW = 12  # a column with at most so many numbers is drawn with one group of points for each
+_COLUMNS = ["label", "feature", "value", "bin", "mean", "sd", "low", "high", "prob_positive"]
+_COLUMNS += ["estimate", "se"]
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 
 
@@ -148,7 +150,7 @@ def _points(drawn: Axes, rows: pd.DataFrame) -> None:
 
 def _rows(run: Run, label: str | None) -> pd.DataFrame:
     """The rows of a run over a table, of one output if it is named."""
-    rows = run.frame()
+    rows = run.frame(_COLUMNS)
     if not rows["value"].notna().any():
         raise TypeError("This plot needs a run over a table; this run has no values of columns.")
     if label is None:

@@ -224,7 +224,8 @@ def _counts_of_states(
     first = (1 - centre) ** 2 * shown[3] + centre**2 * hidden[3]
     second = (1 - centre) ** 4 * shown[4] + centre**4 * hidden[4]
     numbers = np.minimum(_ratio(rare[1] ** 2, rare[2]), _ratio(first**2, second))
-    return np.maximum(numbers, np.minimum(rare[0], 1.0) * (pull > 0).any())  # against rounding
+    least = np.minimum(rare[0], 1.0) * (pull > 0).any()  # against rounding
+    return np.asarray(np.maximum(numbers, least))
 
 
 def _blocks(count: int, size: int) -> list[slice]:
