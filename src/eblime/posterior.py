@@ -31,7 +31,7 @@ from eblime.core.fit_quality import (
 from eblime.core.laws import Draws, NoSpreadError, PointValue
 from eblime.core.ranking import RankBounds, rank_draws, rank_features, rank_frequencies
 from eblime.core.spectrum import effective_size
-from eblime.core.student import StudentLaw
+from eblime.core.student import StudentLaw, summarise
 from eblime.protocols import Law, ScalarLaw
 
 __all__ = ["Posterior"]
@@ -251,11 +251,12 @@ class Posterior:
         tail = (1 - check_level("prob", prob)) / 2
         if not self.law.has_spread:
             return {}
-        law = self.law
+        law, q = self.law, np.array([tail, 1 - tail])
         if isinstance(law, StudentLaw):  # whose marginals are then computed once
-            law = select_features(law, np.arange(self.n_features))
-        low, high = law.quantile(np.array([tail, 1 - tail]))
-        return {"sd": law.sd, "low": low, "high": high, "prob_positive": law.prob_positive()}
+            sd, (low, high), positive = summarise([law.marginals()], q)[0]
+        else:
+            sd, (low, high), positive = law.sd, law.quantile(q), law.prob_positive()
+        return {"sd": sd, "low": low, "high": high, "prob_positive": positive}
 
     def prob_greater(self) -> FloatArray:
         """P(beta_i > beta_j), shape (p, p), with one half on the diagonal.

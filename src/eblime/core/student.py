@@ -285,7 +285,7 @@ def summarise(
     found: dict[int, tuple[FloatArray, FloatArray, FloatArray]] = {}
     alike: dict[Any, list[int]] = {}
     for number, law in enumerate(mixtures):
-        if law.unit and law.df >= _MANY:
+        if law.unit and law.df >= _MANY and not np.any(law.offset):
             alike.setdefault((law.df, len(law.weights)), []).append(number)
         else:
             found[number] = law.sd, law.quantile(q[:, None]), law.prob_positive()
@@ -306,7 +306,7 @@ def summarise(
             columns = joined.sd, joined.quantile(q[:, None]), joined.prob_positive()
             split = [np.split(values, ends, axis=-1) for values in columns]
             for number, law, sd, x, positive in zip(some, laws, *split, strict=True):
-                found[number] = law.unit * sd, law.offset + law.unit * x, positive
+                found[number] = law.unit * sd, law.unit * x, positive
     return [found[number] for number in range(len(mixtures))]
 
 
