@@ -46,7 +46,7 @@ def test_explain_stops_when_it_is_sure(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--until", "best5"), "--until must be like top5, ranking3, sign5, lars3, width0.05"),
+        (("--until", "best5"), "--until must be like top5, top5~0.02, ranking3, sign5, lars3"),
         (("--max-masks", 100), "--max-masks needs a stop rule, --until"),
         (("--until", "top2", "--max-masks", 20), "--max-masks must be at least 64"),
         (("--until", "top2", "--max-seconds", 0), "--max-seconds must be"),

@@ -12,6 +12,7 @@ from eblime.answers import Answers
 from eblime.batch.worker import explain_together
 from eblime.designs.rounds import in_rounds
 from eblime.engine.settings import stop_settings
+from eblime.methods.regression import fit_each
 from eblime.stopping.rule import next_total
 
 WORDS = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
@@ -74,7 +75,7 @@ def test_a_rule_that_is_not_reached_says_so():
     assert len(e.masks) == 200
     assert e.provenance["reached"] is False
     assert "Ranking(5, prob=0.95) not reached within 200 masks" in e.provenance["stopped"]
-    assert "is known with probability 0" in e.provenance["stopped"]
+    assert "is known with probability below 0.001" in e.provenance["stopped"]
 
 
 def test_all_masks_end_the_questions_with_certainty():
@@ -169,6 +170,34 @@ def test_time_ends_the_questions(monkeypatch):
     assert "stopped after 1 seconds" in plain.provenance["stopped"]
 
 
+@pytest.mark.parametrize("design", ["bernoulli", "adaptive"])
+@pytest.mark.parametrize("until", ["top3", None])
+@pytest.mark.parametrize(
+    ("per_mask", "per_call", "per_fit"),
+    [(0.05, 0.0, 0.0), (0.0, 0.7, 0.0), (0.01, 0.1, 0.4), (0.0001, 0.0, 0.3), (0.3, 0.0, 0.2)],
+)
+def test_time_is_kept(monkeypatch, design, until, per_mask, per_call, per_fit):
+    """A slow model, a slow call however small, and slow fits are foreseen: 5 seconds and 20 %."""
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    method = eblime.Quadrature() if design == "adaptive" else eblime.EBLIME()
+
+    def slow_fit(method, rng, answers, **settings):
+        now[0] += per_fit * max(1.0, answers[0].n_masks / 256)
+        return fit_each(method, rng, answers, **settings)
+
+    def slow(texts):
+        now[0] += per_call + per_mask * len(texts)
+        return [crc32(t.encode()) % 1000 / 1000 for t in texts]
+
+    monkeypatch.setattr("eblime.engine.state.fit_each", slow_fit)
+    explainer = eblime.TextExplainer(slow, design=design, method=method, n_masks=300)
+    e = explainer.explain(WORDS, until=until, max_masks=300 if until else None, max_seconds=5.0)
+
+    assert now[0] <= 6.0
+    assert len(e.masks) == 300 or now[0] > 2.5
+
+
 def test_time_that_ends_with_the_last_mask_stops_nothing(monkeypatch):
     """All masks that were wanted have an answer."""
     now = [0.0]
@@ -208,6 +237,8 @@ def test_progress_has_an_estimate():
         ({"until": "top3", "max_masks": 10}, "`max_masks` must be at least 64, the first round"),
         ({"until": "top3", "max_masks": 0}, "`max_masks` must be >= 1"),
         ({"until": "best"}, "`until` must be like"),
+        ({"until": "top100"}, "`until` must be about at most 14 features"),
+        ({"until": "ranking3~0.1"}, "`until` must be like"),
         ({"until": "top3", "max_seconds": -1.0}, "`max_seconds` must be"),
     ],
 )

@@ -1,5 +1,6 @@
 """Stop rules: error rates on games that are known exactly, joint probabilities, combinations."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -270,6 +271,49 @@ def test_what_is_undecided_is_named():
     )
     assert "d is positive with probability 0.5" in eblime.Sign(top=4).judge(tied, answers).text
     assert "interval, of " in eblime.Width(0.1).judge(tied, answers).text
+
+
+def test_what_would_decide_a_pair_is_said():
+    """A pair that differs by one sd needs about six times as many masks; the others are counted."""
+    near, answers = posterior([3, 1.14, 1, 0.9], 0.1)
+    text = eblime.TopK(2).judge(near, answers).text
+
+    more = int(re.search(r"about ([\d,]+) more masks would decide it", text)[1].replace(",", ""))
+    assert answers.n_masks * 3 < more < answers.n_masks * 10
+    assert "1 other pair is undecided" in text
+    assert "may be tied; if not, about" in text
+
+
+def test_a_probability_that_no_draw_reaches_is_not_zero():
+    """The order of twelve equal features is known with a probability of one in 12!."""
+    tied, answers = posterior(np.ones(12), 0.1)
+
+    assert "with probability below 0.001" in eblime.Ranking(12).judge(tied, answers).text
+
+
+@pytest.mark.parametrize("by", ["abs", "value"])
+def test_a_tolerance_ends_a_tie(by):
+    """Two that differ by less may stand in either place; one that is behind by more may not."""
+    tied, answers = posterior([3, 1, 1, -0.2], 0.02)
+    behind, _ = posterior([3, 1, 1.2, -0.2], 0.02)
+
+    assert not eblime.TopK(2, by=by).judge(tied, answers).reached
+    found = eblime.TopK(2, by=by, tolerance=0.1).judge(tied, answers)
+    assert found.reached
+    assert "known, up to differences below 0.1, with probability" in found.text
+    wrong = order_errors(behind, np.array([1]), np.array([2]), by, tolerance=0.1)
+    right = order_errors(behind, np.array([1]), np.array([2]), by, tolerance=0.3)
+    assert wrong > 0.99
+    assert right < 0.01
+
+
+@pytest.mark.parametrize("rule", ["top5", "ranking5", "lars5", "sign2 & top5", "width0.1 | top5"])
+def test_more_features_than_the_input_has_are_refused(rule):
+    """Before the model is asked; all features are allowed."""
+    parse_rule(rule).check_features(5)
+    with pytest.raises(ValueError, match=r"`until` must be about at most 4 features.*\(5"):
+        parse_rule(rule).check_features(4)
+    parse_rule("sign5 & width0.1").check_features(4)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,8 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         "Ask in rounds until this is known with 95 % probability: top5 (which features are "
         "the 5 most important), ranking3 (and their order), sign5 (their signs), width0.05 (all "
         "importances, within such an interval), width10% (of the largest one) or lars3 (the test "
-        "of S-LIME). Join with & or |; top5@0.99 asks for 99 %. Replaces --masks.",
+        "of S-LIME). Join with & or |; top5@0.99 asks for 99 %, and top5~0.02 accepts features "
+        "whose importances differ by less than 0.02 in either place. Replaces --masks.",
     ),
     Option(
         "max_masks",
@@ -118,7 +119,7 @@ EXPLAIN = (  # of `explain` alone
     ),
     Option(
         "max_seconds",
-        "Seconds after which no further round of masks begins.",
+        "Seconds within which the model is asked and the fit is made.",
         type=float,
         minimum=0,
     ),

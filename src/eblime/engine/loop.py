@@ -21,6 +21,7 @@ from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, OwnLaw, as_design, in_rounds, rows_of
+from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
@@ -45,8 +46,6 @@ __all__ = [
 ]
 
 Talk = Generator[Question | State, Reply | State, dict[int, Explanation]]
-
-_SMALLEST = 50  # a last round, cut to the time left, has at least 1/50 of the masks so far
 
 
 def explain(
@@ -134,22 +133,29 @@ def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLik
 def rounds(state: State, design: Design) -> Talk:
     """The rounds of the loop, from a state on."""
     may_end, one_shot = state.settings.may_end_early, isinstance(design, (OneShot, OwnLaw))
+    pace, late = _pace_of(state), False
+    rest: Any = None  # of a round that is asked in pieces, for lack of time
     while state.stopped is None:
-        wanted = design.next(state.rng, state.first)
+        wanted = design.next(state.rng, state.first) if rest is None else rest
         if may_end and wanted is not None:
-            wanted = _cut(state, wanted)
+            wanted, rest = _cut(state, wanted, pace.masks())
+            late = wanted is None and state.first.n_masks < state.settings.budget
         if wanted is None:
             break
         state = state.extend(wanted, warn=one_shot)
+        pace.ask()
         reply = yield state.question()
         assert isinstance(reply, Reply)
         state = state.append(reply)
-        if may_end:
+        pace.answered(state.first.n_masks)
+        if may_end and rest is None:
             state = _apply_rule(state)
+        elif pace.wants_rehearsal:
+            _rehearse(state)
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
     if may_end:
-        state = _conclude(state)
+        state = _conclude(state, late=late)
     if state.fit is None:
         fitted = yield state
         assert isinstance(fitted, State)
@@ -175,24 +181,44 @@ def design_of(state: State) -> Design:
     )
 
 
-def _cut(state: State, wanted: Any) -> Any:
-    """What a design wants to ask next, cut where masks or seconds are used up, or None."""
+def _cut(state: State, wanted: Any, most: int | None) -> tuple[Any, Any]:
+    """What to ask next, and the rest of it; None where masks or seconds are used up.
+
+    `most` masks can be asked in the seconds that are left; None is no limit.
+    """
     is_number = isinstance(wanted, (int, np.integer))
     count = int(wanted) if is_number else len(getattr(wanted, "masks", wanted))
-    most = min(count, state.settings.budget - state.first.n_masks)
-    if most <= 0 or _is_late(state):
-        return None
-    most = min(most, _masks_in_time(state))
-    if most == count:
-        return wanted
-    return most if is_number else rows_of(wanted, slice(0, most))
+    allowed = min(count, state.settings.budget - state.first.n_masks)
+    now = allowed if most is None else min(allowed, most)
+    if now <= 0:
+        return None, None
+    if is_number:
+        return now, (allowed - now) or None
+    rest = rows_of(wanted, slice(now, allowed)) if now < allowed else None
+    return wanted if now == count else rows_of(wanted, slice(0, now)), rest
+
+
+def _pace_of(state: State) -> Pace:
+    """The pace of the questions that follow a state; the fit of `Quadrature` is cubic."""
+    power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3
+    return Pace(state.start, state.settings.max_seconds, power)
+
+
+def _rehearse(state: State) -> None:
+    """Fit and judge for the time that it takes; the result is not used."""
+    fitted = state.with_fit()
+    if isinstance(state.settings.until, Rule):
+        _ = _verdict(state.settings.until, fitted).text
 
 
 def _apply_rule(state: State) -> State:
     """The state after a round: with the verdict of the stop rule, if it was time for one."""
     until, known = state.settings.until, state.first.n_masks
-    if until is None or state.exhaustive or state.stopped is not None:
+    if state.exhaustive or state.stopped is not None:
         return state
+    if until is None:  # with a time limit: to know how long a fit takes
+        due = is_due(known, state.looked_at)
+        return replace(state.with_fit(), looked_at=known) if due else state
     if isinstance(until, Rule):
         if not is_due(known, state.looked_at):
             return replace(state, expected=max(known, state.expected))
@@ -211,7 +237,7 @@ def _apply_rule(state: State) -> State:
     return state if None in reasons else replace(state, stopped=reasons[0], reached=True)
 
 
-def _conclude(state: State) -> State:
+def _conclude(state: State, *, late: bool) -> State:
     """The state at the end: with a sentence about what was reached, and what was not."""
     settings, until = state.settings, state.settings.until
     if state.stopped is not None:
@@ -219,7 +245,6 @@ def _conclude(state: State) -> State:
     if state.exhaustive and until is not None:
         text = "the model was asked about all possible masks: nothing is left to chance"
         return _reach(state, text)
-    late = _is_late(state) and state.first.n_masks < settings.budget
     place = f"{state.first.n_masks} masks ({state.calls} model calls)"
     if late:
         place = f"{settings.max_seconds:g} seconds, {place}"
@@ -246,20 +271,6 @@ def _reach(state: State, text: str) -> State:
 def _verdict(rule: Rule, state: State) -> Verdict:
     """The verdict about all targets: that of the least certain one."""
     return max((rule.judge(*pair) for pair in state.fits), key=lambda verdict: verdict.factor)
-
-
-def _is_late(state: State) -> bool:
-    """Whether the seconds that are left are not enough for a round."""
-    return _masks_in_time(state) < max(2, state.first.n_masks // _SMALLEST)
-
-
-def _masks_in_time(state: State) -> int:
-    """How many masks can be asked in the seconds that are left."""
-    limit, known = state.settings.max_seconds, state.first.n_masks
-    if limit is None or not known:
-        return state.settings.budget
-    spent = time.perf_counter() - state.start
-    return int(known * (limit - spent) / spent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -88,8 +88,9 @@ class LoopSettings:
                     f"2^{p} to ask about all masks; got {self.n_masks:,}. Use EBLIME() for more "
                     "masks."
                 )
-        if check := getattr(method, "check_features", None):
-            check(p)
+        for part in (method, self.until):
+            if check := getattr(part, "check_features", None):
+                check(p)
         known = exact if exact_ends is None else exact_ends
         if getattr(method, "ends", "unused") == "required" and not known:
             advice = " `perturb` must be 'background'." if "perturb" in self.about else ""

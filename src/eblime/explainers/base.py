@@ -109,7 +109,8 @@ class BaseExplainer(ABC):
             The most masks to ask about with `until`; None is 5,000. Never more than the method
             takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
-            No round begins after this time, and the last one is cut to fit in; None has no limit.
+            Seconds for the model calls and the fit: as many masks as fit in, by the time that calls
+            and fits took so far. None has no limit.
         calls
             How the model is called; replaces the explainer's settings, except where it has a
             default value. See `Calls`.

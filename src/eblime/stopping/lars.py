@@ -92,7 +92,7 @@ class LarsStable(Rule):
             factor = masks_factor(z * error, lead, reached=False)
         return Verdict(
             reached=stable == self.k,
-            text=f"{stable} of the first {self.k} steps of the lasso path are stable",
+            words=f"{stable} of the first {self.k} steps of the lasso path are stable",
             factor=factor,
         )
 

@@ -35,6 +35,7 @@ __all__ = [
     "masks_factor",
     "next_total",
     "probability_text",
+    "round_up",
     "unseen_risk",
     "verdict_on",
 ]
@@ -52,6 +53,7 @@ UNSEEN = (
 )
 _LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 _MORE = 1.01  # least factor of a rule that is not reached
+_DRAWS = 1000  # for the probability of a statement that is far from certain
 
 
 def look_penalty(alpha: float, n_masks: int) -> float:
@@ -115,8 +117,13 @@ class Verdict:
     """What a rule says about the answers so far."""
 
     reached: bool
-    text: str  # what is known, and how certainly
+    words: str | Callable[[], str]  # for `text`; a function where finding them takes time
     factor: float  # how many times as many masks it will probably take; at most 1 if reached
+
+    @property
+    def text(self) -> str:
+        """What is known, and how certainly."""
+        return self.words if isinstance(self.words, str) else self.words()
 
 
 def verdict_on(
@@ -154,21 +161,34 @@ def verdict_on(
     factor = masks_factor(goal, now, reached=reached)
     if reached:
         known = probability_text(1 - error * penalty / share - risk)
-        return Verdict(reached=True, text=f"{what} with probability {known}", factor=factor)
+        return Verdict(reached=True, words=f"{what} with probability {known}", factor=factor)
     if error * penalty <= alpha:
         return Verdict(
             reached=False,
-            text=f"{what}, if masks that were not asked are like those that were; {UNSEEN}",
+            words=f"{what}, if masks that were not asked are like those that were; {UNSEEN}",
             factor=max(factor, float(np.log(rate) / np.log(risk))),
         )
-    # a small bound is nearly exact; a large one counts what is wrong in several ways repeatedly
-    chance = 1 - error if error < 0.1 else float(holds(posterior.sample(4000, rng=0)).mean())
-    needed = probability_text(1 - alpha / penalty)
-    return Verdict(
-        reached=False,
-        text=f"{what} with probability {chance:.2g} ({needed} is needed at each look): {doubt}",
-        factor=factor,
-    )
+
+    def describe() -> str:
+        # a small bound is nearly exact; a large one counts what is wrong in several ways repeatedly
+        chance = 1 - error if error < 0.1 else float(holds(posterior.sample(_DRAWS, rng=0)).mean())
+        known = f"{chance:.2g}" if chance > 0 else f"below {1 / _DRAWS:g}"
+        needed = probability_text(1 - alpha / penalty)
+        return f"{what} with probability {known} ({needed} is needed at each look): {doubt}"
+
+    return Verdict(reached=False, words=describe, factor=factor)
+
+
+def round_up(number: int) -> int:
+    """A whole number with two digits that count, not below the number.
+
+    Examples
+    --------
+    >>> round_up(1234), round_up(87), round_up(0)
+    (1300, 87, 0)
+    """
+    unit: int = 10 ** max(0, len(str(number)) - 2)
+    return -(-number // unit) * unit
 
 
 def masks_factor(goal: float, now: float, *, reached: bool) -> float:
@@ -210,6 +230,13 @@ class Rule(ABC):
     def needs_spread(self) -> bool:
         """Whether it needs a method that states its uncertainty."""
         return True
+
+    def check_features(self, p: int) -> None:
+        """Refuse an input with fewer features than the k of a rule, before the model is asked."""
+        if getattr(self, "k", 0) > p:
+            raise ValueError(
+                f"`until` must be about at most {p} features, which the input has; got {self!r}."
+            )
 
     def __call__(self, posterior: Posterior, answers: Answers) -> str | None:
         """What is known, if that is enough to stop; None otherwise."""
@@ -258,6 +285,11 @@ class Combination(Rule):
         """Whether one of the rules needs a method that states its uncertainty."""
         return any(rule.needs_spread for rule in self.rules)
 
+    def check_features(self, p: int) -> None:
+        """Refuse an input with too few features for one of the rules."""
+        for rule in self.rules:
+            rule.check_features(p)
+
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """The verdicts of the rules, each with an equal part of the error rate.
 
@@ -269,7 +301,7 @@ class Combination(Rule):
         chosen = verdicts if self.every else met or verdicts
         return Verdict(
             reached=len(met) == len(verdicts) if self.every else bool(met),
-            text="; ".join(verdict.text for verdict in chosen),
+            words=lambda: "; ".join(verdict.text for verdict in chosen),
             factor=(max if self.every else min)(verdict.factor for verdict in verdicts),
         )
 

@@ -31,8 +31,10 @@ from eblime.stopping.rule import (
     UNSEEN,
     Rule,
     Verdict,
+    look_penalty,
     masks_factor,
     probability_text,
+    round_up,
     unseen_risk,
     verdict_on,
 )
@@ -50,6 +52,9 @@ __all__ = [
     "sign_errors",
 ]
 
+_TIED = 0.95  # probability of an order below which two features may be tied
+_HOPELESS = 20  # times as many masks: a pair that needs more is not worth an estimate
+
 # Widths hardly depend on which answers came by chance, so that few looks can mislead them.
 WIDTH_PENALTY = 2.0
 
@@ -66,6 +71,9 @@ class TopK(Rule):
         Probability that the set is right.
     by
         "abs" compares absolute importances, "value" the importances themselves.
+    tolerance
+        Two features whose importances differ by less than this may stand in either place. With a
+        tolerance above zero the rule ends even where features are tied.
 
     Examples
     --------
@@ -80,10 +88,13 @@ class TopK(Rule):
     k: int
     prob: float = 0.95
     by: str = "abs"
+    tolerance: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _check_order(self.k, self.prob, self.by)
+        if self.tolerance:
+            check_number("tolerance", self.tolerance)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare each of the first k with each of the others."""
@@ -92,6 +103,8 @@ class TopK(Rule):
         first, rest = order[: self.k], order[self.k :]
         pairs = np.repeat(first, len(rest)), np.tile(rest, len(first))
         what = f"the {_most_important(self.k)} known"
+        if self.tolerance:
+            what += f", up to differences below {self.tolerance:g},"
         return _order_verdict(what, self, (posterior, answers), pairs, share)
 
 
@@ -260,7 +273,7 @@ class Width(Rule):
         )
         return Verdict(
             reached=reached,
-            text=f"{text}; {UNSEEN}" if close and not reached else text,
+            words=f"{text}; {UNSEEN}" if close and not reached else text,
             factor=masks_factor(float(needed), self.width * unit, reached=reached),
         )
 
@@ -292,7 +305,11 @@ def sign_errors(posterior: Posterior, features: IntArray) -> FloatArray:
 
 
 def order_errors(
-    posterior: Posterior, larger: IntArray, smaller: IntArray, by: str = "abs"
+    posterior: Posterior,
+    larger: IntArray,
+    smaller: IntArray,
+    by: str = "abs",
+    tolerance: float = 0.0,
 ) -> FloatArray:
     """Bounds of the probabilities that pairs of features are in the other order, (m,).
 
@@ -304,6 +321,8 @@ def order_errors(
         Pairs of features, (m,) each.
     by
         "abs" compares absolute values, "value" the importances themselves.
+    tolerance
+        By how much the smaller may be ahead without being in the other order.
 
     Notes
     -----
@@ -314,9 +333,9 @@ def order_errors(
     signs = np.where(first < 0, -1.0, 1.0) if by == "abs" else np.ones(len(first))
     both = cov[larger, larger] + cov[smaller, smaller]
     shared = 2 * signs * cov[larger, smaller]
-    error = _tails(signs * first - second, _root(both - shared), df)
+    error = _tails(signs * first - second + tolerance, _root(both - shared), df)
     if by == "abs":
-        error = error + _tails(signs * first + second, _root(both + shared), df)
+        error = error + _tails(signs * first + second + tolerance, _root(both + shared), df)
     return error
 
 
@@ -329,21 +348,48 @@ def _order_verdict(
 ) -> Verdict:
     """The verdict on an order of pairs of features, the larger first."""
     (posterior, answers), (larger, smaller) = fit, pairs
-    errors = order_errors(posterior, larger, smaller, rule.by)
-    doubt = ""
-    if len(errors):
-        least = int(np.argmax(errors))
-        names = [_name(answers, pair[least]) for pair in pairs]
-        chance = max(0.5, 1 - errors[least])
-        doubt = f"{names[0]} is ahead of {names[1]} with probability {chance:.2g}"
-        doubt += ", and they may be tied" if chance < 0.95 else ""
+    tolerance = getattr(rule, "tolerance", 0.0)
+    errors = order_errors(posterior, larger, smaller, rule.by, tolerance)
 
     def holds(draws: FloatArray) -> BoolArray:
         size = np.abs(draws) if rule.by == "abs" else draws
-        return np.asarray((size[:, larger] > size[:, smaller]).all(axis=1))
+        return np.asarray((size[:, larger] + tolerance > size[:, smaller]).all(axis=1))
 
     allowed = 1 - rule.prob, share
-    return verdict_on(what, float(errors.sum()), allowed, fit, holds=holds, doubt=doubt)
+    return verdict_on(
+        what,
+        float(errors.sum()),
+        allowed,
+        fit,
+        holds=holds,
+        doubt=_undecided(rule, answers, pairs, errors, share) if len(errors) else "",
+    )
+
+
+def _undecided(
+    rule: TopK | Ranking,
+    answers: Answers,
+    pairs: tuple[IntArray, IntArray],
+    errors: FloatArray,
+    share: float,
+) -> str:
+    """The least certain pair, and what would decide it."""
+    alpha, n = (1 - rule.prob) * share, answers.n_masks
+    goal = alpha / look_penalty(alpha, n)
+    least, count = int(np.argmax(errors)), int((errors > goal).sum())
+    first, second = (_name(answers, pair[least]) for pair in pairs)
+    chance, others = max(0.5, 1 - errors[least]), count - 1
+    text = f"{first} is ahead of {second} with probability {chance:.2g}"
+    now, needed = (-special.ndtri(min(value, 0.5)) for value in (errors[least], goal))
+    more = int(n * (masks_factor(float(needed), float(now), reached=False) - 1))
+    hopeless, decide = more > _HOPELESS * n, f"about {round_up(more):,} more masks would decide it"
+    if chance < _TIED:
+        text += f", and they may be tied{'' if hopeless else f'; if not, {decide}'}"
+    elif not hopeless:
+        text += f"; {decide}"
+    if others > 0:
+        text += f"; {others} other pair{'s are' if others > 1 else ' is'} undecided"
+    return text
 
 
 def _by_size(posterior: Posterior, by: str = "abs") -> IntArray:
@@ -386,9 +432,10 @@ def _signs(top: int | None) -> str:
     return f"signs of the {top} most important features are"
 
 
-FORMS = "top5, ranking3, sign5, lars3, width0.05 or width10%"
+FORMS = "top5, top5~0.02, ranking3, sign5, lars3, width0.05 or width10%"
 
-_RULE = re.compile(r"([a-z]+?) *([0-9.]+(?:e-?[0-9]+)?)? *(%?) *(?:@ *([0-9.]+))?")
+_SIZE = r"[0-9.]+(?:e-?[0-9]+)?"
+_RULE = re.compile(rf"([a-z]+?) *({_SIZE})? *(%?) *(?:~ *({_SIZE}))? *(?:@ *([0-9.]+))?")
 _OR = re.compile(r"\||\bor\b")
 _AND = re.compile(r"&|\band\b")
 
@@ -408,8 +455,12 @@ def as_rule(until: Any) -> Any:
 def parse_rule(text: str) -> Rule:
     """The rule that a text describes; `&` or "and" binds more tightly than `|` or "or".
 
+    A number after `~` is the tolerance of `TopK`, one after `@` the probability.
+
     Examples
     --------
+    >>> parse_rule("top3~0.02 @0.9")
+    TopK(3, prob=0.9, tolerance=0.02)
     >>> parse_rule("top5"), parse_rule("width10% @0.9"), parse_rule("sign3 and width0.05")
     (TopK(5, prob=0.95), Width(0.1, relative=True, prob=0.9), Sign(prob=0.95, top=3) & Width(0.05, prob=0.95))
     """  # noqa: E501
@@ -422,13 +473,14 @@ def _single(word: str, text: str) -> Rule:
     """One rule."""
     found = _RULE.fullmatch(word)
     make = _MAKERS.get(found[1]) if found else None
-    if found is None or make is None or (found[3] and found[1] != "width"):
+    unfit = found and ((found[3] and found[1] != "width") or (found[4] and found[1] != "top"))
+    if found is None or make is None or unfit:
         raise ValueError(
             f"`until` must be like {FORMS}, with a probability such as top5@0.99 if it is not "
             f"0.95, joined by & or |; got {text!r}."
         )
-    prob = 0.95 if found[4] is None else _number(found[4], text)
-    return make(found[2], found[3], prob, text)
+    prob = 0.95 if found[5] is None else _number(found[5], text)
+    return make(found[2], found[4] or found[3], prob, text)
 
 
 def _count(number: str | None, text: str) -> int:
@@ -454,7 +506,9 @@ def _width(number: str | None, percent: str, prob: float, text: str) -> Rule:
 
 _Maker = Callable[["str | None", str, float, str], Rule]
 _MAKERS: dict[str, _Maker] = {
-    "top": lambda number, _, prob, text: TopK(_count(number, text), prob),
+    "top": lambda number, near, prob, text: TopK(
+        _count(number, text), prob, tolerance=_number(near, text) if near else 0.0
+    ),
     "ranking": lambda number, _, prob, text: Ranking(_count(number, text), prob),
     "sign": lambda number, _, prob, text: Sign(prob, _count(number or "5", text)),
     "width": _width,
