@@ -118,10 +118,16 @@ class Batches:
         """Prepare for n inputs; open the model if it is the first time, closed by the stack."""
         caller, scene, model = self._caller, self._scene, self._caller.model
         if not self._sizes:
-            if isinstance(model, RenderingModel) and isinstance(scene, Composite) and caller.plain:
+            # a check of a whole protocol is slow: most models and scenes lack its first part
+            if (
+                hasattr(model, "scorer")
+                and isinstance(model, RenderingModel)
+                and isinstance(scene, Composite)
+                and caller.plain
+            ):
                 self._device = self._stack.enter_context(model.scorer(scene))
                 self._sizes = self._device.sizes
-            elif isinstance(scene, RenderedScene):
+            elif hasattr(scene, "renderer") and isinstance(scene, RenderedScene):
                 self._buffer, self._renderer = scene.batch(1), scene.renderer()
                 most = max(1, _BATCH_BYTES // max(1, self._buffer.nbytes))
                 self._sizes = tuple(size for size in _SIZES if size <= most) or (1,)

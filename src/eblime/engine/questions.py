@@ -234,10 +234,11 @@ def _sources(first: IntArray) -> IntArray:
 
     `first` counts from the first input in question; what was known before is negative.
     """
-    if (first >= 0).all():
-        return first
-    _, index, group = np.unique(first, return_index=True, return_inverse=True)
-    return np.asarray(index[group])
+    known = np.flatnonzero(first < 0)
+    _, index, group = np.unique(first[known], return_index=True, return_inverse=True)
+    found = first.copy()
+    found[known] = known[index[group]]
+    return found
 
 
 def _check_outputs(stored: FloatArray, n: int) -> None:

@@ -90,7 +90,9 @@ class Tables:
     def of(cls, frame: Frame, columns: Sequence[Column], features: Sequence[Feature]) -> Tables:
         """The states of the features, in as few bytes as they need."""
         states = np.stack([_states([columns[c].codes for c in f.columns]) for f in features])
-        small = states.astype(np.int16 if states.max() < 2**15 else np.int32)
+        bins = [column.levels if column.edges is None else column.edges for column in columns]
+        most = max(int(states.max()), *(0 if some is None else len(some) for some in bins))
+        small = states.astype(np.int16 if most < 2**15 else np.int64)
         return cls(frame=frame, columns=columns, features=features, states=small)
 
     @cached_property
@@ -127,16 +129,15 @@ class Tables:
 
     @cached_property
     def bin_laws(self) -> FloatArray:
-        """The laws of numbers in bins, (6, p, bins); NaN for missing values, which are the last."""
-        laws = [
-            None if f.scale is None else self.columns[f.columns[0]].bin_laws()
-            for f in self.features
-        ]
-        most = max((len(law) for law in laws if law is not None), default=0)
-        found = np.full((6, len(laws), most + 1), np.nan)
-        for j, law in enumerate(laws):
-            if law is not None:
-                found[:, j, : len(law)] = law.T
+        """The laws of numbers in bins, (6, p, bins); any law where a feature or a bin has none."""
+        laws = {
+            j: self.columns[feature.columns[0]].bin_laws()
+            for j, feature in enumerate(self.features)
+            if feature.scale is not None
+        }
+        found = np.full((6, len(self.features), max(map(len, laws.values()), default=1)), 0.5)
+        for j, law in laws.items():
+            found[:, j, : len(law)] = law.T
         return found
 
 

@@ -54,6 +54,11 @@ class Column:
     limits: tuple[float, float] | None = None  # of a dtype of whole numbers
     labels: dict[int, str] = field(default_factory=dict)  # of bins, written when first needed
 
+    @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, neither times nor categories."""
+        return self.numbers is not None and not self.times
+
     def code(self, value: Any) -> int:
         """The bin of a value: -1 if it is missing, -2 if the background does not have it."""
         if is_missing(value):
@@ -147,23 +152,38 @@ class Column:
         return edge_text(edge, float(low), float(high), whole=self.whole, times=self.times)
 
 
-def draw_in_bins(laws: FloatArray, chance: FloatArray, whole: BoolArray) -> FloatArray:
-    """Numbers from truncated normals with the mean and spread of each bin, as lime does.
+def draw_in_bins(
+    laws: FloatArray, bins: IntArray, chance: FloatArray, whole: BoolArray
+) -> FloatArray:
+    """Numbers from truncated normals with the mean and spread of each bin, as lime does, (k, n).
 
     Parameters
     ----------
     laws
-        `Column.bin_laws` of each number, (6, n, k).
+        Columns of `Column.bin_laws` for all columns of the table, (6, columns, bins).
+    bins
+        Which of them each number has, counted over all columns, (k, n).
     chance
-        Random numbers between 0 and 1, (n, k).
+        Random numbers between 0 and 1, (k, n).
     whole
         Columns of whole numbers, (k,): they get the nearest ones in the bin.
     """
-    start, span, mean, sd, low, high = laws
-    drawn = mean + sd * special.ndtri(start + chance * span)
+    some = np.empty(bins.shape)  # one array for all: memory takes longer than arithmetic
+
+    def of(k: int) -> FloatArray:
+        laws[k].take(bins, out=some, mode="clip")
+        return some
+
+    drawn = chance * of(1)
+    drawn += of(0)
+    special.ndtri(drawn, out=drawn)
+    drawn *= of(3)
+    drawn += of(2)
     if whole.any():
-        drawn[:, whole] = drawn[:, whole].round() + 0.0  # no -0.0
-    return np.asarray(np.clip(drawn, low, high))
+        drawn[whole] = drawn[whole].round() + 0.0  # no -0.0
+    np.maximum(drawn, of(4), out=drawn)
+    np.minimum(drawn, of(5), out=drawn)
+    return np.asarray(drawn)
 
 
 def cut_category(name: str, cells: Cells) -> Column:

@@ -23,7 +23,7 @@ __all__ = [
 _FEW = 4  # digits to start with, if the number has as many
 _ALL = 17  # digits that distinguish any two floats
 _LONG = 12  # characters of a number that is not rounded
-_LARGE, _SMALL = 1e15, 1e-4  # beyond these, exponents are easier to read
+_LARGE = 1e15  # beyond this, exponents are easier to read
 _TIME_UNITS = ("m", "s", "ms", "us")
 
 
@@ -126,9 +126,7 @@ def exact_text(number: float, *, times: bool = False) -> str:
     if times:
         found = [text for text, stamp in _dates(number, True) if stamp == number]
         return found[0] if found else str(np.datetime64(int(number), "us"))
-    if number == 0 or _SMALL <= abs(number) < _LARGE:
-        return np.format_float_positional(number, trim="-")
-    return repr(float(number)).removesuffix(".0")
+    return str(number).removesuffix(".0")
 
 
 def short_text(number: float) -> str:

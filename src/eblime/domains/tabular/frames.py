@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from operator import getitem
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +93,10 @@ class ArrayFrame:
         `last`, from `read_row`, is the row after those of the array. `new_values` replaces whole
         columns by new numbers; fractions turn integers into floats.
         """
-        found = _take(self.native, rows, last)
+        skip = len(new_values) == len(self.names)
+        found = _take(self.native, rows[:0] if skip else rows, last)
+        if skip:
+            found = np.empty(rows.shape, dtype=found.dtype)
         if found.dtype.kind in "bui" and any((new % 1 != 0).any() for new in new_values.values()):
             found = found.astype(np.float64)
         for position, numbers in new_values.items():
@@ -210,9 +213,7 @@ class ColumnFrame:
     ) -> Any:
         """A frame of the same library, with the same columns and dtypes; see `ArrayFrame`."""
         values, joined = (None, {}) if last is None else last
-        done = {
-            c: _new_numbers(self.names[c], self.frame[:, c], new) for c, new in new_values.items()
-        }
+        done = {c: self._new_numbers(c, new) for c, new in new_values.items()}
         for positions, table in self._blocks():
             if all(c in done or c in joined for c in positions):
                 continue
@@ -260,6 +261,19 @@ class ColumnFrame:
         if self.frame.implementation.is_pandas():
             return self.native.iloc[:, position]
         return self.frame[:, position]
+
+    def _new_numbers(self, position: int, numbers: FloatArray) -> Any:
+        """New numbers in the dtype of a column if they fit it; missing ones are null."""
+        import narwhals as nw
+
+        for positions, table in self._blocks():
+            if position in positions and table.dtype == np.float64:
+                return numbers
+        column, known = self.frame[:, position], cast(Any, numbers)
+        if np.isnan(numbers).any():
+            known = [None if number != number else number for number in numbers.tolist()]
+        made = nw.new_series(column.name, known, nw.Float64, backend=column.implementation)
+        return _fit(self.names[position], column, made)
 
     def _with_rows(self, below: Sequence[Any]) -> ColumnFrame:
         """The frame with series of more rows at its end; a column takes the dtype of its series."""
@@ -408,13 +422,17 @@ def _take(table: NDArray[Any], rows: IntArray, last: NDArray[Any] | None) -> NDA
     n, d = table.shape
     flat, places = table.ravel(), np.arange(d)
     found = np.empty(rows.shape, dtype=table.dtype)
+    index = np.empty((min(len(rows), _PIECE), d), dtype=np.intp)
     for start in range(0, len(rows), _PIECE):  # small arrays stay in the processor's cache
-        some = slice(start, start + _PIECE)
-        flat.take(rows[some] * d + places, out=found[some], mode="clip")
+        some = rows[start : start + _PIECE]
+        np.multiply(some, d, out=index[: len(some)], dtype=np.intp)
+        index += places
+        flat.take(index[: len(some)], out=found[start : start + _PIECE], mode="clip")
     if last is None:
         return found
     found = found.astype(np.result_type(table, last), copy=False)
-    np.copyto(found, last, where=rows == n)
+    own = np.flatnonzero(rows == n)
+    found.ravel()[own] = last[own % d]
     return found
 
 
@@ -476,19 +494,6 @@ def _one_value(name: str, column: Any, value: Any) -> Any:
 
     known = None if is_missing(value) else value
     return _fit(name, column, nw.new_series(column.name, [known], backend=column.implementation))
-
-
-def _new_numbers(name: str, column: Any, numbers: FloatArray) -> Any:
-    """New numbers in the dtype of a column if they fit it; missing ones are null."""
-    import narwhals as nw
-
-    if column.implementation.is_pandas() and column.to_native().dtype == np.float64:
-        return numbers
-    known: Any = numbers
-    if np.isnan(numbers).any():
-        known = [None if number != number else number for number in numbers.tolist()]
-    made = nw.new_series(column.name, known, nw.Float64, backend=column.implementation)
-    return _fit(name, column, made)
 
 
 def _is_plain(dtype: Any) -> bool:

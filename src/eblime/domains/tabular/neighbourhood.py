@@ -43,7 +43,7 @@ _FORCED = 0.5  # share of the perturbed rows that are forced, at most
 _UNLIKELY = 1e-6  # an expected number of repeated rows that need not be looked for
 _GOLDEN = (np.sqrt(5) - 1) / 2  # multiples of it, modulo one, are spread evenly
 
-Block = tuple[IntArray, FloatArray]  # row numbers (n, p), new numbers (n, k)
+Block = tuple[IntArray, FloatArray]  # row numbers (n, p), new numbers (k, n)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -267,16 +267,13 @@ class TableNeighbourhood:
         by_design = not isinstance(wanted, (int, np.integer))
         if self.by_design not in (None, by_design):
             raise ValueError("`design` must return either masks or numbers in all rounds.")
-        grown = replace(self, by_design=by_design)
-        masks = np.asarray(wanted if by_design else grown._random_masks(int(wanted)), np.float64)
+        masks = np.array(wanted, np.float64) if by_design else self._random_masks(int(wanted))
         if len(self.masks):
             masks = np.concatenate([self.masks, masks])
-        elif by_design:
-            masks = masks.copy()
         masks.flags.writeable = False
         if masks.size > _CACHED:
-            grown.cache.clear()
-        return replace(grown, masks=masks)
+            self.cache.clear()
+        return replace(self, masks=masks, by_design=by_design)
 
     def inputs(self, rows: IntArray) -> Any:
         """Perturbed rows by number, in a table of the background's kind."""
@@ -292,24 +289,24 @@ class TableNeighbourhood:
     def _values(self, drawn: IntArray) -> tuple[IntArray, dict[int, FloatArray]]:
         """Where the values of rows come from, (n, p), and the new numbers of columns."""
         itself, blocks = self.context.itself, drawn // _BLOCK  # that of the row itself is -1
-        sources = np.empty((len(drawn), self.n_features), dtype=np.intp)
-        made = np.empty((len(drawn), len(self.normal)))
+        features = [feature for _, feature in self._normal_features()]
+        own = np.array([self.context.number(feature) for feature in features])[:, None]
+        sources = np.empty((len(drawn), self.n_features), dtype=np.min_scalar_type(itself))
+        made = np.empty((len(features), len(drawn)))
         for block in np.unique(blocks):
             inside = _as_slice(np.flatnonzero(blocks == block))
             if block < 0:
-                sources[inside] = itself
+                sources[inside], made[:, inside] = itself, own
                 continue
-            within = _as_slice(drawn[inside] - block * _BLOCK)
-            taken, numbers = self._block(int(block), int(drawn[inside].max()) % _BLOCK + 1)
-            sources[inside] = taken[within]
-            made[inside] = numbers[within]
+            numbers = drawn[inside] - block * _BLOCK
+            taken, new = self._block(int(block), int(numbers.max()) + 1)
+            within = _as_slice(numbers)
+            sources[inside], made[:, inside] = taken[within], new[:, within]
         if self.by_design:
             sources[masks_at(self.masks, drawn) > 0.5] = itself
-        features = self._normal_features()
-        if features:
-            own = np.array([self.context.number(feature) for _, feature in features])
-            np.copyto(made, own, where=sources[:, self.normal] == itself)
-        return sources, {f.columns[0]: made[:, k] for k, (_, f) in enumerate(features)}
+        if self.by_design or self.absent.size:
+            np.copyto(made, own, where=itself == sources[:, self.normal].T)
+        return sources, {f.columns[0]: numbers for f, numbers in zip(features, made, strict=True)}
 
     def _normal_features(self) -> list[tuple[int, Feature]]:
         """The features of `normal`, with their numbers."""
@@ -324,7 +321,7 @@ class TableNeighbourhood:
             first, last = max(start, offset), min(end, offset + _BLOCK)
             taken, made = self._block(block, last - offset)
             some = slice(first - offset, last - offset)
-            self._see(taken[some], made[some], found[first - start : last - start])
+            self._see(taken[some], made[:, some], found[first - start : last - start])
         if start == 0:
             found[0] = self.origin
         return found
@@ -334,12 +331,12 @@ class TableNeighbourhood:
         context, states = self.context, self.context.background.tables.states
         places = states.shape[1] * context.background.numbers
         found = states.ravel().take(taken + places, mode="clip")
-        np.equal(found, context.states, out=masks)
+        np.equal(found, context.states.astype(states.dtype), out=masks)
         if self.absent.size:
             masks[:, self.absent] = taken[:, self.absent] == context.itself
         if context.continuous:
-            for k, (j, feature) in enumerate(self._normal_features()):
-                masks[:, j] = feature.standardise(made[:, k])
+            for (j, feature), numbers in zip(self._normal_features(), made, strict=True):
+                masks[:, j] = feature.standardise(numbers)
 
     def _block(self, block: int, n: int) -> Block:
         """The first n rows of a block, or more, from the cache if they are there."""
@@ -375,7 +372,8 @@ class TableNeighbourhood:
             # a random row of the background never shows a new category: half of the rows do
             own = rng.integers(0, 2, size=(_BLOCK, self.absent.size)) == 1
             taken[:, self.absent] = np.where(own, self.context.itself, taken[:, self.absent])
-        return taken[:wanted], made
+        # few bytes: what is allocated anew for each explanation takes as long as the arithmetic
+        return taken[:wanted].astype(np.min_scalar_type(self.context.itself)), made
 
     def _force(self, taken: IntArray, block: int) -> None:
         """Replace sources of a block, in place, so that features that seldom vary do.
@@ -398,28 +396,27 @@ class TableNeighbourhood:
                 taken[rows, j] = drawn
 
     def _new_numbers(self, rng: np.random.Generator, taken: IntArray, n: int) -> FloatArray:
-        """Numbers of the first n rows of a block from normal distributions, (n, k)."""
-        context, size = self.context, (len(self.normal), _BLOCK)
+        """Numbers of the first n rows of a block from normal distributions, (k, n)."""
+        context, background = self.context, self.context.background
+        size = (len(self.normal), _BLOCK)
         if not self.normal.size:
-            return np.empty((n, 0))
+            return np.empty((0, n))
         features = [feature for _, feature in self._normal_features()]
-        columns = [context.background.columns[feature.columns[0]] for feature in features]
+        columns = [background.columns[feature.columns[0]] for feature in features]
         if not context.continuous:
-            numbers, laws = (
-                context.background.numbers[self.normal],
-                context.background.tables.bin_laws,
-            )
-            states = context.background.tables.states
-            bins = states[numbers, taken[:n, self.normal]].astype(np.intp)
-            bins[bins < 0] += laws.shape[2]  # missing
-            whole = np.array([column.limits is not None for column in columns])
-            return draw_in_bins(laws[:, numbers, bins], rng.random(size).T[:n], whole)
+            numbers, tables = background.numbers[self.normal][:, None], background.tables
+            bins = tables.states[numbers, taken[:n, self.normal].T].astype(np.intp)
+            missing, whole = bins < 0, np.array([column.limits is not None for column in columns])
+            bins += numbers * tables.bin_laws.shape[2]
+            made = draw_in_bins(tables.bin_laws, bins, rng.random(size)[:, :n], whole)
+            made[missing] = np.nan
+            return made
         scales = np.array([feature.scale for feature in features])
         centre = np.array([context.number(f) for f in features]) if self.around else scales[:, 0]
-        made = centre + scales[:, 1] * rng.standard_normal(size).T[:n]
-        for k, column in enumerate(columns):
+        made = centre[:, None] + scales[:, 1:] * rng.standard_normal(size)[:, :n]
+        for numbers, column in zip(made, columns, strict=True):
             if column.limits is not None:
-                made[:, k] = made[:, k].round().clip(*column.limits) + 0.0  # no -0.0
+                numbers[:] = numbers.round().clip(*column.limits) + 0.0  # no -0.0
         return np.asarray(made)
 
     def _rows_in_other_bins(self, rng: np.random.Generator, n: int) -> IntArray:

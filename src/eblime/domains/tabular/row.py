@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from decimal import Decimal
+from math import isfinite
 from numbers import Integral, Real
 from typing import Any
 
@@ -150,6 +151,8 @@ def _read_row(row: Any, background: Background) -> list[Any]:
 
 def as_mapping(row: Any) -> Any:
     """A frame of one row or a series as a dictionary; other rows unchanged."""
+    if isinstance(row, (dict, list, tuple, np.ndarray)):
+        return row
     from narwhals import dependencies, from_native
 
     if dependencies.is_pandas_like_series(row):
@@ -199,7 +202,7 @@ def _check_value(column: Column, value: Any) -> None:
 
     Missing values and new categories are allowed: the model decides whether it accepts them.
     """
-    if is_missing(value):
+    if is_missing(value) or (type(value) is float and column.is_number and isfinite(value)):
         return
     if column.numbers is None:
         _check_category(column, value)
