@@ -14,7 +14,7 @@ from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.domains.tabular.binning import BinSpec, Column, cut_category, cut_number
 from eblime.domains.tabular.cells import as_number, exact_text, is_missing, value_text
-from eblime.domains.tabular.frames import ArrayFrame, Frame
+from eblime.domains.tabular.frames import ArrayFrame, Frame, cell_words
 
 __all__ = ["Background", "Feature", "TableSettings", "prepare"]
 
@@ -98,7 +98,7 @@ class Tables:
     @cached_property
     def words(self) -> ArrayFrame:
         """The words of all values, to find equal rows."""
-        return ArrayFrame(native=self.frame.words(), names=self.frame.names)
+        return ArrayFrame(native=cell_words(self.frame.native), names=self.frame.names)
 
     @cached_property
     def repeats(self) -> FloatArray:

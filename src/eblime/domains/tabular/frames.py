@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from operator import getitem
 from typing import Any, NamedTuple, NoReturn, cast
 
 import numpy as np
@@ -102,10 +101,6 @@ class ArrayFrame:
         for position, numbers in new_values.items():
             found[:, position] = numbers
         return self.finish(found)
-
-    def words(self) -> Words:
-        """The words of all values, (n, d), as in `cell_words`."""
-        return cell_words(self.native)
 
     def words_of(self, last: NDArray[Any]) -> Words:
         """The words of a row that was read, (d,)."""
@@ -225,15 +220,11 @@ class ColumnFrame:
             if every and not (done or joined):
                 return self._label(taken)
             done = {c: taken[:, k] for k, c in enumerate(positions)} | done
-        take = _take_from_pandas if self.frame.implementation.is_pandas() else getitem
-        done |= {c: take(series, rows[:, c]) for c, series in joined.items() if c not in new_values}
-        left = [c for c in range(len(self.names)) if c not in done]
-        done |= {c: take(self._column(c), rows[:, c]) for c in left}
+        for c in range(len(self.names)):
+            if c not in new_values and (c in joined or c not in done):
+                series = joined[c] if c in joined else self.frame[:, c]
+                done[c] = _take_from_series(series, rows[:, c])
         return self._assemble([done[c] for c in range(len(self.names))])
-
-    def words(self) -> Words:
-        """The words of all values, (n, d), as in `cell_words`."""
-        return cell_words(self.native)
 
     def words_of(self, last: FrameRow) -> Words:
         """The words of a row that was read, (d,)."""
@@ -244,23 +235,20 @@ class ColumnFrame:
         """The columns of pandas that are arrays of NumPy, by dtype."""
         if not self.blocks and self.frame.implementation.is_pandas():
             native = self.native
-            of_numpy = [(c, t) for c, t in enumerate(native.dtypes) if _is_plain(t)]
-            for dtype in dict.fromkeys(t for _, t in of_numpy):
-                positions = [c for c, t in of_numpy if t == dtype]
-                table = np.array(native.iloc[:, positions].to_numpy(), order="C")
-                self.blocks.append((positions, table))
+            plain: dict[Any, list[int]] = {}
+            for c, dtype in enumerate(native.dtypes):
+                if _is_plain(dtype):
+                    plain.setdefault(dtype, []).append(c)
+            self.blocks[:] = [
+                (places, np.array(native.iloc[:, places].to_numpy(), order="C"))
+                for places in plain.values()
+            ]
         return self.blocks
 
     @property
     def _columns(self) -> list[Any]:
         """The columns as narwhals series."""
         return list(self.frame.iter_columns())
-
-    def _column(self, position: int) -> Any:
-        """A column, as pandas has it or as a narwhals series."""
-        if self.frame.implementation.is_pandas():
-            return self.native.iloc[:, position]
-        return self.frame[:, position]
 
     def _new_numbers(self, position: int, numbers: FloatArray) -> Any:
         """New numbers in the dtype of a column if they fit it; missing ones are null."""
@@ -536,14 +524,18 @@ def _one_of_pandas(name: str, dtype: Any, value: Any) -> Any:
         return pd.Series([value])  # a fraction in an integer column
 
 
-def _take_from_pandas(series: Any, rows: IntArray) -> Any:
-    """Values of a pandas series by number, without an index."""
+def _take_from_series(series: Any, rows: IntArray) -> Any:
+    """Values of a series of narwhals or pandas by number; those of pandas without an index."""
+    import narwhals as nw
+
+    if isinstance(series, nw.Series):
+        if not series.implementation.is_pandas():
+            return series[rows]
+        series = series.to_native()
     import pandas as pd
 
-    values, dtype = series.array, series.dtype
-    if isinstance(dtype, np.dtype) and dtype.kind in "buif":
-        return values.to_numpy().take(rows)
-    return pd.Series(values.take(rows), dtype=dtype, copy=False)  # pandas must not infer a dtype
+    # pandas must not infer a dtype
+    return pd.Series(series.array.take(rows), dtype=series.dtype, copy=False)
 
 
 def _concat_pandas(above: Any, below: Any) -> Any:
