@@ -449,6 +449,7 @@ def kendall(first: FloatArray, second: FloatArray) -> float:
     return float(stats.kendalltau(np.abs(first), np.abs(second)).statistic)
 
 
+_SQUARED = 1e-8  # smallest eigenvalue of sums of squares that keep their digits, the same way
 _RANK = 1e-9  # smallest singular value that counts, relative to the largest
 
 
@@ -477,11 +478,16 @@ def least_squares(
     n, p = columns.shape
     if n < p + 2:
         return None
-    basis, size, directions = np.linalg.svd(root[:, None] * columns, full_matrices=False)
-    if size[-1] <= _RANK * size[0]:
-        return None
-    solve = (directions.T / size) @ basis.T  # (p, n)
-    target = root * scores[rows]
+    weighted, target = root[:, None] * columns, root * scores[rows]
+    square, directions = np.linalg.eigh(weighted.T @ weighted)
+    if square[0] > _SQUARED * square[-1]:  # several times faster than a decomposition of all rows
+        basis = weighted @ (directions / np.sqrt(square))
+    else:
+        basis, size, turned = np.linalg.svd(weighted, full_matrices=False)
+        if size[-1] <= _RANK * size[0]:
+            return None
+        square, directions = size**2, turned.T
+    solve = (directions / np.sqrt(square)) @ basis.T  # (p, n)
     estimate = solve @ target
     residual = target - basis @ (basis.T @ target)
     spare = np.maximum(1 - (basis**2).sum(axis=1), 1e-6)
