@@ -47,13 +47,13 @@ def test_summaries_of_an_input_use_one_thread(tmp_path, monkeypatch):
 
     from eblime.batch import folder
 
-    seen, real = set(), folder.least_squares
+    seen, real = set(), folder.many_least_squares
 
     def spied(*args, **settings):
         seen.update(lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas")
         return real(*args, **settings)
 
-    monkeypatch.setattr(folder, "least_squares", spied)
+    monkeypatch.setattr(folder, "many_least_squares", spied)
     with threadpool_limits(2, user_api="blas"):
         eblime.explain_many(make, ROWS[:2], tmp_path / "r")
 

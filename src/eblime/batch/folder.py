@@ -36,10 +36,9 @@ from eblime._field_checks import (
 from eblime._text import printable
 from eblime._version import __version__
 from eblime.batch.location import Location, arrow
-from eblime.core.overall import least_squares
+from eblime.core.overall import many_least_squares
 from eblime.core.student import StudentLaw, summarise
 from eblime.methods.common import LINEAR_FIT
-from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
 __all__ = [
@@ -246,13 +245,13 @@ def entry_rows(entries: Iterable[Entry], prob: float) -> Rows:
     blocks: list[dict[str, Any]] = []  # one per explanation or error
     lengths: list[int] = []
     entries = list(entries)
-    good = [result for _, _, result in entries if not isinstance(result, BaseException)]
-    spreads = iter(_spread_columns([e.posterior for result in good for e in result], prob))
+    good = [e for _, _, r in entries if not isinstance(r, BaseException) for e in r]
+    spreads, estimates = iter(_spread_columns(good, prob)), iter(_least_squares_columns(good))
     for number, name, result in entries:
         if isinstance(result, BaseException):
             found = [{"error": _message(result)}]
         else:
-            found = [_columns(explanation) | next(spreads) for explanation in result]
+            found = [_columns(e) | next(spreads) | next(estimates) for e in result]
         blocks += [{"input": number, "name": name, **columns} for columns in found]
         lengths += [len(columns.get("feature", [None])) for columns in found]
     pa, _ = arrow()
@@ -274,9 +273,9 @@ def _message(error: BaseException) -> str:
     return printable(f"{type(error).__name__}: {text}")
 
 
-def _spread_columns(posteriors: Sequence[Posterior], prob: float) -> list[dict[str, Any]]:
-    """`columns` of posteriors; the marginals that are mixtures of t laws are done together."""
-    tail = (1 - prob) / 2
+def _spread_columns(explanations: Sequence[Explanation], prob: float) -> list[dict[str, Any]]:
+    """`Posterior.columns`; the marginals that are mixtures of t laws are done together."""
+    posteriors, tail = [e.posterior for e in explanations], (1 - prob) / 2
     laws = {k: p.law for k, p in enumerate(posteriors) if isinstance(p.law, StudentLaw)}
     known = summarise([law.marginals() for law in laws.values()], np.array([tail, 1 - tail]))
     columns = {
@@ -300,7 +299,6 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
         "feature": list(map(str, details.get("column", explanation.features))),
         "place": np.arange(post.n_features),
         "mean": post.mean,
-        **_least_squares_columns(explanation),
         "r2": post.r2,
         "r2_held_out": post.r2_held_out,
         "ess": post.ess,
@@ -309,22 +307,28 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _least_squares_columns(explanation: Explanation) -> dict[str, Any]:
+def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str, Any]]:
     """Least-squares estimates and standard errors, for averages over inputs; none if unknown.
 
     They are unknown for a method that estimates something else than the weighted linear fit, such
     as Shapley values.
     """
-    answers, post = explanation.answers, explanation.posterior
-    if not post.estimand.startswith(LINEAR_FIT):
-        return {}
-    found = least_squares(
-        answers.masks, answers.scores, answers.weights, intercept="intercept" in post.extras
-    )
-    if found is None:
-        return {}
-    estimate, se = found
-    return {"estimate": estimate, "se": np.zeros_like(se) if explanation.exhaustive else se}
+    found: list[dict[str, Any]] = [{} for _ in explanations]
+    for intercept in (False, True):
+        chosen = [
+            (known, e)
+            for known, e in zip(found, explanations, strict=True)
+            if e.posterior.estimand.startswith(LINEAR_FIT)
+            and ("intercept" in e.posterior.extras) == intercept
+        ]
+        answers = [(e.answers.masks, e.answers.scores, e.answers.weights) for _, e in chosen]
+        solved = many_least_squares(answers, intercept=intercept)
+        for (known, explanation), pair in zip(chosen, solved, strict=True):
+            if pair is not None:
+                estimate, se = pair
+                known["estimate"] = estimate
+                known["se"] = np.zeros_like(se) if explanation.exhaustive else se
+    return found
 
 
 def _detail_columns(details: Mapping[str, Sequence[Any]], count: int) -> dict[str, list[Any]]:
