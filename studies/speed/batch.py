@@ -24,6 +24,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -255,6 +256,7 @@ class Leg(NamedTuple):
 
     count: int  # rows from the first part that was finished to the last
     seconds: float
+    cpu: float  # milliseconds of processor time per row, start included; NaN if killed
     memory: list[dict[int, float]]  # megabytes by process, over time
     driver: int
 
@@ -277,7 +279,7 @@ def _memory(process: int) -> dict[int, float]:
 
 def long_run(inputs: Path, out: Path, *, workers: int = 2, kill: int | None = None) -> Leg:
     """Start or resume a run, and kill it when it has `kill` parts."""
-    before, memory = {*_parts(out)}, []
+    before, memory, start = {*_parts(out)}, [], _cpu_of_children()
     process = _start("run_long", str(inputs), str(out), workers)
     while process.poll() is None:
         memory.append(_memory(process.pid))
@@ -290,7 +292,15 @@ def long_run(inputs: Path, out: Path, *, workers: int = 2, kill: int | None = No
     time.sleep(1.0)  # its workers end, too
     done = sorted(f.stat().st_mtime for name, f in _parts(out).items() if name not in before)
     size = json.loads((out / "manifest.json").read_text())["settings"]["part_size"]
-    return Leg(size * (len(done) - 1), done[-1] - done[0], memory, process.pid)
+    cpu = 1e3 * (_cpu_of_children() - start) / (size * len(done))
+    count = size * (len(done) - 1)
+    return Leg(count, done[-1] - done[0], math.nan if kill else cpu, memory, process.pid)
+
+
+def _cpu_of_children() -> float:
+    """Seconds of processor time of the processes that have ended, with their own processes."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def report(name: str, legs: list[Leg]) -> list[str]:
@@ -309,13 +319,14 @@ def report(name: str, legs: list[Leg]) -> list[str]:
                     if k <= len(leg.memory) / 2 or half:
                         halves[half] = max([halves[half], *held])
         peaks.append(f"{halves[0]:.0f}, {halves[1]:.0f}")
-    return [name, f"{rate:.0f}", *peaks]
+    cpu = legs[-1].cpu if len(legs) == 1 else math.nan
+    return [name, f"{rate:.0f}", "" if math.isnan(cpu) else f"{cpu:.2f}", *peaks]
 
 
 def kills(options: argparse.Namespace) -> None:
     """Runs of several lengths; the longest is killed twice and compared with one that is not."""
     counts = [10_000, 100_000, 1_000_000] if options.million else [options.long // 4, options.long]
-    names = ["rows", "rows per second", "driver, MB", "workers, MB"]
+    names = ["rows", "rows per second", "CPU per row, ms", "driver, MB", "workers, MB"]
     print(f"\nRows from a Parquet file, {COLUMNS} columns, N = {FEW}, two workers\n")
     print(head(names, right=0), flush=True)
     with _folder() as folder:
