@@ -86,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Run the study and print the table."""
     if options.ties:
-        settings = {"method": options.method, "design": options.design}
+        settings = {"method": options.method, "design": options.design, "tolerance": TOLERANCE}
         study = {"out": options.out, "jobs": options.jobs, "progress": options.progress}
         rows = run_study(ties_rows, settings, range(options.items or 200), **study)
         print(

@@ -189,6 +189,15 @@ def test_runs_give_the_same_numbers(tmp_path):
         assert_allclose(run.explanation(k).posterior.mean, e.posterior.mean)
 
 
+def test_methods_are_compared_on_the_same_pairs():
+    """Masks that are chosen for `Quadrature` would mislead a regression."""
+    found = eblime.compare(None, ROW, ["bayesshap", SHAPLEY], explainer=explainer(n_masks=50))
+
+    designs = {e.provenance["design"] for e in found.explanations.values()}
+    assert designs == {"paired"}
+    assert explainer(n_masks=50).explain(ROW).provenance["design"] == "adaptive"
+
+
 @pytest.mark.parametrize("method", ["eblime", "lime", "bayesshap", "quadrature"])
 def test_other_methods_take_the_game(method):
     """Every design and method for masks works."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eblime import registry
 from eblime._checks import check_choice
-from eblime._repr import short_repr
+from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
@@ -252,6 +252,8 @@ def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExpla
     changes: dict[str, Any] = {"method": group[0].method}
     if group[0].design is not None:
         changes["design"] = group[0].design
-    for entry in group:  # each must suit the design
-        _set(explainer, **{**changes, "method": entry.method})
-    return _set(explainer, **changes)
+    # each must suit the design
+    made = [_set(explainer, **{**changes, "method": entry.method}) for entry in group]
+    if len({stable_repr(one.loop.design) for one in made}) > 1:  # each has masks of its own choice
+        return _set(explainer, **changes, design="paired")
+    return made[0]

@@ -121,6 +121,9 @@ class TabularExplainer(BaseExplainer):
         """Check and normalise the settings; read the background and cut it into bins."""
         self._check_perturbation()
         self._make_loop()
+        if self.perturb == "background" and self.design is None:
+            rounds = getattr(self.loop.method, "functional", None) is not None
+            self._normalise(loop=replace(self.loop, design="adaptive" if rounds else "paired"))
         frame = as_frame(self.background, self.names)  # a copy
         bins, labels = _split_bins(self.bins)
         settings = TableSettings.read(frame.names, self.categorical, bins, self.groups, labels)
@@ -156,7 +159,7 @@ class TabularExplainer(BaseExplainer):
         self._check_game()
 
     def _check_game(self) -> None:
-        """Refuse settings that do not fit the game of a row; choose its design if none is given."""
+        """Refuse settings that do not fit the game of a row."""
         game = self.perturb == "background"
         if self.rows_per_mask is not None:
             check_count("rows_per_mask", self.rows_per_mask)
@@ -167,11 +170,7 @@ class TabularExplainer(BaseExplainer):
                 "`representation` must be 'binary' with perturb='background'; got "
                 f"{self.representation!r}."
             )
-        method = as_method(self.method)
-        if game and self.design is None:
-            rounds = getattr(method, "functional", None) is not None
-            self._normalise(design="adaptive" if rounds else "paired")
-        if not game and getattr(method, "index", None) == "shapley":
+        if not game and getattr(as_method(self.method), "index", None) == "shapley":
             raise ValueError(
                 "`perturb` must be 'background' for Shapley values of a row, which add up from the "
                 f"mean score of the background to the score of the row; got {brief(self.perturb)}."

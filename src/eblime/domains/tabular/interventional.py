@@ -12,11 +12,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.domains.tabular.frames import row_keys, table_kind
 from eblime.domains.tabular.neighbourhood import RowContext
 from eblime.protocols import MeanBatch, masks_at
@@ -114,26 +113,19 @@ class GameNeighbourhood:
         table = context.background.frame.gather(columns, {}, context.last)
         return MeanBatch(inputs=table, sizes=sizes)
 
-    def _sources(self, rows: IntArray, masks: Any) -> list[IntArray]:
-        """Rows of the background for each mask by number: the row alone, all, or its share."""
+    def _sources(self, rows: IntArray, masks: BoolArray) -> list[IntArray]:
+        """Rows of the background for each mask by number: one for the row itself, all, or k."""
+        everything = np.arange(self.context.background.n_rows)
+        drawn = [everything] * len(rows) if self.exact else self._draw(rows // 2)
+        return [
+            everything[:1] if mask.all() else some if mask.any() else everything
+            for mask, some in zip(masks, drawn, strict=True)
+        ]
+
+    def _draw(self, pairs: IntArray) -> list[IntArray]:
+        """The rows of pairs of masks by number: the next k of random orders of all rows."""
         n, k = self.context.background.n_rows, self.rows_per_mask
-        everything = np.arange(n)
-        itself, cycles = everything[:1], dict[int, IntArray]()
-
-        def share(pair: int) -> IntArray:
-            """The rows of a pair of masks: the next k of random orders of all rows."""
-            places = np.arange(pair * k, (pair + 1) * k)
-            for cycle in range(places[0] // n, places[-1] // n + 1):
-                if cycle not in cycles:
-                    cycles[cycle] = np.random.default_rng([self.seed, cycle]).permutation(n)
-            return np.array([cycles[place // n][place % n] for place in places.tolist()])
-
-        found = []
-        for row, mask in zip(rows.tolist(), masks, strict=True):
-            if mask.all():
-                found.append(itself)
-            elif self.exact or not mask.any():
-                found.append(everything)
-            else:
-                found.append(np.sort(share(row // 2)))
-        return found
+        places = np.maximum(pairs, 0)[:, None] * k + np.arange(k)
+        cycles, which = np.unique(places // n, return_inverse=True)
+        orders = [np.random.default_rng([self.seed, c]).permutation(n) for c in cycles.tolist()]
+        return list(np.sort(np.stack(orders)[which.reshape(places.shape), places % n], axis=1))
