@@ -17,7 +17,15 @@ from pathlib import Path
 STUDIES = {
     "The paper's studies": ("coverage", "localisation", "ridge", "stability", "figure-2"),
     "Accuracy": (
-        *("coverage-by-rank", "coverage-texts", "designs", "faithfulness", "family", "held-out", "indices"),
+        *(
+            "coverage-by-rank",
+            "coverage-texts",
+            "designs",
+            "faithfulness",
+            "family",
+            "held-out",
+            "indices",
+        ),
         *("league", "overall", "quadrature", "rare-features", "row-shapley", "stopping"),
     ),
     "Samplers as judges": ("samplers", "nuts"),

@@ -70,6 +70,7 @@ class Posterior:
     extras: Mapping[str, ScalarLaw] = field(default_factory=dict)  # "lam", "sigma2", "intercept"
     held_out: HeldOut | float | None = None  # the held-out R^2, or what computes it when read
     score_range: tuple[float, float] | None = None  # lowest and highest score
+    by_function: bool = False  # `r2_held_out` is of a posterior over functions, `r2` of a line
 
     @classmethod
     def from_law(
@@ -130,6 +131,9 @@ class Posterior:
     def r2_held_out(self) -> float | None:
         """Weighted R^2 of predicting each answer from the others, at most 1.
 
+        The prediction is that of the linear fit. `Quadrature` predicts with its posterior over
+        functions of the mask, which is not a line: tables call its R^2 "function R2".
+
         Unlike `r2`, it does not grow because there are many features: for scores that are noise it
         is near zero or below. NaN for constant scores, None for a method that does not provide it.
         With all possible masks used there is nothing else to predict, and it is `r2`.
@@ -137,7 +141,7 @@ class Posterior:
         known = self.held_out
         if known is None or isinstance(known, float):
             return known
-        with few_threads(float(self.n_masks) * self.mean.size**2):
+        with few_threads(float(self.mean.size) ** 3):
             return known.r2
 
     @property
@@ -353,7 +357,10 @@ class Posterior:
         return importance_table(self, names, level, top)
 
     def fit_label(self, digits: int = 3, r2: str = "R2") -> str:
-        """How well the linear fit predicts, in a few words, for tables and titles.
+        """How well the fit predicts, in a few words, for tables and titles.
+
+        A linear fit has an "R2". A posterior over functions of the mask has a "function R2", for
+        its own predictions, and a "linear R2", for the line with its importances.
 
         Parameters
         ----------
@@ -365,10 +372,13 @@ class Posterior:
         if self.constant:
             return "constant scores"
         held_out = self.r2_held_out
+        line = f"{'linear ' if self.by_function else ''}{r2} {self.r2:.{digits}f}"
         if held_out is None or np.isnan(held_out):
-            words = f"in-sample {r2} {self.r2:.{digits}f}"
+            words = f"in-sample {line}"
         elif self.held_out == self.r2:  # all masks were used: nothing was held out
-            words = f"{r2} {self.r2:.{digits}f}"
+            words = line
+        elif self.by_function:
+            words = f"held-out function {r2} {held_out:.{digits}f}, {line}"
         else:
             words = f"held-out {r2} {held_out:.{digits}f}"
         return f"{words} (scores barely move)" if self.nearly_constant else words

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -415,3 +416,14 @@ def test_a_known_sum_moves_no_value_far():
     assert_allclose([mean.sum(), new.sum()], 0, atol=1e-12)
     assert np.abs(mean - shift).max() <= np.abs(shift.sum())
     assert_allclose(np.diag(new), np.diag(cov) + spread, rtol=0.2)
+
+
+def test_r2_of_a_function_and_of_a_line_have_names_of_their_own(rng):
+    """On the same answers both methods print an R2, of different things."""
+    masks = rng.integers(0, 2, size=(120, 8)).astype(float)
+    scores = 0.3 * masks[:, 0] + (2 * masks[:, 1] - 1) * (2 * masks[:, 2] - 1)
+    function, line = (eblime.fit(masks, scores, method=m) for m in (Quadrature(), "eblime"))
+
+    assert re.search(r"held-out function R2 (1\.0|0\.9)\d*, linear R2 -?0\.[01]", str(function))
+    assert "function" not in str(line)
+    assert re.search(r"held-out R2 -?0\.[01]", str(line))

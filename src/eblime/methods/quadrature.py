@@ -218,6 +218,7 @@ def _posterior(
         extras=extras,
         held_out=r2 if held_out is None else held_out,  # all masks: nothing is held out
         score_range=(float(answers.scores.min()), float(answers.scores.max())),
+        by_function=True,
     )
 
 

@@ -42,8 +42,8 @@ def fit_sentence(explanation: Explanation) -> str:
         if not label.startswith("held-out"):
             return f"A straight line explains {line}."
         return (
-            f"The score of a mask that was not asked is predicted with {label}. A straight line "
-            f"explains {line}."
+            f"The score of a mask that was not asked is predicted with held-out function R² "
+            f"{r2:.2f}. A straight line explains {line}."
         )
     if r2 <= 0:
         return f"The linear fit predicts the score no better than its mean does ({label})."

@@ -598,6 +598,7 @@ def _stored_posterior(
         score_range=score_range(answers.scores, answers.weights),
         ess=float(summary["ess"]),
         extras={"intercept": PointValue(value=float(summary["intercept"]))},
+        by_function=summary["name"] == "Quadrature",
     )
 
 
