@@ -29,13 +29,14 @@ import numpy as np
 import pandas as pd
 
 import eblime
+from eblime.designs import exhaustive
 from eblime.domains.text import read_text
 from eblime.kernels import ExponentialKernel
 from studies.data import sources
 from studies.data.stored import answers_file
 from studies.data.text import rt_polarity
 from studies.intervals import interval_measures
-from studies.populations import best_fit, exhaustive
+from studies.populations import best_fit
 from studies.runner import Row, add_run_options, positive, run_study
 from studies.tables import table
 

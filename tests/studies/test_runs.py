@@ -7,6 +7,7 @@ from studies.__main__ import main
 
 SMALL = [
     "coverage-by-rank --cases p13 p40 sparse --items 1 --fits 2 --sizes 60",
+    "coverage-texts --cases transformer --items 1 --fits 1 --sizes 60",
     "designs --items 1 --seeds 1 --sizes 50",
     "held-out --items 1",
     "indices --items 1 --n 60",
