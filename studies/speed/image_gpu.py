@@ -1,8 +1,9 @@
 """Time a complete image explanation on a GPU, compared with the forward passes of its network.
 
 The networks are ResNet-50 and VGG16 from torchvision with random weights. There are 1,000 masks of
-a 224 x 224 image with 49 superpixels, and one batch size for all. captum's Lime is measured too if
-it is installed.
+a 224 x 224 image with 49 superpixels, and one batch size for all. The forward passes are measured
+in PyTorch's usual memory layout and in channels last, which eblime uses. captum's Lime is measured
+too if it is installed.
 
     python -m studies speed-image-gpu [--batch 250]
 """
@@ -38,9 +39,11 @@ def normalisation() -> Callable[[torch.Tensor], torch.Tensor]:
     return lambda x: (x - mean) / std
 
 
-def forward_passes(net: torch.nn.Module, batch: int) -> Callable[[], None]:
+def forward_passes(
+    net: torch.nn.Module, batch: int, layout: torch.memory_format = torch.contiguous_format
+) -> Callable[[], None]:
     """The forward passes of all masks, and nothing else."""
-    tensors = torch.randn(batch, 3, 224, 224, device="cuda")
+    tensors = torch.randn(batch, 3, 224, 224, device="cuda").contiguous(memory_format=layout)
 
     def run() -> None:
         with torch.inference_mode():
@@ -95,14 +98,19 @@ def measure(name: str, batch: int) -> None:
         "eblime, explanation": explain,
         "eblime, explanation and intervals": lambda: explain().posterior.interval(),
         "forward passes alone": forward_passes(net, batch),
+        "forward passes alone, channels last": forward_passes(net, batch, torch.channels_last),
     }
     if find_spec("captum") and find_spec("sklearn"):
         runs["captum Lime"] = captum_lime(net, image, explain().segments.copy(), batch)
     found = median_seconds(runs, 9, wait=torch.cuda.synchronize)
-    least = found["forward passes alone"]
-    rows = [[run, f"{value:.3f}", f"{value / least:.3f}"] for run, value in found.items()]
+    bases = [value for run, value in found.items() if run.startswith("forward")]
+    rows = [
+        [run, f"{value:.3f}", *(f"{value / base:.3f}" for base in bases)]
+        for run, value in found.items()
+    ]
     print(f"{name}, batches of {batch}:\n")
-    print(table(["", "seconds", "relative to forward passes"], rows), end="\n\n", flush=True)
+    heads = ["", "seconds", "relative to forward passes", "in channels last"]
+    print(table(heads, rows), end="\n\n", flush=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import eblime
 from eblime import registry
-from eblime.batch import worker
+from eblime.batch import processes, worker
 from eblime.batch.overview import overview
 from eblime.batch.worker import explain_together, on_gpu
 from eblime.domains.record import Domain
@@ -207,6 +207,54 @@ def test_a_pipeline_asks_all_rounds_from_one_thread(tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
     assert piped.failures()["input"].tolist() == plain.failures()["input"].tolist() == [4]
     assert threads == {threading.get_ident()}
+
+
+def test_a_pipeline_goes_on_while_a_part_is_written(tmp_path, monkeypatch):
+    """The GPU does not wait for files; every part is written, and marked before it is done."""
+    import threading
+
+    asked, waits, marked = [], [], []
+    second = threading.Event()
+
+    def model(batch):
+        asked.append(len(batch))
+        if len(asked) > 1:
+            second.set()
+        return Counting()(batch)
+
+    def write(*args):
+        waits.append(second.wait(60))
+        return write_part(*args)
+
+    explainer, write_part = series_explainer(model), worker.write_part
+    plain = eblime.explain_many(explainer, INPUTS, tmp_path / "a", part_size=1)
+    asked.clear()
+    second.clear()
+    monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
+    monkeypatch.setattr(worker, "write_part", write)
+    monkeypatch.setattr(processes, "_mark", lambda folder, part, *args: marked.append(part))
+    piped = eblime.explain_many(explainer, INPUTS, tmp_path / "b", part_size=1)
+
+    assert all(waits)
+    assert sorted(marked) == [*range(len(INPUTS))]
+    pd.testing.assert_frame_equal(piped.frame(), plain.frame(), check_exact=True)
+
+
+def test_a_pipeline_ends_after_too_many_failures(tmp_path, monkeypatch):
+    """The threads end, and finished parts are kept."""
+    monkeypatch.setattr(worker, "on_gpu", lambda explainer: True)
+    with pytest.raises(RuntimeError, match="more than the 0 allowed"):
+        eblime.explain_many(
+            series_explainer(Counting()),
+            [np.ones(7), *INPUTS],
+            tmp_path / "run",
+            part_size=1,
+            max_failures=0,
+        )
+
+    with pytest.warns(UserWarning, match="more are missing"):
+        run = eblime.open_run(tmp_path / "run")
+    assert run.failures()["input"].tolist() == [0]
 
 
 def test_a_domain_of_another_package_runs(tmp_path, monkeypatch):

@@ -86,6 +86,28 @@ def test_a_gpu_renders_what_a_cpu_renders(layout):
     assert_array_equal(here.numpy(), there.numpy())
 
 
+def test_a_network_that_needs_contiguous_arrays_is_explained():
+    """`view` fails in the layout that is tried first; the weights keep their layout."""
+    import torch
+
+    class Flat(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = torch.nn.Conv2d(3, 4, 3), torch.nn.LazyLinear(2)
+
+        def forward(self, images):
+            found = self.first(images)
+            return self.last(found.view(len(found), -1))
+
+    net = Flat()
+    model = eblime.TorchModel(net)
+    through_batches = explain(lambda batch: model(batch), IMAGE)
+    on_device = explain(model, IMAGE)
+
+    assert_allclose(on_device.scores, through_batches.scores, atol=1e-6)
+    assert net.first.weight.is_contiguous()
+
+
 def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
     """Reading waits for this batch, and for no other one; some columns are enough."""
     import torch

@@ -347,11 +347,9 @@ def _in_driver(
     worker = Worker.start(job)
     if crashed is not None:
         yield crashed[0], _one_by_one(worker, *crashed)
+    left = [part for part in parts if crashed is None or part != crashed[0]]
     try:
-        for part in parts:
-            if crashed is None or part != crashed[0]:
-                _mark(job.folder, part, None, ())
-                yield part, worker.do(part)
+        yield from worker.do_parts(left, lambda part: _mark(job.folder, part, None, ()))
     finally:
         (job.folder / MARKER).remove()
 

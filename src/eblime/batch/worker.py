@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -126,7 +126,20 @@ class Worker:
 
     def do(self, part: int) -> int:
         """Explain the inputs of a part and write them; returns how many failed."""
-        return self.write(part, self.explain_rows(part_numbers(self.job.settings, part)))
+        [(_, failed)] = self.do_parts([part])
+        return failed
+
+    def do_parts(
+        self, parts: Sequence[int], begin: Callable[[int], object] = lambda part: None
+    ) -> Iterator[tuple[int, int]]:
+        """Do parts; yields (part, number of failed inputs) after each, and calls `begin` before."""
+        if on_gpu(self.explainer):
+            yield from self._pipeline(parts, begin)
+            return
+        for part in parts:
+            begin(part)
+            rows = self.explain_rows(part_numbers(self.job.settings, part))
+            yield part, self.write(part, rows)
 
     def explain_rows(self, numbers: Sequence[int]) -> Rows:
         """Explain inputs; returns their rows."""
@@ -168,10 +181,6 @@ class Worker:
 
     def explain_inputs(self, numbers: Sequence[int]) -> Iterator[dict[int, Result]]:
         """Explanations by number, or errors; inputs that share model calls come together."""
-        if on_gpu(self.explainer):
-            for number, result in self._pipeline(numbers):
-                yield {number: result}
-            return
         most = group_size(self.loop)
         group: dict[int, Subject | BaseException] = {}
         count = 0  # of subjects
@@ -216,42 +225,77 @@ class Worker:
         key = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
         return np.random.default_rng(key)
 
-    def _pipeline(self, numbers: Sequence[int]) -> Iterator[tuple[int, Result]]:
-        """Keep a GPU busy: threads read inputs ahead of it and fit posteriors behind it.
+    def _pipeline(
+        self, parts: Sequence[int], begin_part: Callable[[int], object]
+    ) -> Iterator[tuple[int, int]]:
+        """Keep a GPU busy: threads read inputs ahead of it, and fit and write behind it.
 
-        Only this thread asks the model.
+        Only this thread asks the model. It goes on with the next part while one is finished.
         """
         loop, ahead = self.loop, max(2, min(8, available_cores() - 1))
+        following = dict(pairwise(parts))
 
         def begin(number: int) -> tuple[Subject, Talk, Question]:
             subject = self.subject(number)
             talk = converse(loop, subject, self.job.settings["targets"], self._generator(number))
             return subject, talk, first_question(talk)
 
-        def ask(begun: Future[tuple[Subject, Talk, Question]]) -> Future[Any]:
+        def conclude(number: int, talk: Talk, reply: Reply) -> Question | Rows:
+            found = advance(talk, reply)
+            if isinstance(found, Question):  # of a design that asks in rounds
+                return found
+            return self.rows({number: list(found.values())})
+
+        def ask(number: int, begun: Future[tuple[Subject, Talk, Question]]) -> Future[Any]:
             subject, talk, question = begun.result()
-            return pool.submit(advance, talk, reply_from(loop, subject, question))
+            return pool.submit(conclude, number, talk, reply_from(loop, subject, question))
 
-        def finish(begun: Future[tuple[Subject, Talk, Question]], step: Any) -> list[Explanation]:
-            subject, talk, _ = begun.result()
-            found = step.result()
-            while isinstance(found, Question):  # of a design that asks in rounds
-                found = advance(talk, reply_from(loop, subject, found))
-            return list(found.values())
+        def finish(
+            number: int, begun: Future[tuple[Subject, Talk, Question]], step: Future[Any]
+        ) -> Rows:
+            found, (subject, talk, _) = step.result(), begun.result()
+            while isinstance(found, Question):
+                found = conclude(number, talk, reply_from(loop, subject, found))
+            return found
 
+        def write(part: int, rows: Sequence[Rows]) -> tuple[int, int]:
+            failed = self.write(part, join_rows(rows))
+            if part in following:
+                begin_part(following[part])
+            return part, failed
+
+        for part in parts[:1]:
+            begin_part(part)
+        todo = ((part, n) for part in parts for n in part_numbers(self.job.settings, part))
         with ThreadPoolExecutor(ahead) as pool:
-            todo = iter(numbers)
-            reading = deque((n, pool.submit(begin, n)) for n in islice(todo, ahead))
-            fitting: deque[tuple[int, Any, Any]] = deque()
-            while reading or fitting:
-                if reading:
-                    number, begun = reading.popleft()
-                    reading.extend((n, pool.submit(begin, n)) for n in islice(todo, 1))
-                    fitting.append((number, begun, _attempt(ask, begun)))
-                if not reading or len(fitting) > ahead:
-                    number, begun, step = fitting.popleft()
-                    failed = isinstance(step, BaseException)
-                    yield number, step if failed else _attempt(finish, begun, step)
+            reading: deque[tuple[int, int, Any]] = deque()
+            fitting: deque[tuple[int, int, Any, Any]] = deque()
+            writing: deque[Future[tuple[int, int]]] = deque()
+            rows: list[Rows] = []
+            try:
+                while True:
+                    wanted = islice(todo, ahead - len(reading))
+                    reading.extend((*entry, pool.submit(begin, entry[1])) for entry in wanted)
+                    if not reading and not fitting:
+                        break
+                    if reading:
+                        part, number, begun = reading.popleft()
+                        fitting.append((part, number, begun, _attempt(ask, number, begun)))
+                    if not reading or len(fitting) > ahead:
+                        part, number, begun, step = fitting.popleft()
+                        failed = isinstance(step, BaseException)
+                        found = step if failed else _attempt(finish, number, begun, step)
+                        failed = isinstance(found, BaseException)
+                        rows.append(self.rows({number: found}) if failed else found)
+                        if number == part_numbers(self.job.settings, part)[-1]:
+                            writing.append(pool.submit(write, part, rows))
+                            rows = []
+                    while writing and writing[0].done():
+                        yield writing.popleft().result()
+                for last in writing:
+                    yield last.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
 
 
 def _compare_model(worker: Worker) -> None:

@@ -116,7 +116,8 @@ class TorchModel:
             images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
-            return _to_numpy(self.score(images.float() if batch.ndim < 3 else _as_floats(images)))
+            images = images.float() if batch.ndim < 3 else _as_floats(images)
+            return _to_numpy(self.score(images.contiguous()))
 
     @contextmanager
     def scorer(self, scene: Composite) -> Iterator[TorchScorer]:
@@ -125,14 +126,17 @@ class TorchModel:
         The module is locked until the context ends; other threads wait.
         """
         with lock_module(self.module), self._ready() as device:
+            layouts = _layouts(self.module, scene, device)
+            converts = device.type == "cpu" and len(layouts) > 1
             scorer = TorchScorer(
                 model=self,
                 render=_renderer(scene, device),
                 device=device,
-                ways=1 if device.type != "cpu" or _in_one_layout(self.module, scene) else 2,
+                layouts=layouts,
+                converts=converts,
                 numbers=scene.shown.size,
             )
-            tensors = [*self.module.parameters(), *self.module.buffers()] if scorer.ways > 1 else []
+            tensors = [*self.module.parameters(), *self.module.buffers()] if converts else []
             original = [(tensor, tensor.data) for tensor in tensors]
             try:
                 yield scorer
@@ -151,7 +155,8 @@ class TorchModel:
         training = [part for part in self.module.modules() if part.training]
         precision = torch.autocast(device.type) if self.autocast else nullcontext()
         try:
-            self.module.eval()
+            if training:
+                self.module.eval()
             if device != home:
                 self.module.to(device)
             # Inference mode is faster on a GPU. It is not used on a CPU, where the layout of the
@@ -207,10 +212,16 @@ def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
     return np.asarray(scores.cpu().numpy())
 
 
-def _in_one_layout(module: Any, scene: Composite) -> bool:
-    """Whether channels last is no other layout, or not one that all weights can have."""
+def _layouts(
+    module: Any, scene: Composite, device: torch.device
+) -> tuple[torch.memory_format, ...]:
+    """Memory layouts that images can have, the one that is mostly faster first."""
+    import torch
+
     grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
-    return grey or any(tensor.dim() > 4 for tensor in module.parameters())
+    if grey or device.type not in ("cpu", "cuda") or any(t.dim() > 4 for t in module.parameters()):
+        return (torch.contiguous_format,)
+    return (torch.channels_last, torch.contiguous_format)
 
 
 def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], torch.Tensor]:
@@ -235,8 +246,8 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
         return render
 
     def send(pixels: NDArray[Any]) -> torch.Tensor:
-        planes = pixels[None] if axis is None else np.moveaxis(pixels, axis, 0)
-        return _as_floats(_to_tensor(planes).to(device))
+        sent = _to_tensor(pixels).to(device)
+        return _as_floats(sent[None] if axis is None else sent.movedim(axis, 0))
 
     shown, hidden = send(scene.shown), send(scene.hidden)
     labels = _to_tensor(scene.labels).to(device).ravel()
@@ -254,14 +265,24 @@ def _renderer(scene: Composite, device: torch.device) -> Callable[[FloatArray], 
 
 @dataclass(slots=True, kw_only=True)
 class TorchScorer:
-    """Scores masks of one scene on the device; on a CPU it can use two memory layouts."""
+    """Scores masks of one scene on the device, in a memory layout that is fast there.
+
+    A network on a CPU is converted to the layout of its images. A GPU computes in the layout of the
+    images whatever that of the weights is.
+    """
 
     model: TorchModel
     render: Callable[[FloatArray], torch.Tensor]  # masks, (n, p) -> (n, C, H, W) on the device
     device: torch.device
-    ways: int  # 2 on a CPU: channels last, which is often faster, and contiguous
+    layouts: tuple[torch.memory_format, ...]
+    converts: bool  # the network to the layout of the images
     numbers: int  # in one image
     layout: torch.memory_format | None = None  # current memory layout of the network
+
+    @property
+    def ways(self) -> int:
+        """The memory layouts worth a try: on a GPU the first one, which is a quarter faster."""
+        return len(self.layouts) if self.converts else 1
 
     @property
     def overlaps(self) -> bool:
@@ -273,21 +294,28 @@ class TorchScorer:
         """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
         gpu = self.overlaps
         most = (1 << 29 if gpu else 1 << 26) // (4 * self.numbers)
-        return [n for n in ((128, 256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
+        return [n for n in ((256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
 
     def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""
-        import torch
-
-        images = self.render(masks)
-        if self.ways > 1:
-            layout = torch.channels_last if way == 0 else torch.contiguous_format
-            if layout is not self.layout:
-                self.model.module.to(memory_format=layout)
-                self.layout = layout
-            images = images.contiguous(memory_format=layout)
-        scores = self.model.score(images)
+        images, layout = self.render(masks), self.layouts[min(way, len(self.layouts) - 1)]
+        try:
+            scores = self._score(images, layout)
+        except RuntimeError:
+            if layout is self.layouts[-1]:
+                raise
+            scores = self._score(images, self.layouts[-1])
+            self.layouts = self.layouts[
+                -1:
+            ]  # of a network with `view`, which needs contiguous arrays
         return ScoresOnTheWay.send(scores) if self.overlaps else scores
+
+    def _score(self, images: torch.Tensor, layout: torch.memory_format) -> torch.Tensor:
+        """Scores of images, in a memory layout."""
+        if self.converts and layout is not self.layout:
+            self.model.module.to(memory_format=layout)
+            self.layout = layout
+        return self.model.score(images.contiguous(memory_format=layout))
 
     def fetch(self, launched: Any) -> NDArray[Any]:
         """Copy scores to main memory; waits for the device."""
