@@ -134,9 +134,9 @@ def _lime(kind: str) -> Any:
     return LimeTabularExplainer(train_model(kind)[0], random_state=0)
 
 
-def lime_row(kind: str, row: Any) -> None:
+def lime_row(kind: str, row: Any, n_masks: int = N) -> None:
     """Explain one row with lime."""
-    _lime(kind).explain_instance(row, train_model(kind)[1].predict_proba, num_samples=N)
+    _lime(kind).explain_instance(row, train_model(kind)[1].predict_proba, num_samples=n_masks)
 
 
 def run_lime(kind: str, count: int) -> dict[str, float]:

@@ -1,10 +1,13 @@
-"""Time the explanation of a row, compared with lime and shap's KernelExplainer in the same run.
+"""Time the explanation of rows, compared with lime and shap's KernelExplainer in the same run.
 
-The data are German credit if EBLIME_DATA has it (29 columns), else scikit-learn's breast cancer,
-with gradient boosting and 5,000 perturbed rows. The time of the model is subtracted; the rest is
-the time of the library. lime needs numbers only; eblime is timed on the same array and on a pandas
-frame. shap's time depends on the size of its background (50 rows or 1, each combined with every
-coalition), so it gets the same number of model inputs.
+One row: scikit-learn's breast cancer (30 columns), gradient boosting and 5,000 perturbed rows. The
+time of the model is subtracted; the rest is the time of the library. lime needs numbers only;
+eblime is timed on the same array and on a pandas frame. shap, where it is installed, gets the same
+number of model inputs: its time depends on the size of its background (50 rows or 1, each combined
+with every coalition).
+
+Many rows: 12 columns, logistic regression, 1,000 perturbed rows, in a run of one process. The time
+of the model, which is small, is included, and that of writing the results.
 
     pip install -e '.[studies]' && python -m studies speed-tabular
 """
@@ -12,63 +15,50 @@ coalition), so it gets the same number of model inputs.
 from __future__ import annotations
 
 import argparse
-import os
+import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_limits
 
 import eblime
 from eblime.compat import lime as compat
+from studies.speed import batch
 from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
-from studies.tables import table
+from studies.tables import head, row
 
-N, ROWS, ROUNDS = 5_000, 10, 5
+N, ROWS, ROUNDS = 5_000, 8, 3
+MANY = 200  # rows
 
-
-def load() -> tuple[str, pd.DataFrame, np.ndarray]:
-    """Name of the data, numeric columns, classes."""
-    path = Path(os.environ.get("EBLIME_DATA", "nowhere")) / "tabular" / "german_processed.csv"
-    if path.exists():
-        frame = pd.read_csv(path)
-        target = (frame.pop("GoodCustomer") == 1).astype(int).to_numpy()
-        for name in ("Gender", "PurposeOfLoan"):
-            frame[name] = pd.factorize(frame[name])[0]
-        return "German credit", frame.astype(float), target
-    frame, target = load_breast_cancer(return_X_y=True, as_frame=True)
-    return "breast cancer", frame, target.to_numpy()
+Job = Callable[[int], object]
 
 
-Jobs = dict[str, Callable[[int], object]]
-
-
-def array_jobs(data: np.ndarray, model: Clocked) -> Jobs:
+def jobs_of_arrays(data: np.ndarray, model: Clocked) -> dict[str, Job]:
     """Each library's explanation of row k of an array."""
-    import shap
     from lime.lime_tabular import LimeTabularExplainer
 
-    jobs: Jobs = {}
     lime = LimeTabularExplainer(data, random_state=0)
-    jobs["lime"] = lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N)
-    for method in ("eblime", "lime"):
-        jobs[f"eblime.compat.lime, {method}"] = compat_job(data, model, method)
+    jobs: dict[str, Job] = {
+        "lime": lambda k: lime.explain_instance(data[k], model, num_features=30, num_samples=N)
+    }
     for perturb in ("bins", "normal", "rows"):
         explainer = eblime.TabularExplainer(model, data, n_masks=N, perturb=perturb)
         jobs[f"eblime, {perturb}"] = partial(explain_row, explainer, data)
-    for size in (50, 1):
-        kernel = shap.KernelExplainer(model, data[:size], silent=True)
-        jobs[f"shap, background {size}"] = lambda k, kernel=kernel, size=size: kernel.shap_values(
-            data[k], nsamples=N // size, silent=True
-        )
+    for method in ("eblime", "lime"):
+        jobs[f"eblime.compat.lime, {method}"] = compat_job(data, model, method)
+    for size in (50, 1) if find_spec("shap") else ():
+        jobs[f"shap, background {size}"] = shap_job(data, model, size)
     return jobs
 
 
-def compat_job(data: np.ndarray, model: Clocked, method: str) -> Callable[[int], object]:
+def compat_job(data: np.ndarray, model: Clocked, method: str) -> Job:
     """Our replacement of lime, with intervals where the method has them."""
     explainer = compat.LimeTabularExplainer(data, random_state=0, method=method)
 
@@ -77,6 +67,14 @@ def compat_job(data: np.ndarray, model: Clocked, method: str) -> Callable[[int],
         return exp.as_list(intervals=method == "eblime")
 
     return job
+
+
+def shap_job(data: np.ndarray, model: Clocked, size: int) -> Job:
+    """The KernelExplainer of shap, with a background of some rows."""
+    import shap
+
+    kernel = shap.KernelExplainer(model, data[:size], silent=True)
+    return lambda k: kernel.shap_values(data[k], nsamples=N // size, silent=True)
 
 
 def explain_row(explainer: eblime.TabularExplainer, rows: Any, k: int) -> object:
@@ -91,29 +89,50 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Measure and print."""
-    name, frame, target = load()
-    data = frame.to_numpy()
-    network = HistGradientBoostingClassifier(random_state=0).fit(data, target)
-    model = Clocked(network.predict_proba, options.now)
-    jobs = array_jobs(data, model)
-    found = measure(model, chosen(jobs, options.only), ROWS, options.rounds)
-    framed = HistGradientBoostingClassifier(random_state=0).fit(frame, target)
-    model_of_frames = Clocked(framed.predict_proba, options.now)
-    explainer = eblime.TabularExplainer(model_of_frames, frame, n_masks=N)
-    jobs = {"eblime, pandas": partial(explain_row, explainer, frame)}
-    found |= measure(model_of_frames, chosen(jobs, options.only), ROWS, options.rounds)
-    print(f"{name}, {data.shape[1]} columns, {N} perturbed rows")
-    print(versions("eblime", "lime", "shap", "scikit-learn"))
-    print("Median milliseconds per row; eblime's include the exact posterior and its intervals.\n")
-    base = found["lime"][0]
-    heads = ["", "own time", "model time", "model inputs", "own time / lime's", "rows per second"]
-    rows = [
-        [
-            job,
-            *(f"{1e3 * own:.1f}", f"{1e3 * asked:.1f}", f"{inputs:.0f}"),
-            *(f"{own / base:.2f}", f"{1 / (own + asked):.1f}"),
-        ]
-        for job, (own, asked, inputs) in found.items()
-    ]
-    print(table(heads, rows))
+    """Measure and print, one line after the other."""
+    frame, target = load_breast_cancer(return_X_y=True, as_frame=True)
+    of_arrays, of_frames = (
+        HistGradientBoostingClassifier(random_state=0).fit(rows, target).predict_proba
+        for rows in (frame.to_numpy(), frame)
+    )
+    model = Clocked(
+        lambda rows: of_frames(rows) if hasattr(rows, "iloc") else of_arrays(rows), options.now
+    )
+    jobs = jobs_of_arrays(frame.to_numpy(), model)
+    explainer = eblime.TabularExplainer(model, frame, n_masks=N)
+    jobs["eblime, pandas"] = partial(explain_row, explainer, frame)
+    jobs = chosen(jobs, options.only)
+    lime = jobs.pop("lime")
+    print(f"One row of breast cancer, {frame.shape[1]} columns, {N} perturbed rows")
+    print(versions("eblime", "lime", "scikit-learn"))
+    print("Median milliseconds per row; eblime's include the exact posterior and its intervals.")
+    print("lime takes turns with each, so that its time may differ from line to line.\n")
+    print(head(["", "own time", "lime's", "model time", "model inputs", "own time / lime's"]))
+    for name, job in jobs.items():
+        found = measure(model, {"lime": lime, name: job}, ROWS, options.rounds)
+        (own, asked, inputs), base = found[name], found["lime"][0]
+        times = [f"{1e3 * seconds:.1f}" for seconds in (own, base, asked)]
+        print(row([name, *times, f"{inputs:.0f}", f"{own / base:.2f}"]), flush=True)
+    if not options.only:
+        run_many()
+
+
+def run_many() -> None:
+    """Processor time per row of a run, in this process, beside lime's."""
+    print(f"\n{MANY} rows, {batch.COLUMNS} columns, logistic regression, one thread")
+    print("Milliseconds of processor time per row; eblime's include the files of its run.\n")
+    print(head(["perturbed rows", "eblime", "lime", "eblime / lime"]))
+    for n_masks in (batch.N, batch.FEW):
+        with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
+            lime = partial(batch.lime_row, "fast", n_masks=n_masks)
+            explain = partial(eblime.explain_many, batch.fast(n_masks), progress=False, keep=False)
+            lime(batch.rows(1)[0])
+            explain(batch.rows(16), Path(folder, "warm"))
+            start = time.process_time()
+            for one in batch.rows(MANY // 5):
+                lime(one)
+            between = time.process_time()
+            explain(batch.rows(MANY), Path(folder, "run"))
+            end = time.process_time()
+        ours, theirs = 1e3 * (end - between) / MANY, 1e3 * (between - start) / (MANY // 5)
+        print(row([n_masks, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]), flush=True)
