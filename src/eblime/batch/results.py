@@ -124,7 +124,7 @@ class Run:
 
         run, files = self._parts()
         if verify:
-            for _ in map_parts(lambda *file: len(read_table(self.location, run, *file)), files):
+            for _ in map_parts(lambda k, f: read_table(self.location, run, k, f, ["error"]), files):
                 pass
         system, path = self.location.open()
         paths = [f"{path}/{name}" for name in files.values()]
@@ -192,7 +192,7 @@ class Run:
         run, files = self._parts()
 
         def failed(part: int, name: str) -> Any:
-            table = read_table(self.location, run, part, name).select(["input", "name", "error"])
+            table = read_table(self.location, run, part, name, ["input", "name", "error"])
             return table.filter(table.column("error").is_valid())
 
         table: pd.DataFrame = pa.concat_tables(map_parts(failed, files)).to_pandas()

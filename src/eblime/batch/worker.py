@@ -184,13 +184,16 @@ class Worker:
         most = group_size(self.loop)
         group: dict[int, Subject | BaseException] = {}
         count = 0  # of subjects
+        large: dict[type, bool] = {}  # whether scenes have arrays, too large to share a call
         for number in numbers:
             group[number] = subject = _attempt(self.subject, number)
             if isinstance(subject, BaseException):
                 continue
             count += 1
-            alone = isinstance(subject.scene, RenderedScene)  # arrays are too large to share a call
-            if alone or count == most:
+            kind = type(subject.scene)
+            if kind not in large:  # the check itself is slow
+                large[kind] = isinstance(subject.scene, RenderedScene)
+            if large[kind] or count == most:
                 yield self._explain_group(group)
                 group, count = {}, 0
         if group:

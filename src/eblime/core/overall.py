@@ -529,25 +529,27 @@ def _from_sums_of_squares(
     masks: FloatArray, scores: FloatArray, weights: FloatArray, intercept: bool
 ) -> list[tuple[FloatArray, FloatArray] | None]:
     """`least_squares` of masks (B, N, p) and scores (B, N); None if ill conditioned."""
-    root, used = np.sqrt(weights), masks
-    if intercept:
-        used = np.concatenate([np.ones((*masks.shape[:2], 1)), masks], axis=2)
-    columns, target = root[..., None] * used, root * scores
+    first, root = int(intercept), np.sqrt(weights)
+    columns = np.empty((*masks.shape[:2], masks.shape[2] + first))
+    columns[..., :first] = root[..., None]
+    np.multiply(root[..., None], masks, out=columns[..., first:])
+    target, ones = root * scores, np.ones(columns.shape[2])
     size, basis = np.linalg.eigh(columns.transpose(0, 2, 1) @ columns)
     good = size[:, 0] > _WELL * size[:, -1]
     inverse = (basis / np.where(good[:, None], size, 1.0)[:, None]) @ basis.transpose(0, 2, 1)
     solve = columns @ inverse  # (B, N, p)
     estimate = (target[:, None] @ solve)[:, 0]
     residual = target - (columns @ estimate[..., None])[..., 0]
-    solve *= (residual / np.maximum(1 - (solve * columns).sum(axis=2), 1e-6))[..., None]
-    halves = 2 * (masks[:, 1:] + masks[:, :-1] == 1).all(axis=2).sum(axis=1)
-    for k in np.flatnonzero(halves >= masks.shape[1] / 2):  # enough to look closer
+    solve *= (residual / np.maximum(1 - (solve * columns) @ ones, 1e-6))[..., None]
+    count = masks @ ones[first:]  # of a mask and its complement, all features together
+    halves = (count[:, 1:] + count[:, :-1] == masks.shape[2]).sum(axis=1)
+    for k in np.flatnonzero(4 * halves >= masks.shape[1]):  # enough to look closer
         pairs = find_pairs(masks[k])
         if pairs is not None:
             solve[k, pairs.first] += solve[k, pairs.second]
             solve[k, pairs.second] = 0.0
-    se = np.sqrt((solve**2).sum(axis=1))
-    first = int(intercept)
+    solve *= solve
+    se = np.sqrt(np.ones(masks.shape[1]) @ solve)
     return [
         (e[first:], s[first:]) if ok else None for e, s, ok in zip(estimate, se, good, strict=True)
     ]
