@@ -20,7 +20,7 @@ from eblime._table import importance_table
 from eblime._threads import few_threads
 from eblime._types import FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
-from eblime.core.derived import select_features
+from eblime.core.derived import copula_of, select_features
 from eblime.core.fit_quality import (
     ROUNDING,
     HeldOut,
@@ -29,13 +29,20 @@ from eblime.core.fit_quality import (
     weighted_r2,
 )
 from eblime.core.laws import Draws, NoSpreadError, PointValue
-from eblime.core.ranking import RankBounds, rank_draws, rank_features, rank_frequencies
+from eblime.core.ranking import (
+    RankBounds,
+    rank_draws,
+    rank_features,
+    rank_frequencies,
+    top_shares,
+)
 from eblime.core.spectrum import effective_size
 from eblime.core.student import StudentLaw, summarise
 from eblime.protocols import Law, ScalarLaw
 
 __all__ = ["Posterior"]
 
+_MANY = 100  # features, above which the draws of a ranking are not all made
 _BARELY = 1e-5  # of their size: a model in single precision returns such differences as rounding
 
 
@@ -309,6 +316,10 @@ class Posterior:
         array([1., 1., 0.])
         """
         check_count("k", k, maximum=self.n_features)
+        if self.n_features > _MANY and (copula := copula_of(self.law)) is not None:
+            check_choice("by", by, ("abs", "value"))
+            check_count("n_draws", n_draws)
+            return top_shares(as_generator(rng), copula, k, by, n_draws)
         return np.asarray((self._ranks(by, n_draws, rng) <= k).mean(axis=0))
 
     def rank_probability(
@@ -403,7 +414,9 @@ class Posterior:
     def _ranks(self, by: str, n_draws: int, rng: RNGLike) -> IntArray:
         check_choice("by", by, ("abs", "value"))
         check_count("n_draws", n_draws)
-        generator = as_generator(rng)
+        generator, copula = as_generator(rng), copula_of(self.law)
+        if copula is not None:  # without the draws of lambda and sigma^2
+            return rank_draws(generator, copula.draw(generator, n_draws), by)
         return rank_draws(generator, self.law.draw(generator, n_draws).beta, by)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.laws import Draws, NormalMixture, PointMass
-from eblime.core.local import LocalMixture
+from eblime.core.local import GaussianCopula, LocalMixture
 from eblime.core.mixture import Mixture
 from eblime.core.spectrum import Response, Spectrum
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
@@ -22,7 +22,10 @@ from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-__all__ = ["AffineLaw", "SelectedLaw", "StretchedLaw", "noise_factors", "select_features"]
+__all__ = [
+    *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "noise_factors"),
+    "select_features",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +164,14 @@ class AffineLaw(StudentLaw):
         if not self.base.unit:
             return np.heaviside(offset, 0.5)
         return self.base.combinations(-matrix).cdf(offset)
+
+
+def copula_of(law: Law) -> GaussianCopula | None:
+    """The joint law of the importances up to a common factor, if it is a Gaussian copula."""
+    stretch = None
+    if isinstance(law, StretchedLaw):
+        law, stretch = law.law, law.factors
+    return law.copula(stretch) if isinstance(law, LocalMixture) and law.unit else None
 
 
 def select_features(law: Law, features: IntArray) -> Law:

@@ -48,9 +48,20 @@ class GaussianCopula:
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw beta i.i.d., (n, p)."""
-        size, vectors = np.linalg.eigh(self.correlation)
-        root = vectors * np.sqrt(np.maximum(size, 0.0))
+        root = self._eigen_root()
         return self.values(rng.standard_normal((n, len(root))) @ root.T)
+
+    def root(self) -> FloatArray:
+        """A root of the correlation, (p, p): by Cholesky's method, unless it is singular."""
+        try:
+            return np.linalg.cholesky(self.correlation)
+        except np.linalg.LinAlgError:
+            return self._eigen_root()
+
+    def _eigen_root(self) -> FloatArray:
+        """A root from the eigenvectors, which a singular correlation has too."""
+        size, vectors = np.linalg.eigh(self.correlation)
+        return np.asarray(vectors * np.sqrt(np.maximum(size, 0.0)))
 
     def covariance(self) -> FloatArray:
         """Cov(beta_i, beta_j), (p, p), by Mehler's formula.
@@ -127,7 +138,7 @@ class LocalMixture(StudentLaw):
         p, law = self.n_features, self.marginals()
         if not self.unit:
             return np.zeros((p, p))
-        variance, cov = law.sd**2, self.unit**2 * self._copula(law).covariance()
+        variance, cov = law.sd**2, self.unit**2 * self.copula().covariance()
         cov[~np.isfinite(variance)] = cov[:, ~np.isfinite(variance)] = np.nan
         cov[np.diag_indices(p)] = variance
         return cov
@@ -139,11 +150,7 @@ class LocalMixture(StudentLaw):
         """
         if not self.unit:
             return np.full((self.n_features, self.n_features), 0.5)
-        copula = self._copula(self.marginals())
-        if stretch is not None:
-            centre = self.mean / self.unit
-            copula = replace(copula, x=centre + stretch * (copula.x - centre))
-        return copula.prob_greater()
+        return self.copula(stretch).prob_greater()
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw beta i.i.d. from the joint law, and (lambda, sigma^2) from theirs.
@@ -153,7 +160,7 @@ class LocalMixture(StudentLaw):
         lambdas = self.base.lam.sample(n, rng)
         sigma2 = self.unit**2 * self.base.draw_sigma2(rng, lambdas)
         if self.unit:
-            beta = self.unit * self._copula(self.marginals()).draw(rng, n)
+            beta = self.unit * self.copula().draw(rng, n)
         else:
             beta = np.zeros((n, self.n_features))
         return Draws(beta=beta, extras={"sigma2": sigma2, "lam": lambdas})
@@ -162,19 +169,23 @@ class LocalMixture(StudentLaw):
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
         return self.alone
 
-    def _copula(self, law: StudentMixture) -> GaussianCopula:
-        """The joint law in units of the scores' spread, from the marginals.
+    def copula(self, stretch: FloatArray | None = None) -> GaussianCopula:
+        """The joint law in units of the scores' spread, which must not be zero.
 
         Every t law of a feature contributes a few places to its table, so that a spike at zero and
-        wide tails are both resolved.
+        wide tails are both resolved. `stretch`, (p,), multiplies the distance of each importance
+        from its mean.
         """
-        every = slice(0, None, 2)
+        law, every = self.marginals(), slice(0, None, 2)
         top = law.weights.max(axis=1) > 1e-6
         loc, scale = law.loc[top][every], law.scale[top][every]
         places = np.concatenate([-_PLACES[:0:-1], _PLACES])[:, None, None]
         x = np.sort((loc + places * scale).reshape(-1, self.n_features), axis=0)
         x = x[:: max(1, len(x) // 130)]
         z = special.ndtri(np.clip(law.cdf(law.unit * x), 1e-16, 1 - 1e-16))
+        if stretch is not None:
+            centre = self.mean / self.unit
+            x = centre + stretch * (x - centre)
         return GaussianCopula(
             x=x,
             z=np.maximum.accumulate(z, axis=0),
