@@ -168,10 +168,9 @@ class AffineLaw(StudentLaw):
 
 def copula_of(law: Law) -> GaussianCopula | None:
     """The joint law of the importances up to a common factor, if it is a Gaussian copula."""
-    stretch = None
-    if isinstance(law, StretchedLaw):
-        law, stretch = law.law, law.factors
-    return law.copula(stretch) if isinstance(law, LocalMixture) and law.unit else None
+    stretch = law.factors if isinstance(law, StretchedLaw) else None
+    base = law.law if isinstance(law, StretchedLaw) else law
+    return base.copula(stretch) if isinstance(base, LocalMixture) and base.unit else None
 
 
 def select_features(law: Law, features: IntArray) -> Law:

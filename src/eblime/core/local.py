@@ -54,7 +54,7 @@ class GaussianCopula:
     def root(self) -> FloatArray:
         """A root of the correlation, (p, p): by Cholesky's method, unless it is singular."""
         try:
-            return np.linalg.cholesky(self.correlation)
+            return np.asarray(np.linalg.cholesky(self.correlation), dtype=float)
         except np.linalg.LinAlgError:
             return self._eigen_root()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -79,7 +80,7 @@ def top_shares(
     lower, upper = np.full(p, np.inf), np.full(p, -np.inf)  # all features, in the first draws
     step, start = _FIRST, 0
     while start < n:
-        z = rng.standard_normal((min(step, n - start), p), dtype=np.float32) @ root
+        z: Any = rng.standard_normal((min(step, n - start), p), dtype=np.float32) @ root
         beyond = (z > upper) | (z < lower)
         beyond[beyond.sum(axis=1) < k] = True
         features, draws, values = _values_beyond(copula, z, beyond)
