@@ -16,7 +16,7 @@ Words = NDArray[np.uint64]
 _HALF = np.uint64(32)  # bits
 
 
-def first_equal(n: int, words_of: Callable[[IntArray], Words], room: int = 1 << 14) -> IntArray:
+def first_equal(n: int, words_of: Callable[[IntArray], Words], room: int = 1 << 10) -> IntArray:
     """For each of n inputs, the number of the first one that is equal to it.
 
     Parameters
@@ -26,7 +26,7 @@ def first_equal(n: int, words_of: Callable[[IntArray], Words], room: int = 1 << 
     words_of
         From m numbers of inputs to what decides them, (m, k) words.
     room
-        How many inputs have their words in memory at once.
+        How many inputs have their words in memory at once; few stay in the processor's cache.
 
     Notes
     -----

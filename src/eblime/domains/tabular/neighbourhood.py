@@ -240,7 +240,7 @@ class TableNeighbourhood:
                 words[:, column] = numbers.view(np.uint64)
             return words
 
-        return first_equal(len(rows), words_of, self.room)
+        return first_equal(len(rows), words_of, min(_BLOCK, self.room))
 
     def _may_repeat(self, n: int) -> bool:
         """Whether two of n rows, or one of them and the row itself, can be expected to be equal.
