@@ -27,6 +27,7 @@ STUDIES = {
             "indices",
         ),
         *("league", "overall", "quadrature", "rare-features", "row-shapley", "stopping"),
+        "unequal-noise",
     ),
     "Samplers as judges": ("samplers", "nuts"),
     "Speed": (

@@ -6,7 +6,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from problems import problem
 
 import eblime
+from eblime.core.derived import noise_factors
 from eblime.core.pairs import pair_numbers
+from eblime.core.spectrum import decompose, rescale, respond
 from eblime.designs.masks import paired
 
 LOCAL = [False, True]
@@ -53,11 +55,36 @@ def test_factors_equal_the_dense_formula(rng):
     assert_allclose(found, dense_factors(masks, scores, weights, post), rtol=1e-8)
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_factors_from_sums_of_squares_equal_those_of_every_row(rng, together):
+    """With a scale for each feature, at the median of lambda or near it; also in pairs."""
+    masks, scores, weights = problem(rng, 400, 6)
+    if together:
+        masks = np.stack([masks[:200], 1 - masks[:200]], axis=1).reshape(400, 6)
+    scores = scores + rng.normal(size=400) * masks[:, 0]
+    equal = eblime.fit(masks, scores, weights, eblime.EBLIME(noise="equal"))
+    wide = eblime.fit(masks, scores, weights)
+    spectrum = decompose(masks, weights, flat=True)
+    response = respond(spectrum, scores, standardize=True)
+    scales = np.exp(-equal.law.fitted / 2)
+    slow = noise_factors(
+        rescale(spectrum, scales),
+        response,
+        equal.law.base,
+        masks * scales,
+        scores,
+        pair_numbers(masks),
+    )
+
+    assert slow.max() > 1.05
+    assert_allclose(wide.sd / equal.sd, slow, rtol=2e-2)
+
+
 @pytest.mark.parametrize("local", LOCAL)
 def test_only_the_spread_changes(rng, local):
     """Means stay; no interval becomes narrower; the noisy feature's becomes much wider."""
     masks, scores = loud_where_shown(rng)
-    equal = eblime.fit(masks, scores, method=eblime.EBLIME(local=local))
+    equal = eblime.fit(masks, scores, method=eblime.EBLIME(local=local, noise="equal"))
     post = eblime.fit(masks, scores, method=unequal(local))
 
     assert_array_equal(post.mean, equal.mean)

@@ -125,7 +125,7 @@ def test_many_at_once_equal_each_alone_to_the_last_bit(rng, p):
 def test_the_careful_way_agrees_where_both_apply(rng):
     """Decomposing the masks again at every step, or the sums of squares alone."""
     data = Answers(**dict(zip(("masks", "scores", "weights"), problem(rng, 50, 6), strict=True)))
-    method = eblime.EBLIME()
+    method = eblime.EBLIME(noise="equal")
     [given] = method._problems([data])
     [careful] = fit_local(
         partial(method._careful_level, given), np.array([given.response.unit]), 6, scale=1.0

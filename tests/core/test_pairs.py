@@ -35,8 +35,9 @@ def test_pairs_of_equal_weight_are_a_regression_of_odd_parts(rng, local):
     scores = np.tanh(masks @ rng.normal(size=5)) + masks[:, 0] * masks[:, 1]
     odd = (masks[::2] - masks[1::2]) / np.sqrt(2)
     difference = (scores[::2] - scores[1::2]) / np.sqrt(2)
-    both = eblime.fit(masks, scores, method=eblime.EBLIME(local=local))
-    alone = eblime.fit(odd, difference, method=eblime.EBLIME(intercept="none", local=local))
+    both = eblime.fit(masks, scores, method=eblime.EBLIME(local=local, noise="equal"))
+    method = eblime.EBLIME(intercept="none", local=local, noise="equal")
+    alone = eblime.fit(odd, difference, method=method)
 
     assert_allclose(both.mean, alone.mean, rtol=1e-4)
     assert_allclose(both.interval(), alone.interval(), rtol=1e-4)
@@ -62,8 +63,9 @@ def test_a_kernel_that_is_far_from_even_changes_nothing(rng):
     scores = np.tanh(masks @ rng.normal(size=5)) + masks[:, 0] * masks[:, 1]
     weights = np.tile([1.0, 0.01], 60)
     order = rng.permutation(120)
-    first = eblime.fit(masks, scores, weights)
-    mixed = eblime.fit(masks[order], scores[order], weights[order])
+    method = eblime.EBLIME(noise="equal")
+    first = eblime.fit(masks, scores, weights, method)
+    mixed = eblime.fit(masks[order], scores[order], weights[order], method)
 
     assert find_pairs(masks[order]) is None
     assert_allclose(first.interval(), mixed.interval(), rtol=1e-6)

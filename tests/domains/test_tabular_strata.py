@@ -160,7 +160,7 @@ def test_a_note_names_features_that_rest_on_few_masks():
     few, many = (notes(model, data, 50, n=n) for n in (40, 1000))
 
     assert "rare = no (about" in few[0]
-    assert 'EBLIME(noise="unequal")' in few[0]
+    assert 'EBLIME(noise="unequal")' not in few[0]  # it is the default
     assert not many
 
 
@@ -172,10 +172,10 @@ def test_a_note_names_heavy_tails():
         rare = (rows["rare"] == "yes").to_numpy()
         return rows["a"].to_numpy() + rare * np.exp(3 * rows["b"].to_numpy())
 
-    unequal = eblime.EBLIME(noise="unequal")
+    equal = eblime.EBLIME(noise="equal")
 
     assert "rare = no (about" in notes(heavy, data, 50, n=1000)[0]
-    assert "unequal" not in notes(heavy, data, 50, n=1000, method=unequal)[0]
+    assert 'EBLIME(noise="unequal")' in notes(heavy, data, 50, n=1000, method=equal)[0]
     assert not notes(heavy, data, 50, n=1000, method="lime")  # it has no intervals
 
 

@@ -22,7 +22,9 @@ def test_local_scales_are_the_default_without_a_grid():
     assert eblime.EBLIME().name == "EBLIME"
     assert COMMON.name == "EBLIME (common ridge)"
     assert eblime.EBLIME(grid=grid).name == "EBLIME (published grid)"
-    assert eblime.EBLIME(noise="unequal").name == "EBLIME (unequal noise)"
+    assert eblime.EBLIME().noise == "unequal"
+    assert COMMON.noise == eblime.EBLIME(grid=grid).noise == "equal"
+    assert eblime.EBLIME(noise="equal").name == "EBLIME (equal noise)"
 
 
 def test_default_fit_has_local_scales(rng):

@@ -16,6 +16,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.laws import Draws, NormalMixture, PointMass
 from eblime.core.local import GaussianCopula, LocalMixture
 from eblime.core.mixture import Mixture
+from eblime.core.pairs import Pairs
 from eblime.core.spectrum import Response, Spectrum
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
 
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from eblime.protocols import Law
 
 __all__ = [
-    *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "noise_factors"),
-    "select_features",
+    *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "local_noise_factors"),
+    *("noise_factors", "select_features"),
 ]
 
 
@@ -32,7 +33,7 @@ __all__ = [
 class StretchedLaw(StudentLaw):
     """A law of beta with each importance's distance from its mean multiplied by a factor."""
 
-    law: Mixture | LocalMixture
+    law: Mixture
     factors: FloatArray  # (p,)
 
     @property
@@ -114,6 +115,27 @@ def noise_factors(
     return np.asarray(np.sqrt(np.maximum((noise + prior) / model, 1.0)))
 
 
+def local_noise_factors(
+    law: LocalMixture, influence: FloatArray, pairs: Pairs | None
+) -> FloatArray:
+    """`noise_factors` of a law with a scale for each feature, (p,), from sums of squares.
+
+    `influence` has the weighted, centred masks times their leave-one-out residuals, (n, p); it is
+    changed. A mask and its complement count as one.
+    """
+    if pairs is not None:
+        influence[pairs.first] += influence[pairs.second]
+        influence[pairs.second] = 0.0
+    evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
+    shrink = 1 / (evidence.d + lam)
+    scaled = scales[:, None] * law.basis
+    solve = (scaled * shrink) @ scaled.T
+    noise = np.einsum("ij,ij->i", solve @ (influence.T @ influence), solve)
+    sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
+    model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
+    return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AffineLaw(StudentLaw):
     """The law of `offset + matrix @ coefficients`, exact where that of the coefficients is."""
@@ -168,9 +190,7 @@ class AffineLaw(StudentLaw):
 
 def copula_of(law: Law) -> GaussianCopula | None:
     """The joint law of the importances up to a common factor, if it is a Gaussian copula."""
-    stretch = law.factors if isinstance(law, StretchedLaw) else None
-    base = law.law if isinstance(law, StretchedLaw) else law
-    return base.copula(stretch) if isinstance(base, LocalMixture) and base.unit else None
+    return law.copula() if isinstance(law, LocalMixture) and law.unit else None
 
 
 def select_features(law: Law, features: IntArray) -> Law:

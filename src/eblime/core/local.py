@@ -143,14 +143,11 @@ class LocalMixture(StudentLaw):
         cov[np.diag_indices(p)] = variance
         return cov
 
-    def prob_greater(self, stretch: FloatArray | None = None) -> FloatArray:
-        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal.
-
-        `stretch`, (p,), multiplies the distance of each importance from its mean.
-        """
+    def prob_greater(self) -> FloatArray:
+        """P(beta_i > beta_j | Y), (p, p), with one half on the diagonal."""
         if not self.unit:
             return np.full((self.n_features, self.n_features), 0.5)
-        return self.copula(stretch).prob_greater()
+        return self.copula().prob_greater()
 
     def draw(self, rng: np.random.Generator, n: int) -> Draws:
         """Draw beta i.i.d. from the joint law, and (lambda, sigma^2) from theirs.
@@ -169,12 +166,17 @@ class LocalMixture(StudentLaw):
         """The law of each importance alone, as a mixture of t laws over (lambda, phi_j)."""
         return self.alone
 
-    def copula(self, stretch: FloatArray | None = None) -> GaussianCopula:
+    def stretch(self, factors: FloatArray) -> LocalMixture:
+        """The law with each importance's distance from its mean multiplied by a factor, (p,)."""
+        alone, centre = self.alone, self.mean / self.unit
+        loc = centre + factors * (alone.loc - centre)
+        return replace(self, alone=replace(alone, loc=loc, scale=factors * alone.scale))
+
+    def copula(self) -> GaussianCopula:
         """The joint law in units of the scores' spread, which must not be zero.
 
         Every t law of a feature contributes a few places to its table, so that a spike at zero and
-        wide tails are both resolved. `stretch`, (p,), multiplies the distance of each importance
-        from its mean.
+        wide tails are both resolved.
         """
         law, every = self.marginals(), slice(0, None, 2)
         top = law.weights.max(axis=1) > 1e-6
@@ -183,9 +185,6 @@ class LocalMixture(StudentLaw):
         x = np.sort((loc + places * scale).reshape(-1, self.n_features), axis=0)
         x = x[:: max(1, len(x) // 130)]
         z = special.ndtri(np.clip(law.cdf(law.unit * x), 1e-16, 1 - 1e-16))
-        if stretch is not None:
-            centre = self.mean / self.unit
-            x = centre + stretch * (x - centre)
         return GaussianCopula(
             x=x,
             z=np.maximum.accumulate(z, axis=0),

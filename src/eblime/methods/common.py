@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import StretchedLaw, noise_factors
+from eblime.core.derived import StretchedLaw, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     held_out_r2,
@@ -117,13 +117,15 @@ def local_posterior(
     response: Response,
     law: LocalMixture,
     *,
+    pairs: Pairs | None,
+    unequal: bool,
     errors: Callable[[Answers], FloatArray],
 ) -> Posterior:
     """Assemble the posterior of a law with a scale for each feature.
 
-    `errors` are held out where there are hardly more masks than features, or fewer.
+    `unequal` allows for unequal noise. `errors` are held out where there are hardly more masks than
+    features, or fewer.
     """
-    coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
     extras: dict[str, Callable[[], ScalarLaw]] = {
         "lam": partial(_local_lambda, law),
         "sigma2": partial(_local_noise, law),
@@ -133,12 +135,24 @@ def local_posterior(
         extras["intercept"] = partial(
             _local_intercept, law, centre=spectrum.centre, mean=response.mean, noise=noise
         )
+    coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
     posterior = _assemble(name, answers, spectrum, response, law, coefficients)
-    if is_well_conditioned(spectrum) and law.evidence.df > 2:
-        held = HeldOut.known(_by_leverage(spectrum, response, law, coefficients))
+    if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
+        rows = centred_rows(spectrum, spectrum.masks)
+        missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
+        missed /= _free_shares(spectrum, law, rows)
+        held = HeldOut.known(_r2_of_rows(spectrum, response, missed))
+        if unequal:
+            law = law.stretch(local_noise_factors(law, rows * missed[:, None], pairs))
     else:
         held = held_out(answers, errors)
-    return replace(posterior, extras=Deferred(extras), held_out=held)
+        if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
+            scales, groups = np.exp(-law.fitted / 2), pair_numbers(answers.masks)
+            scaled, masks = rescale(spectrum, scales), answers.masks * scales
+            law = law.stretch(
+                noise_factors(scaled, response, law.base, masks, answers.scores, groups)
+            )
+    return replace(posterior, law=law, extras=Deferred(extras), held_out=held)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -188,34 +202,33 @@ def _local_intercept(
     return Intercept(law=law.base.along(-centre * scales, noise=noise, offset=mean + float(moved)))
 
 
-def _by_leverage(
-    spectrum: Spectrum, response: Response, law: LocalMixture, coefficients: FloatArray
-) -> float:
-    """Held-out R^2 in closed form, for masks that are well conditioned.
+def _free_shares(spectrum: Spectrum, law: LocalMixture, rows: FloatArray) -> FloatArray:
+    """`1 - h_i` of masks that are well conditioned, (n,), without a fit for each.
 
     The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
     derivative of a posterior mean is a posterior variance. That of all features together is the
     one of a ridge regression whose penalties give each feature its own posterior variance, so that
     the fitted scales do not count as known.
     """
+    evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
+    sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
+    precision = 1 / (law.basis**2 @ (1 / (evidence.d + lam)))  # of each coefficient in turn
+    released = sigma2 * (law.unit * scales / law.sd) ** 2
+    penalty = np.maximum(released - precision + lam, _LEAST_PENALTY * lam)
+    gram = (law.basis * evidence.d) @ law.basis.T
+    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
+    most = share_of_others(spectrum.root**2) if spectrum.flat else 1.0
+    return np.asarray(np.maximum(most - np.einsum("np,np->n", rows @ spread, rows), _MET))
+
+
+def _r2_of_rows(spectrum: Spectrum, response: Response, missed: FloatArray) -> float:
+    """Held-out R^2 of the rows that are `missed`; NaN for scores that are constant."""
     root, y = spectrum.root, centred_rows(spectrum, response.y)
     if not spectrum.flat:
         y = y - root * (root @ y) / (root @ root)
     if not y.any() or is_constant(y / root):
         return np.nan
-    evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
-    sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
-    precision = 1 / (law.basis**2 @ (1 / (evidence.d + lam)))  # of each coefficient in turn
-    released = sigma2 * (response.unit * scales / law.sd) ** 2
-    penalty = np.maximum(released - precision + lam, _LEAST_PENALTY * lam)
-    gram = (law.basis * evidence.d) @ law.basis.T
-    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
-    rows = centred_rows(spectrum, spectrum.masks)
-    others = share_of_others(root**2)
-    free = (others if spectrum.flat else 1.0) - np.einsum("np,np->n", rows @ spread, rows)
-    missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
-    missed /= np.maximum(free, _MET)
-    return 1 - float(np.sum(missed**2) / np.sum((y / others) ** 2))
+    return 1 - float(np.sum(missed**2) / np.sum((y / share_of_others(root**2)) ** 2))
 
 
 def point_posterior(
@@ -265,16 +278,10 @@ def allow_unequal_noise(
     The extras (lambda, sigma^2, the intercept) keep their laws.
     """
     law, masks = posterior.law, answers.masks
-    assert isinstance(law, (Mixture, LocalMixture))
+    assert isinstance(law, Mixture)
     if not response.unit or len(spectrum.root) < 2:
         return posterior
-    groups = pair_numbers(masks)
-    if isinstance(law, Mixture):
-        mixture = law
-    else:  # the base is the law of the importances divided by their fitted scales
-        scales = np.exp(-law.fitted / 2)
-        spectrum, masks, mixture = rescale(spectrum, scales), masks * scales, law.base
-    factors = noise_factors(spectrum, response, mixture, masks, answers.scores, groups)
+    factors = noise_factors(spectrum, response, law, masks, answers.scores, pair_numbers(masks))
     return replace(posterior, law=StretchedLaw(law=law, factors=factors))
 
 

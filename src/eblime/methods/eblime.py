@@ -96,9 +96,10 @@ class EBLIME:
         importances are not shrunk because many are small. None, the default, is True with
         `grid=None` and False with a grid; True needs `grid=None`.
     noise
-        "equal": the lack of fit is of the same size for all masks, beyond their weights.
-        "unequal": intervals are widened where the residuals show that it is not, by a sandwich
-        variance that allows for pairs of complementary masks. Needs `grid=None`.
+        "unequal": intervals are widened where the residuals of some masks are larger than those of
+        others, beyond their weights, by a sandwich variance that allows for pairs of complementary
+        masks. "equal": all are taken to be of the same size. None, the default, is "unequal" with
+        a scale for each feature and "equal" without.
 
     Notes
     -----
@@ -125,7 +126,7 @@ class EBLIME:
     standardize: bool = True
     grid: PublishedGrid | None = None
     local: bool | None = None
-    noise: Literal["equal", "unequal"] = "equal"
+    noise: Literal["equal", "unequal"] | None = None
 
     counts_repeats: ClassVar[bool] = True  # a mask that is asked twice counts twice
 
@@ -143,6 +144,8 @@ class EBLIME:
             raise TypeError(f"`local` must be True, False or None; got {self.local!r}.")
         if self.local is None:
             object.__setattr__(self, "local", self.grid is None)
+        if self.noise is None:
+            object.__setattr__(self, "noise", "unequal" if self.local else "equal")
         check_choice("noise", self.noise, ("equal", "unequal"))
         if self.grid is not None and (self.local or self.noise == "unequal"):
             raise ValueError(
@@ -184,8 +187,9 @@ class EBLIME:
         """The method's name in tables and reports."""
         if self.grid is not None:
             return "EBLIME (published grid)"
-        ridge, unequal = not self.local, self.noise == "unequal"
-        extras = ["common ridge"] * ridge + ["unequal noise"] * unequal
+        extras = [] if self.local else ["common ridge"]
+        if (self.noise == "unequal") != self.local:
+            extras.append(f"{self.noise} noise")
         return f"EBLIME ({', '.join(extras)})" if extras else "EBLIME"
 
     def fit(self, rng: np.random.Generator, answers: Answers) -> Posterior:
@@ -207,6 +211,8 @@ class EBLIME:
                     each.spectrum,
                     each.response,
                     law,
+                    pairs=each.pairs,
+                    unequal=self.noise == "unequal",
                     errors=self._local_errors,
                 )
                 for each, law in zip(problems, laws, strict=True)
@@ -215,12 +221,10 @@ class EBLIME:
             for each in problems:
                 # The same stream for every target: each gets the draws it would get alone.
                 stream = rng if len(posteriors) == len(answers) - 1 else deepcopy(rng)
-                posteriors.append(self._ridge_posterior(stream, each))
-        if self.noise == "unequal":
-            posteriors = [
-                allow_unequal_noise(posterior, each.spectrum, each.response, each.answers)
-                for posterior, each in zip(posteriors, problems, strict=True)
-            ]
+                post = self._ridge_posterior(stream, each)
+                if self.noise == "unequal":
+                    post = allow_unequal_noise(post, each.spectrum, each.response, each.answers)
+                posteriors.append(post)
         return tuple(posteriors)
 
     def _problems(self, answers: Sequence[Answers]) -> list[_Problem]:
