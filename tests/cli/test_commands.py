@@ -437,6 +437,20 @@ def test_a_single_mask_still_gives_files(folder, capsys):
     assert (folder / "eblime-out" / "a.html").exists()
 
 
+def test_compare_says_what_each_estimates_if_they_differ(folder, capsys):
+    """Coefficients with and without an intercept are not on one scale."""
+    e = eblime.TextExplainer(lambda texts: [len(t) for t in texts]).explain("one two three")
+    e.save("a.eblime")
+    e.refit("eblime-paper").save("b.eblime")
+    e.refit("lime").save("c.eblime")
+
+    _, different, _ = run_command(capsys, "compare", "a.eblime", "b.eblime")
+    _, same, _ = run_command(capsys, "compare", "a.eblime", "c.eblime")
+    assert "Note: they estimate different quantities" in different
+    assert "Note: second: Importances are coefficients of the linear fit with no inte" in different
+    assert "Note" not in same
+
+
 def test_compare_accepts_a_constant_model(folder, capsys):
     """Means that are all zero have no correlation."""
     constant = eblime.TextExplainer(lambda texts: [0.5] * len(texts), n_masks=20)

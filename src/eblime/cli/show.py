@@ -145,6 +145,9 @@ def _side_by_side(one: Explanation, other: Explanation, prob: float, top: int) -
     if np.ptp(means, axis=1).all():
         last = f"Correlation of the means {np.corrcoef(*means)[0, 1]:.3f}; {last}"
     lines.append(last)
+    if one.estimand != other.estimand:
+        lines += ["Note: they estimate different quantities, so compare ranks, not sizes."]
+        lines += [f"Note: first: {one.estimand}", f"Note: second: {other.estimand}"]
     return "\n".join(map(str.rstrip, lines))
 
 
