@@ -6,7 +6,8 @@ value of the coalition of the bits of m) and the stored photos (`--photos`). Eac
 
 - mse: geometric mean over games of the mean squared error over the mean square of the truth;
 - top 5: how many of the five largest absolute values are found; tau: Kendall's, of the values;
-- coverage: how often 95 % intervals hold the truth; score: their mean interval score, in units of
+- coverage: how often 95 % intervals hold the truth, "top 1" and "top 2-3" that of the features with
+  the largest absolute truth; score: their mean interval score, in units of
   the root mean square of the truth; seconds: median processor time for one game, without the
   model;
 - ratio: mse over that of the best single estimator of shapiq in the same run.
@@ -212,6 +213,7 @@ def judge(row: dict[str, Any], truth: np.ndarray) -> dict[str, Any]:
     measures |= {"tau": float(tau), "seconds": row["seconds"], "features": len(truth)}
     if "ends" in row:
         intervals = interval_measures(np.array(row["ends"]), truth, 0.95)
+        measures |= {"top 1": intervals["top_1"], "top 2-3": intervals["top_2_3"]}
         measures["coverage"] = intervals["coverage"]
         measures["score"] = intervals["score"] / np.sqrt(unit)
     return measures
@@ -229,7 +231,7 @@ def summary(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Means over games and seeds; coverage over features."""
     rows = rows.assign(inside=rows["coverage"] * rows["features"])
     groups = rows.groupby([*by, "method", "peer"], sort=False)
-    means = groups[["log_mse", "top 5", "tau", "score"]].mean()
+    means = groups[["log_mse", "top 5", "tau", "score", "top 1", "top 2-3"]].mean()
     means.insert(0, "mse", np.exp(means.pop("log_mse")))
     spread = rows.dropna(subset=["coverage"]).groupby([*by, "method", "peer"], sort=False)
     means["coverage"] = spread["inside"].sum() / spread["features"].sum()

@@ -128,15 +128,16 @@ def _known_in_turns(photo: Photo, n: int, rng: np.random.Generator) -> Answers:
     order = rng.permutation(len(photo.masks) // 2)
     first = min(n // 2, max(2 * p, min(n // 6, 64)))
     asked, left, index = order[:first], order[first:], Quadrature().functional(p)
-    while (wanted := min(n // 2 - len(asked), max(4, len(asked) // 4))) > 0:
-        answers = photo.rows(_both(asked))
+    answers = photo.rows(_both(asked))
+    while (wanted := min(n // 2 - answers.n_masks // 2, max(4, answers.n_masks // 8))) > 0:
         pool = rng.permutation(left)[:POOL]
         known = read_table(answers.masks, answers.scores)
         chosen = choose(known, index, photo.masks[2 * pool], wanted)
         matches = (photo.masks[2 * pool][:, None] == chosen[None]).all(axis=2)
         rows = pool[matches.argmax(axis=0)]
-        asked, left = np.concatenate([asked, rows]), np.setdiff1d(left, rows)
-    return photo.rows(_both(asked))
+        found, left = photo.rows(_both(rows)), np.setdiff1d(left, rows)
+        answers = answers.append(found.masks, found.scores, found.weights)
+    return answers
 
 
 def _both(pairs: np.ndarray) -> np.ndarray:

@@ -267,3 +267,12 @@ def released_moments(
         found.append((mean, weights @ variances, weights @ (means - mean) ** 2))
     mean, within, between = map(np.array, zip(*found, strict=True))
     return mean, within, between
+
+
+def prediction_errors(K: FloatArray, Y: FloatArray, n: int) -> FloatArray:
+    """Standardised errors of predicting all but the first n scores from these; K of all scores."""
+    inverse = np.linalg.inv(K[:n, :n])
+    mean = K[n:, :n] @ inverse @ Y[:n]
+    covariance = K[n:, n:] - K[n:, :n] @ inverse @ K[:n, n:]
+    amplitude = Y[:n] @ inverse @ Y[:n] / n
+    return np.linalg.solve(np.linalg.cholesky(amplitude * covariance), Y[n:] - mean)

@@ -36,6 +36,7 @@ class Answers:
     hidden: float | None = None  # the score with every feature hidden, where known
     features: Sequence[str] | None = None  # names of the features
     sampling: FloatArray | None = None  # (N,) the factor of `weights` that corrects uneven draws
+    rounds: IntArray | None = None  # how many answers there were before each later round
     noisy: bool = False  # whether chance fills in what a mask hides; see `exact_ends`
 
     @property
@@ -71,19 +72,21 @@ class Answers:
         weights: FloatArray,
         sampling: FloatArray | None = None,
     ) -> Answers:
-        """These answers and more of them, in the order in which they were asked."""
+        """These answers and those of one more round, in the order in which they were asked."""
         if not self.n_masks:  # no copy
             return replace(self, masks=masks, scores=scores, weights=weights, sampling=sampling)
         factors = None  # all are drawn evenly
         if self.sampling is not None or sampling is not None:
             known = np.ones(self.n_masks) if self.sampling is None else self.sampling
             factors = np.concatenate([known, np.ones(len(masks)) if sampling is None else sampling])
+        before = np.empty(0, dtype=np.intp) if self.rounds is None else self.rounds
         return replace(
             self,
             masks=np.concatenate([self.masks, masks]),
             scores=np.concatenate([self.scores, scores]),
             weights=np.concatenate([self.weights, weights]),
             sampling=factors,
+            rounds=np.append(before, self.n_masks),
         )
 
     def take(self, rows: IntArray) -> Answers:
@@ -94,6 +97,7 @@ class Answers:
             scores=self.scores[rows],
             weights=self.weights[rows],
             sampling=None if self.sampling is None else self.sampling[rows],
+            rounds=None,
         )
 
     @staticmethod

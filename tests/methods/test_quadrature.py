@@ -18,6 +18,7 @@ from eblime.core.quadrature import (
     Released,
     _with_marginals,
     exact_values,
+    prediction_errors,
     read_table,
     root_of_part,
     solve_part,
@@ -427,3 +428,61 @@ def test_r2_of_a_function_and_of_a_line_have_names_of_their_own(rng):
     assert re.search(r"held-out function R2 (1\.0|0\.9)\d*, linear R2 -?0\.[01]", str(function))
     assert "function" not in str(line)
     assert re.search(r"held-out R2 -?0\.[01]", str(line))
+
+
+def test_prediction_errors_of_a_round_are_those_of_the_literal_form():
+    """The odd part of later pairs, given the earlier ones."""
+    p, rng = 6, RNG(4)
+    masks = pairs_of(p, 40).reshape(2, 20, p).swapaxes(0, 1).reshape(-1, p)  # pairs together
+    scores = game(masks) + np.sin(masks @ rng.normal(size=p))
+    before, after = read_table(masks[:24], scores[:24]), read_table(masks[24:], scores[24:])
+    vector = Prior.of(p, split=True).mean + 0.3 * rng.normal(size=p + 3)
+    parameters = Parameters(vector=vector, split=True)
+    old, new = before.parts[0], after.parts[0]
+    signs = np.concatenate([old.signs, new.signs])
+    odd = np.concatenate([old.scores, new.scores * after.unit / before.unit])
+    noise = parameters.nugget(0) * np.concatenate([old.noise, new.noise])
+    covariance = parameters.walsh.covariance(old, signs, signs) + np.diag(noise)
+
+    errors = prediction_errors(before, after, parameters)
+    assert_allclose(errors, paper.prediction_errors(covariance, odd, 12), rtol=1e-4)
+
+
+def _in_rounds(scores: np.ndarray, masks: np.ndarray, sizes: tuple[int, ...]) -> Answers:
+    """Answers that came in rounds."""
+    known = Answers.none([str(j) for j in range(masks.shape[1])])
+    for rows in np.split(np.arange(len(masks)), np.cumsum(sizes)):
+        known = known.append(masks[rows], scores[rows], np.ones(len(rows)))
+    return known
+
+
+def test_rounds_that_were_predicted_badly_widen_the_intervals():
+    """A function that is a line until the last two rounds; the means stay."""
+    masks = pairs_of(7, 64).reshape(2, 32, 7).swapaxes(0, 1).reshape(-1, 7)
+    scores = masks @ np.arange(7.0) + 0.01 * game(masks)
+    scores[40:] += 3 * np.prod(2 * masks[40:, :3] - 1, axis=1)
+    late = _in_rounds(scores, masks, (24, 16))
+    once = replace(late, rounds=None)
+    wide, plain = (Quadrature(index="banzhaf").fit(RNG(0), one) for one in (late, once))
+
+    assert wide.extras["widening"].mean > 2
+    assert "widening" not in plain.extras
+    assert_allclose(wide.mean, plain.mean, atol=1e-9)
+    assert_allclose(wide.sd, plain.sd * np.sqrt(wide.extras["widening"].mean))
+
+
+def test_rounds_that_were_predicted_well_change_little():
+    """The factor is near one, and never below."""
+    masks = pairs_of(8, 90, 3).reshape(2, 45, 8).swapaxes(0, 1).reshape(-1, 8)
+    post = Quadrature(index="banzhaf").fit(RNG(0), _in_rounds(game(masks), masks, (40, 20, 14)))
+
+    assert 1 <= post.extras["widening"].mean < 1.5
+
+
+@pytest.mark.parametrize("rounds", [[0, 90, 500], [1], [3, 3, -1]])
+def test_rounds_of_a_strange_file_do_no_harm(rounds):
+    """Numbers beyond the answers are passed over, and pairs that are cut apart."""
+    masks = pairs_of(6, 40)
+    known = Answers(masks=masks, scores=game(masks), weights=np.ones(40))
+    post = Quadrature().fit(RNG(0), replace(known, rounds=np.array(rounds)))
+    assert_allclose(post.mean, Quadrature().fit(RNG(0), known).mean)

@@ -12,6 +12,7 @@ import pytest
 import eblime
 from eblime.answers import Answers
 from eblime.cli.output import print_explanation
+from eblime.core.laws import PointValue
 from eblime.core.student import StudentMixture
 from eblime.results.notes import _masks_per_feature, fit_sentence, is_poor_fit, notes
 
@@ -196,3 +197,23 @@ def test_masks_per_feature_are_the_same_by_sums_as_one_by_one(rng):
         one, other = _masks_per_feature(answers, mean), _masks_per_feature(same, -mean / 2)
 
         np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
+def test_rounds_that_were_predicted_badly_get_a_note():
+    """The note has the factor of the width; below a variance doubled there is none."""
+    method, text = "quadrature", "w1 w2 w3 w4 w5 w6 w7 w8 w9 w10"
+    e = explain(linear, text=text, n_masks=100, method=method, design="adaptive")
+    for factor, said in ((4.0, True), (1.9, False)):
+        extras = {**e.posterior.extras, "widening": PointValue(value=factor)}
+        posterior = dataclasses.replace(e.posterior, extras=extras)
+        found = notes(dataclasses.replace(e, posterior=posterior))
+        assert any("2.0 times as wide" in note for note in found) is said
+
+
+def test_quadrature_from_few_masks_says_what_is_better():
+    """Fewer than two masks for each feature."""
+    text = " ".join(f"w{number}" for number in range(20))
+    few, enough = (explain(linear, text=text, n_masks=n, method="quadrature") for n in (24, 80))
+
+    assert any("fewer than 40 masks for 20 features" in note for note in notes(few))
+    assert not any("fewer than" in note for note in notes(enough))

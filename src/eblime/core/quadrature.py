@@ -37,6 +37,8 @@ _TEMPER = 4.0  # the information about the parameters counts for a quarter; see 
 _STEPS = np.arange(-8.0, 9.0)[:, None]  # of log(psi); the integrands are smooth: 1 is fine enough
 _STEP = 0.35  # share of the way to the posterior mean of log(psi)
 _KNOWN_SUM = 1e-4  # variance of the sum, relative to the sum of variances, below which it is known
+_TRUST = 40.0  # pairs predicted as well as expected that a prediction test begins with
+_MOST_WIDENING = 5.0  # of the variance: what was far off in one round is known in the next
 _EXACT = 1e-8  # noise of the answers for the input itself and for everything hidden
 
 
@@ -80,10 +82,13 @@ class Function:
     quantiles: FloatArray  # (L, parts) of the amplitudes, one for each draw
     stretch: tuple[float, ...]  # of the variance, by the leave-one-out residuals of each part
     df: float  # degrees of freedom of an amplitude
+    widening: float = 1.0  # of the variance, by the prediction errors of the last rounds
 
     @classmethod
-    def fit(cls, table: Table) -> Function:
+    def fit(cls, table: Table, rounds: Sequence[tuple[Table, Table]] = ()) -> Function:
         """Fit the prior's parameters, and draw from a normal law around them.
+
+        `rounds` are the last rounds: the answers before each of them, and those of the round.
 
         Notes
         -----
@@ -114,6 +119,7 @@ class Function:
                 solve_part(part, best, number).stretch for number, part in enumerate(table.parts)
             ),
             df=max(1.0, n - used / len(table.parts)),
+            widening=widening(rounds, best),
         )
 
     def laws(self, indices: Sequence[Index]) -> list[NormalMixture]:
@@ -122,15 +128,19 @@ class Function:
             self._conditional_moments(indices, parameters, levels)
             for parameters, levels in zip(self.draws, self.quantiles, strict=True)
         ]
-        return [
-            NormalMixture(
-                weights=np.full(len(found), 1 / len(found)),
-                means=np.stack([mean for mean, _ in column]),
-                covs=np.stack([cov for _, cov in column]),
-                unit=self.table.unit,
+        laws = []
+        for column in zip(*found, strict=True):
+            means = np.stack([mean for mean, _ in column])
+            centre = means.mean(axis=0)
+            laws.append(
+                NormalMixture(
+                    weights=np.full(len(found), 1 / len(found)),
+                    means=centre + np.sqrt(self.widening) * (means - centre),
+                    covs=self.widening * np.stack([cov for _, cov in column]),
+                    unit=self.table.unit,
+                )
             )
-            for column in zip(*found, strict=True)
-        ]
+        return laws
 
     def held_out_r2(self) -> float:
         """R^2 of predicting the score of each mask from the others, at the best parameters."""
@@ -262,6 +272,39 @@ def _with_marginals(
         keep = np.eye(len(after)) - share[:, None]  # takes the change of the sum from each value
         moved, scaled = moved - share * shift.sum(), keep @ scaled @ keep.T
     return moved, scaled
+
+
+def widening(rounds: Sequence[tuple[Table, Table]], best: Parameters) -> float:
+    """The factor of the variance that the prediction errors of rounds ask for, 1 to 5.
+
+    Masks that are chosen by a fit favour what it knows, and make intervals too narrow. But every
+    round is a test of the fit before it: `(sum z^2 + 40) / (n + 40)`, with z the n standardised
+    errors. `best` are the parameters for all answers, where the searches begin.
+    """
+    squares = count = _TRUST
+    for before, after in rounds:
+        if before.split and after.split:
+            fitted = fit_parameters(before.parts, before.prior(), best.vector)
+            errors = prediction_errors(before, after, fitted)
+            squares, count = squares + float(errors @ errors), count + len(errors)
+    return float(np.clip(squares / count, 1.0, _MOST_WIDENING))
+
+
+def prediction_errors(before: Table, after: Table, parameters: Parameters) -> FloatArray:
+    """Errors of predicting the odd part of later answers, standardised jointly, (n,).
+
+    With L the root of the predictive covariance, nugget included, in the units of the amplitude A
+    of the answers before, they are `L^-1 (odd - mean) / sqrt(A)`.
+    """
+    part, new, walsh = before.parts[0], after.parts[0], parameters.walsh
+    root = root_of_part(part, parameters, 0)
+    known = solve_triangular(root, part.scores, lower=True)
+    pull = solve_triangular(root, walsh.covariance(part, part.signs, new.signs), lower=True)
+    own = walsh.covariance(part, new.signs, new.signs)
+    add_noise(new, own, parameters.nugget(0) + 1e-9 * float(own[0, 0]))  # rounding errors of pull
+    missed = new.scores * (after.unit / before.unit) - known @ pull
+    errors = solve_triangular(np.linalg.cholesky(own - pull.T @ pull), missed, lower=True)
+    return np.asarray(errors / np.sqrt(known @ known / len(known)))
 
 
 def root_of_part(part: Part, parameters: Parameters, number: int) -> FloatArray:

@@ -357,14 +357,16 @@ def _quadratic(s: FloatArray, matrix: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ij,ij->j", s, matrix @ s))
 
 
-def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
+def fit_parameters(
+    parts: Sequence[Part], prior: Prior, start: FloatArray | None = None
+) -> Parameters:
     """The parameters with the highest posterior density, by L-BFGS in units of the prior.
 
     Notes
     -----
-    The search begins at the prior's mean, but with `sum rho_j` at most 4. With a larger sum most of
-    the variance is in interactions of many features, and different masks are nearly independent:
-    all answers look like noise, and the gradient is close to zero there.
+    The search begins at `start`, or without one at the prior's mean, but with `sum rho_j` at most
+    4. With a larger sum most of the variance is in interactions of many features, and different
+    masks are nearly independent: all answers look like noise, and the gradient is close to zero.
     """
     split, root = len(parts) > 1, np.linalg.cholesky(prior.cov)
 
@@ -378,7 +380,7 @@ def fit_parameters(parts: Sequence[Part], prior: Prior) -> Parameters:
 
     found = optimize.minimize(
         downhill,
-        np.linalg.solve(root, _first(prior) - prior.mean),
+        np.linalg.solve(root, (_first(prior) if start is None else start) - prior.mean),
         jac=True,
         method="L-BFGS-B",
         bounds=[(-6.0, 6.0)] * len(prior.mean),

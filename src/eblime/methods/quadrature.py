@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from itertools import pairwise
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from eblime.protocols import Kernel, Law
 __all__ = ["INDICES", "MOST_MASKS", "Quadrature", "fit_indices"]
 
 MOST_MASKS = 3_000  # distinct masks: the cost is cubic in them
+_LAST = 3  # rounds that the fit before them is tested by
 MOST_EXACT = 20  # features, if all masks were used
 _WORDS = {
     "lime": "weighted linear fit to all masks, free intercept",
@@ -160,6 +162,7 @@ def fit_indices(
     p = masks.shape[1]
     table = read_table(masks[:, order], scores, noisy=answers.noisy, ends=answers.exact_ends)
     held_out: HeldOut | float | None = None
+    widening: float | None = None
     laws: Sequence[Law]
     if table.n_masks == 1:
         sizes = [len(index.subsets(p)) for index in indices]
@@ -172,14 +175,33 @@ def fit_indices(
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
         with few_threads(0):  # of many small products, threads cost more than they save
-            function = Function.fit(_small(table))
+            function = Function.fit(_small(table), _last_rounds(masks[:, order], scores, answers))
             found = zip(function.laws(indices), indices, strict=True)
             laws = [_reorder(law, index, order) for law, index in found]
         held_out = HeldOut(compute=function.held_out_r2)
+        widening = None if answers.rounds is None else function.widening
     return tuple(
-        _posterior(law, answers, index, estimand, held_out)
+        _posterior(law, answers, index, estimand, held_out, widening)
         for law, index, estimand in zip(laws, indices, words, strict=True)
     )
+
+
+def _last_rounds(
+    masks: FloatArray, scores: FloatArray, answers: Answers
+) -> list[tuple[Table, Table]]:
+    """Of each of the last rounds, the answers before it and its own."""
+    if answers.rounds is None:
+        return []
+    starts = np.unique(answers.rounds)  # of a file, perhaps: any numbers
+    starts = starts[(starts > 0) & (starts < answers.n_masks)][-_LAST:]
+    settings: dict[str, Any] = {"noisy": answers.noisy, "ends": answers.exact_ends}
+    return [
+        (
+            read_table(masks[:start], scores[:start], **settings),
+            read_table(masks[start:end], scores[start:end], **settings),
+        )
+        for start, end in pairwise([*starts.tolist(), answers.n_masks])
+    ]
 
 
 def _reorder(law: NormalMixture, index: Index, order: IntArray) -> NormalMixture:
@@ -201,9 +223,12 @@ def _posterior(
     index: Index,
     estimand: str,
     held_out: HeldOut | float | None,
+    widening: float | None,
 ) -> Posterior:
     """Assemble the posterior; R^2 is that of the importances as a line, NaN for interactions."""
     r2, extras = float("nan"), {}
+    if widening is not None:
+        extras["widening"] = PointValue(value=widening)
     if index.order == 1:
         equal = replace(answers, weights=np.ones(answers.n_masks))
         r2 = Posterior.from_law(law, equal, method="", estimand="").r2

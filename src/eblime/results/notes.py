@@ -28,6 +28,7 @@ _NAMED = 3  # features that the note names
 _NOTHING, _POOR, _FAIR = 0.1, 0.5, 0.75
 _GAP = 0.2  # between in-sample and held-out R^2, above which there are too few masks
 _PRIOR = 0.1  # by which EBLIME's R^2 must be above a method's to blame that method's prior
+_WIDE = 2.0  # factor of the variance, by prediction errors of rounds, that gets a note
 _BLOCK = 1 << 22  # numbers held at once
 
 
@@ -83,6 +84,18 @@ def notes(explanation: Explanation) -> list[str]:
         found.append(
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
+        )
+    few = post.n_masks < 2 * post.n_features
+    if quadrature and few and post.has_spread and not (explanation.exhaustive or post.constant):
+        found.append(
+            f"There are fewer than {2 * post.n_features} masks for {post.n_features} features: "
+            'EBLIME has narrower intervals from so few. Use `refit("eblime")`, or ask more masks.'
+        )
+    factor = post.extras.get("widening")
+    if factor is not None and factor.mean > _WIDE:
+        found.append(
+            "The model was often far from what the masks before had let expect: the intervals are "
+            f"{np.sqrt(factor.mean):.1f} times as wide for it. More masks will narrow them."
         )
     if explanation.exhaustive:
         exact = "the importances are exact."

@@ -266,6 +266,7 @@ _ANSWERS: dict[str, checks.Check] = {
     "scores": checks.floats("n"),
     "weights": checks.floats("n", low=0.0),
     "sampling": checks.optional(checks.floats("n", low=0.0)),
+    "rounds": checks.optional(checks.array_of("iu", 1)),
     "noisy": checks.flag(),
 }
 _SECONDS = checks.optional(checks.number(low=0.0))
