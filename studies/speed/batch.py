@@ -292,6 +292,8 @@ def long_run(inputs: Path, out: Path, *, workers: int = 2, kill: int | None = No
     time.sleep(1.0)  # its workers end, too
     done = sorted(f.stat().st_mtime for name, f in _parts(out).items() if name not in before)
     size = json.loads((out / "manifest.json").read_text())["settings"]["part_size"]
+    if not done:  # it was finished before it could be killed
+        return Leg(0, 0.0, math.nan, memory, process.pid)
     cpu = 1e3 * (_cpu_of_children() - start) / (size * len(done))
     count = size * (len(done) - 1)
     return Leg(count, done[-1] - done[0], math.nan if kill else cpu, memory, process.pid)

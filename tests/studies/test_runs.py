@@ -57,3 +57,14 @@ def test_studies_run(tables, words, capsys, monkeypatch):
 
     assert any(character.isdigit() for character in out)
     assert "| nan |" not in out
+
+
+@pytest.mark.slow
+def test_a_killed_run_is_compared_with_one_that_is_not(capsys):
+    """All parts have the same bytes."""
+    pytest.importorskip("pebble", reason="pebble is not installed")
+    main(["speed-batch", "--only", "kills", "--long", "1000"])
+    out = capsys.readouterr().out
+
+    assert "16 of 16 parts have the same bytes" in out
+    assert "| nan |" not in out
