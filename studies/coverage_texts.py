@@ -14,7 +14,7 @@ fitted to the same answers.
 - interactions, rare: functions of the words, the logistic function of effects and interactions of
   two, and a few effects of which one needs three words.
 
-    EBLIME_DATA=... EBLIME_TABLES=... python -m studies coverage-texts    # four minutes on one core
+    EBLIME_DATA=... EBLIME_TABLES=... python -m studies coverage-texts    # two minutes on two cores
     EBLIME_DATA=... python -m studies coverage-texts --cases logistic --fits 24
 """
 
@@ -47,7 +47,6 @@ TEXTS = 21  # of a case, three of each length
 METHODS = {
     "as it is": None,
     'EBLIME(noise="equal")': eblime.EBLIME(noise="equal"),
-    'EBLIME(noise="unequal")': eblime.EBLIME(noise="unequal"),
 }
 
 
