@@ -25,7 +25,7 @@ def few_threads(work: float) -> Iterator[None]:
     that takes 20 times as long as one thread, on a quiet one they save little. OpenBLAS's idle
     threads also spin after a call and take cores from the model: a booster was half as fast on two
     cores. The limit holds for the whole process: the first thread that enters sets it, the last
-    that leaves lifts it. Entering takes some 20 microseconds, and 2 inside another limit. Without
+    that leaves lifts it. That takes 10 to 30 microseconds, and 2 inside another limit. Without
     threadpoolctl there is no limit.
     """
     if work > _SMALL or _controller() is None:
