@@ -16,7 +16,6 @@ from eblime._types import FloatArray, IntArray
 from eblime.core.laws import Draws, NormalMixture, PointMass
 from eblime.core.local import GaussianCopula, LocalMixture
 from eblime.core.mixture import Mixture
-from eblime.core.pairs import Pairs
 from eblime.core.spectrum import Response, Spectrum
 from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows
 
@@ -115,22 +114,16 @@ def noise_factors(
     return np.asarray(np.sqrt(np.maximum((noise + prior) / model, 1.0)))
 
 
-def local_noise_factors(
-    law: LocalMixture, influence: FloatArray, pairs: Pairs | None
-) -> FloatArray:
-    """`noise_factors` of a law with a scale for each feature, (p,), from sums of squares.
+def local_noise_factors(law: LocalMixture, squares: FloatArray) -> FloatArray:
+    """`noise_factors` of a law with a scale for each feature, (p,).
 
-    `influence` has the weighted, centred masks times their leave-one-out residuals, (n, p); it is
-    changed. A mask and its complement count as one.
+    `squares`, (p, p), are `sum_g s_g s_g'`.
     """
-    if pairs is not None:
-        influence[pairs.first] += influence[pairs.second]
-        influence[pairs.second] = 0.0
     evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
     shrink = 1 / (evidence.d + lam)
     scaled = scales[:, None] * law.basis
     solve = (scaled * shrink) @ scaled.T
-    noise = np.einsum("ij,ij->i", solve @ (influence.T @ influence), solve)
+    noise = np.einsum("ij,ij->i", solve @ squares, solve)
     sigma2 = float(evidence.q(np.array([lam]))[0]) / evidence.df
     model, prior = scaled**2 @ shrink, lam * (scaled**2 @ shrink**2)
     return np.asarray(np.sqrt(np.maximum((noise / sigma2 + prior) / model, 1.0)))

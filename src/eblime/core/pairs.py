@@ -19,6 +19,7 @@ from eblime.core.spectrum import Response, Spectrum, centred_rows
 __all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
 
 _MOST_EVEN = 0.05  # share of the masks' variance that may be even
+_FIRST = 5  # columns to look at before all of them
 _LEAST_PAIRED = 0.9  # share of the masks that must have a partner
 
 
@@ -54,7 +55,10 @@ def pair_numbers(masks: FloatArray) -> IntArray:
     array([0, 0, 2, 3])
     """
     numbers = np.arange(len(masks))
-    opens = np.flatnonzero((masks[:-1] + masks[1:] == 1).all(axis=1))  # complements come next
+    opens = numbers[:-1]
+    for j in range(min(_FIRST, masks.shape[1])):  # a few columns rule out most rows
+        opens = opens[masks[opens, j] + masks[opens + 1, j] == 1]
+    opens = opens[(masks[opens] + masks[opens + 1] == 1).all(axis=1)]  # complements come next
     if opens.size:  # of z, 1 - z, z, 1 - z only the first and the third open a pair
         starts = np.concatenate([[True], np.diff(opens) > 1])
         run = np.maximum.accumulate(np.where(starts, opens, 0))

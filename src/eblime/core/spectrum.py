@@ -21,6 +21,7 @@ __all__ = [
     "effective_size",
     "is_well_conditioned",
     "project",
+    "reflection",
     "rescale",
     "respond",
 ]
@@ -161,9 +162,16 @@ def centred_rows(spectrum: Spectrum, values: FloatArray) -> FloatArray:
     """Rows of a spectrum, (n, ...), without the reflection that a flat intercept brings."""
     if not spectrum.flat:
         return values
+    return np.asarray(values - np.multiply.outer(*reflection(spectrum, values)))
+
+
+def reflection(spectrum: Spectrum, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """What `centred_rows` subtracts: the outer product of (n,) and (...,); zeros where none is."""
+    if not spectrum.flat:
+        return np.zeros(len(values)), np.zeros(values.shape[1:])
     axis = spectrum.root / np.linalg.norm(spectrum.root)
     axis[spectrum.heaviest] += 1
-    return np.asarray(values - np.multiply.outer(axis, (axis @ values) / axis[spectrum.heaviest]))
+    return axis, np.asarray((axis @ values) / axis[spectrum.heaviest])
 
 
 def design_effect(spectrum: Spectrum, sampling: FloatArray | None) -> float:

@@ -30,6 +30,7 @@ from eblime.core.spectrum import (
     centred_rows,
     effective_size,
     is_well_conditioned,
+    reflection,
     rescale,
 )
 from eblime.posterior import Posterior
@@ -48,6 +49,7 @@ __all__ = [
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
+_BLOCK = 1 << 15  # numbers held at once
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
 
 
@@ -138,12 +140,10 @@ def local_posterior(
     coefficients = law.mean / response.unit if response.unit else np.zeros_like(law.mean)
     posterior = _assemble(name, answers, spectrum, response, law, coefficients)
     if is_well_conditioned(spectrum) and law.evidence.df > 2 and response.unit:
-        rows = centred_rows(spectrum, spectrum.masks)
-        missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
-        missed /= _free_shares(spectrum, law, rows)
+        missed, squares = _leave_out(spectrum, response, law, coefficients, pairs)
         held = HeldOut.known(_r2_of_rows(spectrum, response, missed))
         if unequal:
-            law = law.stretch(local_noise_factors(law, rows * missed[:, None], pairs))
+            law = law.stretch(local_noise_factors(law, squares))
     else:
         held = held_out(answers, errors)
         if unequal and response.unit and len(spectrum.root) > len(law.evidence.d) + 1:
@@ -202,13 +202,23 @@ def _local_intercept(
     return Intercept(law=law.base.along(-centre * scales, noise=noise, offset=mean + float(moved)))
 
 
-def _free_shares(spectrum: Spectrum, law: LocalMixture, rows: FloatArray) -> FloatArray:
-    """`1 - h_i` of masks that are well conditioned, (n,), without a fit for each.
+def _leave_out(
+    spectrum: Spectrum,
+    response: Response,
+    law: LocalMixture,
+    coefficients: FloatArray,
+    pairs: Pairs | None,
+) -> tuple[FloatArray, FloatArray]:
+    """Residuals of each row without itself, (n,), for masks that are well conditioned.
 
+    And the sum of squares of the masks times these, (p, p), in which a pair counts as one row.
+
+    Notes
+    -----
     The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
     derivative of a posterior mean is a posterior variance. That of all features together is the
     one of a ridge regression whose penalties give each feature its own posterior variance, so that
-    the fitted scales do not count as known.
+    the fitted scales do not count as known. The rows are done in blocks that stay in the cache.
     """
     evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
     sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
@@ -217,8 +227,29 @@ def _free_shares(spectrum: Spectrum, law: LocalMixture, rows: FloatArray) -> Flo
     penalty = np.maximum(released - precision + lam, _LEAST_PENALTY * lam)
     gram = (law.basis * evidence.d) @ law.basis.T
     spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
-    most = share_of_others(spectrum.root**2) if spectrum.flat else 1.0
-    return np.asarray(np.maximum(most - np.einsum("np,np->n", rows @ spread, rows), _MET))
+    n, p = spectrum.masks.shape
+    most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
+    missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
+    axis, move = reflection(spectrum, spectrum.masks)
+    opens = np.zeros(n + 1, dtype=bool)
+    if pairs is not None:
+        opens[pairs.first] = True  # its complement comes next
+    squares, start, step = np.zeros((p, p)), 0, max(2, _BLOCK // p)
+    while start < n:
+        stop = min(start + step, n)
+        stop += int(opens[stop - 1])
+        block, start = slice(start, stop), stop
+        rows = np.multiply.outer(axis[block], -move)
+        rows += spectrum.masks[block]
+        free = most[block] - np.einsum("np,np->n", rows @ spread, rows)
+        missed[block] /= np.maximum(free, _MET)
+        rows *= missed[block, None]
+        squares += rows.T @ rows
+        if pairs is not None:
+            first = np.flatnonzero(opens[block])
+            cross = rows[first].T @ rows[first + 1]
+            squares += cross + cross.T
+    return missed, squares
 
 
 def _r2_of_rows(spectrum: Spectrum, response: Response, missed: FloatArray) -> float:

@@ -238,7 +238,9 @@ class EBLIME:
                 pairs, effect = None, 1.0
                 if self.grid is None:
                     effect = design_effect(spectrum, target.sampling)
-                    pairs = find_pairs(target.masks[spectrum.rows]) if spectrum.flat else None
+                    if spectrum.flat:
+                        every = spectrum.rows.all()
+                        pairs = find_pairs(target.masks if every else target.masks[spectrum.rows])
                 known[key] = spectrum, pairs, effect
             spectrum, pairs, effect = known[key]
             response = respond(spectrum, target.scores, standardize=self.standardize)
