@@ -255,7 +255,7 @@ def test_heavy_packages_are_imported_where_used(path):
 BUDGETS = {
     **{"batch": 3_660, "cli": 2_400, "compat": 1_700, "core": 4_800, "datasets": 250},
     **{"designs": 1_200, "domains": 4_170, "engine": 2_680, "explainers": 1_050, "family": 1_300},
-    **{"methods": 1_850, "models": 1_510, "plot": 1_700, "reporting": 950, "results": 2_190},
+    **{"methods": 1_880, "models": 1_510, "plot": 1_700, "reporting": 950, "results": 2_190},
     **{"stopping": 1_050},
 }
 SINGLE = 4_210  # lines of all parts that are one module

@@ -237,6 +237,8 @@ def rescale_all(level: Level) -> Rescale:
     pull = ((level.k * np.sqrt(level.d))[:, None] @ turned)[:, 0]
 
     def at(fitted: FloatArray) -> Level:
+        if not fitted.any():
+            return level
         scales = np.exp(-fitted / 2)
         d, basis = np.linalg.eigh(gram * scales[:, :, None] * scales[:, None])
         k = ((pull * scales)[:, None] @ basis)[:, 0] / np.sqrt(d)

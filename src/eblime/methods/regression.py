@@ -69,8 +69,9 @@ def fit_each(
     often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
-        if isinstance(method, SharedMethod):  # one decomposition for all
-            fitted = method.fit_targets(rng, often)
+        together = getattr(method, "fit_targets", None)  # of a `SharedMethod`; isinstance is slow
+        if together is not None:
+            fitted = tuple(together(rng, often))
         else:
             streams = [*(deepcopy(rng) for _ in often[1:]), rng]
             fitted = tuple(method.fit(*pair) for pair in zip(streams, often, strict=True))
