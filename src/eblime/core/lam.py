@@ -432,7 +432,7 @@ def _peak(
 ) -> tuple[FloatArray, FloatArray]:
     """Mode of log(lambda) within a step of `start`, and the width that the curvature says, (B,)."""
     x = start
-    for _ in range(4):
+    for _ in range(2):
         lambdas = np.exp(x)
         share = lambdas[:, None] / (d + lambdas[:, None])
         move = share * (1 - share)
