@@ -43,7 +43,7 @@ from eblime.results.explanation import Explanation
 
 __all__ = [
     *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
-    *("entry_rows", "join_rows", "map_parts", "missing_parts", "open_parquet"),
+    *("entry_rows", "map_parts", "missing_parts", "open_parquet"),
     *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
     *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
     "write_part",
@@ -51,7 +51,8 @@ __all__ = [
 
 Result = TypeVar("Result")
 Entry = tuple[int, str, Sequence[Explanation] | BaseException]  # number, name, and what came of it
-Rows = Any  # an Arrow table with the columns of a part
+# columns that are known, for each explanation or failed input: one value, an array, or a list
+Rows = list[dict[str, Any]]
 SCHEMA = 1
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
@@ -234,35 +235,22 @@ def read_manifest(folder: Location) -> dict[str, Any]:
 
 
 def count_failures(rows: Rows) -> int:
-    """How many inputs failed; each of them has one row."""
-    error = rows.column("error")
-    return len(error) - int(error.null_count)
+    """How many inputs failed."""
+    return sum("error" in block for block in rows)
 
 
-def entry_rows(entries: Iterable[Entry], prob: float) -> Rows:
+def entry_rows(entries: Sequence[Entry], prob: float) -> Rows:
     """The rows of inputs: one per target and feature of an explanation, or one for an error."""
-    found: list[dict[str, Any]]
-    blocks: list[dict[str, Any]] = []  # one per explanation or error
-    lengths: list[int] = []
-    entries = list(entries)
     good = [e for _, _, r in entries if not isinstance(r, BaseException) for e in r]
     spreads, estimates = iter(_spread_columns(good, prob)), iter(_least_squares_columns(good))
+    rows: Rows = []
     for number, name, result in entries:
+        own = {"input": number, "name": name}
         if isinstance(result, BaseException):
-            found = [{"error": _message(result)}]
+            rows.append(own | {"error": _message(result)})
         else:
-            found = [_columns(e) | next(spreads) | next(estimates) for e in result]
-        blocks += [{"input": number, "name": name, **columns} for columns in found]
-        lengths += [len(columns.get("feature", [None])) for columns in found]
-    pa, _ = arrow()
-    arrays = [_join([b.get(name) for b in blocks], lengths, kind) for name, kind in COLUMNS]
-    return pa.Table.from_arrays(arrays, schema=part_schema())
-
-
-def join_rows(tables: Sequence[Rows]) -> Rows:
-    """Rows one after the other."""
-    pa, _ = arrow()
-    return pa.concat_tables(tables).combine_chunks()
+            rows += [own | _columns(e) | next(spreads) | next(estimates) for e in result]
+    return rows
 
 
 def _message(error: BaseException) -> str:
@@ -418,8 +406,11 @@ def write_part(
     """Write a part, with the id of its run and the settings of its explainer."""
     pa, pq = arrow()
     metadata = {"run": run, "part": part, "explainer": dict(about)}
+    lengths = [len(block.get("feature", [None])) for block in rows]
+    arrays = [_join([block.get(name) for block in rows], lengths, kind) for name, kind in COLUMNS]
+    schema = part_schema().with_metadata({_METADATA: json.dumps(metadata)})
     sink = pa.BufferOutputStream()
-    pq.write_table(rows.replace_schema_metadata({_METADATA: json.dumps(metadata)}), sink)
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), sink)
     write_checked(folder, f"part-{part:06d}", sink.getvalue().to_pybytes())
 
 
@@ -480,9 +471,10 @@ def done_parts(folder: Location, run: str, count: int) -> dict[int, int]:
 
     def count_failed(part: int, name: str) -> int | None:
         try:
-            return count_failures(read_table(folder, run, part, name, ["error"]))
+            error = read_table(folder, run, part, name, ["error"]).column("error")
         except DamagedFileError:
             return None
+        return len(error) - int(error.null_count)
 
     counts = dict(zip(files, map_parts(count_failed, files), strict=True))
     for part, failed in counts.items():

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from eblime._threads import available_cores, limit_threads
-from eblime.batch.folder import join_rows, part_numbers
+from eblime.batch.folder import part_numbers
 from eblime.batch.location import Location
 from eblime.batch.worker import Job, Worker, on_gpu
 from eblime.batch.workers import Crew, Finished, Task, Workers, WorkerStartError
@@ -364,11 +364,11 @@ def _one_by_one(worker: Worker, part: int, crashed: set[int]) -> int:
         for number in part_numbers(worker.job.settings, part):
             if number in crashed:
                 error = RuntimeError("The process crashed on this input.")
-                rows.append(worker.rows({number: error}))
+                rows += worker.rows({number: error})
             else:
                 _mark(folder, part, number, crashed)
-                rows.append(worker.explain_rows([number]))
-        failed = worker.write(part, join_rows(rows))
+                rows += worker.explain_rows([number])
+        failed = worker.write(part, rows)
     except BaseException:
         _mark(folder, part, None, crashed)
         raise

@@ -26,7 +26,6 @@ from eblime.batch.folder import (
     Rows,
     count_failures,
     entry_rows,
-    join_rows,
     part_files,
     part_numbers,
     read_part,
@@ -143,7 +142,7 @@ class Worker:
 
     def explain_rows(self, numbers: Sequence[int]) -> Rows:
         """Explain inputs; returns their rows."""
-        return join_rows([self.rows(found) for found in self.explain_inputs(numbers)])
+        return [row for found in self.explain_inputs(numbers) for row in self.rows(found)]
 
     def write(self, part: int, rows: Rows) -> int:
         """Write the rows of a part; returns how many inputs failed."""
@@ -259,10 +258,11 @@ class Worker:
             found, (subject, talk, _) = step.result(), begun.result()
             while isinstance(found, Question):
                 found = conclude(number, talk, reply_from(loop, subject, found))
-            return found
+            rows: Rows = found
+            return rows
 
-        def write(part: int, rows: Sequence[Rows]) -> tuple[int, int]:
-            failed = self.write(part, join_rows(rows))
+        def write(part: int, rows: Rows) -> tuple[int, int]:
+            failed = self.write(part, rows)
             if part in following:
                 begin_part(following[part])
             return part, failed
@@ -274,7 +274,7 @@ class Worker:
             reading: deque[tuple[int, int, Any]] = deque()
             fitting: deque[tuple[int, int, Any, Any]] = deque()
             writing: deque[Future[tuple[int, int]]] = deque()
-            rows: list[Rows] = []
+            rows: Rows = []
             try:
                 while True:
                     wanted = islice(todo, ahead - len(reading))
@@ -289,7 +289,7 @@ class Worker:
                         failed = isinstance(step, BaseException)
                         found = step if failed else _attempt(finish, number, begun, step)
                         failed = isinstance(found, BaseException)
-                        rows.append(self.rows({number: found}) if failed else found)
+                        rows += self.rows({number: found}) if failed else found
                         if number == part_numbers(self.job.settings, part)[-1]:
                             writing.append(pool.submit(write, part, rows))
                             rows = []

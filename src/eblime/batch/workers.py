@@ -19,7 +19,6 @@ from eblime.batch.folder import (
     Rows,
     count_failures,
     entry_rows,
-    join_rows,
     part_numbers,
     write_part,
 )
@@ -245,7 +244,7 @@ class Crew:
         found[number] = rows
         if len(found) < len(part_numbers(self._job.settings, part)):
             return
-        joined = join_rows([found[number] for number in sorted(found)])
+        joined = [row for number in sorted(found) for row in found[number]]
         del self._rows[part]
         write_part(self._job.folder, self._job.run, part, joined, self._about)
         failed = count_failures(joined)
