@@ -253,9 +253,9 @@ def test_heavy_packages_are_imported_where_used(path):
 # lines that a part may have, docstrings included. What grows beyond it must replace something, or
 # the change that adds it raises the number. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_660, "cli": 2_400, "compat": 1_700, "core": 4_800, "datasets": 250},
+    **{"batch": 3_660, "cli": 2_400, "compat": 1_700, "core": 4_830, "datasets": 250},
     **{"designs": 1_200, "domains": 4_170, "engine": 2_680, "explainers": 1_050, "family": 1_300},
-    **{"methods": 1_880, "models": 1_510, "plot": 1_700, "reporting": 950, "results": 2_190},
+    **{"methods": 1_900, "models": 1_510, "plot": 1_700, "reporting": 950, "results": 2_190},
     **{"stopping": 1_050},
 }
 SINGLE = 4_210  # lines of all parts that are one module

@@ -14,7 +14,7 @@ import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.lam import Evidence
-from eblime.core.spectrum import Response, Spectrum, centred_rows
+from eblime.core.spectrum import Response, Spectrum, centred_rows, reflection
 
 __all__ = ["Pairs", "find_pairs", "odd_evidence", "pair_numbers"]
 
@@ -28,7 +28,14 @@ class Pairs:
     """Rows of a spectrum that belong together: a mask and its complement."""
 
     first: IntArray  # (m,)
-    second: IntArray  # (m,)
+    second: IntArray  # (m,), each next to its first
+
+    def split(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Rows of the first and of the second masks; views where one pair follows the other."""
+        start, m = int(self.first[0]) if len(self.first) else 0, len(self.first)
+        if m and int(self.first[-1]) == start + 2 * m - 2:
+            return values[start : start + 2 * m : 2], values[start + 1 : start + 2 * m : 2]
+        return values[self.first], values[self.second]
 
 
 def find_pairs(masks: FloatArray) -> Pairs | None:
@@ -54,7 +61,10 @@ def pair_numbers(masks: FloatArray) -> IntArray:
     >>> pair_numbers(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
     array([0, 0, 2, 3])
     """
-    numbers = np.arange(len(masks))
+    numbers, even = np.arange(len(masks)), len(masks) // 2 * 2
+    if (masks[0:even:2] + masks[1:even:2] == 1).all():  # one pair follows the other
+        numbers[1:even:2] = numbers[0:even:2]
+        return numbers
     opens = numbers[:-1]
     for j in range(min(_FIRST, masks.shape[1])):  # a few columns rule out most rows
         opens = opens[masks[opens, j] + masks[opens + 1, j] == 1]
@@ -78,9 +88,7 @@ def odd_evidence(
     """
     if not response.unit:
         return evidence
-    masks = centred_rows(spectrum, spectrum.masks)
-    odd, even = _halves(masks, pairs)
-    share = even / (odd + even) if odd + even > 0 else 1.0
+    share = _even_share(spectrum, pairs)
     if share > _MOST_EVEN:
         return evidence
     beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
@@ -93,7 +101,23 @@ def odd_evidence(
     return Evidence(d=evidence.d, k=evidence.k, floor=floor, df=df)
 
 
+def _even_share(spectrum: Spectrum, pairs: Pairs) -> float:
+    """The share of the centred masks' sum of squares that is even; 1 if they do not vary.
+
+    With `x_i = r_i - a_i u` the centred rows, the sums are those of `|x_1|^2`, `|x_2|^2` and
+    `x_1' x_2`, so that no row is written.
+    """
+    axis, move = reflection(spectrum, spectrum.masks)
+    (r, s), (a, b) = pairs.split(spectrum.masks), pairs.split(axis)
+    along, beside = r @ move, s @ move
+    square = float(move @ move)
+    size = np.einsum("np,np->", r, r) + np.einsum("np,np->", s, s)
+    size += (a @ a + b @ b) * square - 2 * (a @ along + b @ beside)
+    twice = 2 * (np.einsum("np,np->", r, s) - a @ beside - b @ along + (a @ b) * square)
+    return float((size + twice) / (2 * size)) if size > 0 else 1.0
+
+
 def _halves(values: FloatArray, pairs: Pairs) -> tuple[float, float]:
     """Sums of squares of the odd and of the even parts of rows."""
-    first, second = values[pairs.first], values[pairs.second]
+    first, second = pairs.split(values)
     return float(np.sum((first - second) ** 2)) / 2, float(np.sum((first + second) ** 2)) / 2

@@ -49,7 +49,8 @@ __all__ = [
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
-_BLOCK = 1 << 15  # numbers held at once
+_BLOCK, _ROWS = 1 << 15, 500  # numbers and rows held at once
+_WIDE = 100  # features from which on leverages have six digits
 LINEAR_FIT = "weighted linear fit, "  # how the estimand of every regression begins
 
 
@@ -226,29 +227,32 @@ def _leave_out(
     released = sigma2 * (law.unit * scales / law.sd) ** 2
     penalty = np.maximum(released - precision + lam, _LEAST_PENALTY * lam)
     gram = (law.basis * evidence.d) @ law.basis.T
-    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
     n, p = spectrum.masks.shape
+    single = np.float32 if p > _WIDE else np.float64  # a product of many columns takes the time
+    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
+    spread = spread.astype(single)
     most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
     missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
     axis, move = reflection(spectrum, spectrum.masks)
     opens = np.zeros(n + 1, dtype=bool)
     if pairs is not None:
         opens[pairs.first] = True  # its complement comes next
-    squares, start, step = np.zeros((p, p)), 0, max(2, _BLOCK // p)
+    squares, start, step = np.zeros((p, p)), 0, max(_ROWS, _BLOCK // p)
     while start < n:
         stop = min(start + step, n)
         stop += int(opens[stop - 1])
         block, start = slice(start, stop), stop
         rows = np.multiply.outer(axis[block], -move)
         rows += spectrum.masks[block]
-        free = most[block] - np.einsum("np,np->n", rows @ spread, rows)
+        turned = rows.astype(single) @ spread
+        free = most[block] - np.einsum("np,np->n", turned, rows)
         missed[block] /= np.maximum(free, _MET)
         rows *= missed[block, None]
-        squares += rows.T @ rows
         if pairs is not None:
             first = np.flatnonzero(opens[block])
-            cross = rows[first].T @ rows[first + 1]
-            squares += cross + cross.T
+            rows[first] += rows[first + 1]
+            rows = np.delete(rows, first + 1, axis=0)
+        squares += rows.T @ rows
     return missed, squares
 
 
