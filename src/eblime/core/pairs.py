@@ -62,7 +62,8 @@ def pair_numbers(masks: FloatArray) -> IntArray:
     array([0, 0, 2, 3])
     """
     numbers, even = np.arange(len(masks)), len(masks) // 2 * 2
-    if (masks[0:even:2] + masks[1:even:2] == 1).all():  # one pair follows the other
+    first = masks[0:even:2, 0] + masks[1:even:2, 0] == 1  # rules out other masks at once
+    if first.all() and (masks[0:even:2] + masks[1:even:2] == 1).all():  # one pair after the other
         numbers[1:even:2] = numbers[0:even:2]
         return numbers
     opens = numbers[:-1]
