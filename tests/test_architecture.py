@@ -251,11 +251,12 @@ def test_heavy_packages_are_imported_where_used(path):
 
 
 # lines that a part may have, docstrings included. What grows beyond it must replace something, or
-# the change that adds it raises the number. How a part is cut into modules is left to its reader.
+# the change that adds it raises the number: a kind of input is about 300 lines of domains and
+# explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
     **{"batch": 3_660, "cli": 2_400, "compat": 1_700, "core": 4_830, "datasets": 250},
-    **{"designs": 1_200, "domains": 4_170, "engine": 2_680, "explainers": 1_050, "family": 1_300},
-    **{"methods": 1_900, "models": 1_510, "plot": 1_700, "reporting": 950, "results": 2_190},
+    **{"designs": 1_200, "domains": 4_460, "engine": 2_680, "explainers": 1_400, "family": 1_300},
+    **{"methods": 1_900, "models": 1_680, "plot": 1_700, "reporting": 950, "results": 2_190},
     **{"stopping": 1_050},
 }
 SINGLE = 4_210  # lines of all parts that are one module
@@ -327,7 +328,7 @@ def test_public_names_are_there():
     for name in eblime.__all__:
         assert getattr(eblime, name) is not None
     assert set(eblime.__all__) <= set(dir(eblime))
-    assert len(eblime.__all__) <= 32
+    assert len(eblime.__all__) <= 33
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         eblime.nothing  # noqa: B018
 

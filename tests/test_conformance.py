@@ -34,7 +34,15 @@ def text():
     return eblime.TextExplainer(score, n_masks=200), "a good film, a bad story and a happy end"
 
 
-SAMPLES = {"image": image, "tabular": tabular, "text": text}
+def prompt():
+    """An explainer of sources, and a question with its answer."""
+    score = lambda prompts: [2.0 * ("1889" in p) + 0.001 * len(p) for p in prompts]  # noqa: E731
+    notes = ["It opened in 1889.", "It is in Paris.", "Paris lies on the Seine.", "No idea."]
+    question = {"question": "When did it open?", "answer": "In 1889. Or later."}
+    return eblime.PromptExplainer(score, notes, kernel="euclidean"), question
+
+
+SAMPLES = {"image": image, "tabular": tabular, "text": text, "prompt": prompt}
 
 
 @pytest.mark.parametrize("name", registry.names("methods"))

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from eblime.explainers.compare import compare as compare
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
+    from eblime.explainers.prompt import PromptExplainer as PromptExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
     from eblime.games import game as game
@@ -56,6 +57,7 @@ _HOMES = {
     "KerasModel": "eblime.models.keras",
     "ModelError": "eblime.engine.calls",
     "OnnxModel": "eblime.models.onnx",
+    "PromptExplainer": "eblime.explainers.prompt",
     "Retry": "eblime.engine.calls",
     "TabularExplainer": "eblime.explainers.tabular",
     "TextExplainer": "eblime.explainers.text",

@@ -56,6 +56,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "paired": "eblime.designs.masks:paired",
+        "few": "eblime.designs.masks:few",
         "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.designs.adaptive:Focused",
@@ -77,6 +78,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "image": "eblime.domains.image:IMAGE",
         "tabular": "eblime.domains.tabular:TABULAR",
         "text": "eblime.domains.text:TEXT",
+        "prompt": "eblime.domains.prompt:PROMPT",
     },
     "plots": {
         "intervals": "eblime.plot.charts:intervals",
@@ -115,10 +117,12 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "image": "eblime.explainers.image:ImageExplainer",
         "tabular": "eblime.explainers.tabular:TabularExplainer",
         "text": "eblime.explainers.text:TextExplainer",
+        "prompt": "eblime.explainers.prompt:PromptExplainer",
     },
     "views": {
         "image": "eblime.reporting.views:image_view",
         "text": "eblime.reporting.views:text_view",
+        "prompt": "eblime.reporting.views:text_view",
     },
     "commands": {
         "image": "eblime.cli.image:COMMAND",

@@ -5,6 +5,7 @@
 | `bernoulli` | a fair coin for each feature | no |
 | `sizes` | the number of hidden features is uniform: lime's for texts | no |
 | `paired` | complementary pairs, all equally likely | yes |
+| `few` | `paired`, or `bernoulli` with fewer than 1.5 masks per feature | as they are |
 | `stratified` | complementary pairs, each size in proportion to its number of masks | yes |
 | `leverage` | complementary pairs, all sizes equally likely | yes |
 | `exhaustive` | all 2^p masks | yes |
@@ -46,6 +47,7 @@ __all__ = [
     "bernoulli",
     "cap_shares",
     "exhaustive",
+    "few",
     "is_exhaustive",
     "leverage",
     "paired",
@@ -58,6 +60,7 @@ __all__ = [
     "stratified_lime",
 ]
 
+_FEW = 1.5  # masks per feature below which pairs waste them
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
 
@@ -94,6 +97,22 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
            [0., 1., 0.]])
     """
     return proposal(rng, n_masks, p, any_pairs)
+
+
+def few(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray | Proposal:
+    """Complementary pairs, or masks by coin tosses if there are fewer than 1.5 per feature.
+
+    A pair of masks says about as much about the importances as one mask. It removes what two
+    features do together from the error, which is worth it once there is a mask for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from eblime.designs.masks import few
+    >>> few(np.random.default_rng(0), 4, 3).shape, few(np.random.default_rng(0), 6, 3).masks.shape
+    ((4, 3), (6, 3))
+    """
+    return (bernoulli if n_masks < _FEW * p else paired)(rng, n_masks, p)
 
 
 def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:

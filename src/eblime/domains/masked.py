@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -20,10 +20,12 @@ class MaskedSubject:
     """An input whose perturbed versions follow from masks alone."""
 
     scene: Scene
+    exact: bool = True  # whether the model always gives the same score to the same input
 
     def neighbourhood(self, rng: np.random.Generator) -> MaskedNeighbourhood:
         """No perturbed inputs yet."""
-        return MaskedNeighbourhood(scene=self.scene, masks=np.empty((0, self.scene.n_features)))
+        none = np.empty((0, self.scene.n_features))
+        return MaskedNeighbourhood(scene=self.scene, masks=none, exact=self.exact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,7 +34,7 @@ class MaskedNeighbourhood:
 
     scene: Scene
     masks: FloatArray  # (N, p)
-    exact: ClassVar[bool] = True  # a mask determines the perturbed input
+    exact: bool = True  # a mask determines the score
 
     @property
     def closeness(self) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
+from eblime.models.likelihood import AnswerScore
 from eblime.models.sklearn import SklearnModel
 
 __all__ = [
@@ -91,8 +92,12 @@ def columns_of(
 
 
 def has_ranked_outputs(model: Any) -> bool:
-    """Whether the highest output is the prediction; not for a regressor with several outputs."""
-    return not (isinstance(model, SklearnModel) and model.regressor)
+    """Whether the highest output is the prediction.
+
+    Not for a regressor with several outputs, nor for the parts of an answer.
+    """
+    regressor = isinstance(model, SklearnModel) and model.regressor
+    return not (regressor or isinstance(model, AnswerScore))
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:

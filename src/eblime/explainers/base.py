@@ -184,10 +184,20 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
-        if progress is None:
-            progress = self.progress
-        else:
-            check_progress(progress)
+        settings = self._loop_for(n_masks, until, max_masks, max_seconds, calls, cache)
+        progress = self._progress_for(progress)
+        return loop.explain(settings, self.subject(x), targets, rng, progress=progress)
+
+    def _loop_for(
+        self,
+        n_masks: int | None,
+        until: Stop | str | None,
+        max_masks: int | None,
+        max_seconds: float | None,
+        calls: Calls | None,
+        cache: CacheLike,
+    ) -> LoopSettings:
+        """The settings of the loop for one call of `explain`, checked."""
         settings = self.loop
         if n_masks is not None:
             check_count("n_masks", n_masks)
@@ -195,7 +205,14 @@ class BaseExplainer(ABC):
         settings = stop_settings(settings, until, max_masks, max_seconds)
         if calls is not None or cache is not None:
             settings = replace(settings, calls=settings.calls.merge(calls, cache))
-        return loop.explain(settings, self.subject(x), targets, rng, progress=progress)
+        return settings
+
+    def _progress_for(self, progress: Progress) -> Progress:
+        """How progress is shown in one call of `explain`, checked."""
+        if progress is None:
+            return self.progress
+        check_progress(progress)
+        return progress
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
 from eblime.models.conversion import descends
+from eblime.models.likelihood import AnswerScore
 from eblime.models.onnx import OnnxModel, stamps_of
 from eblime.models.sklearn import SklearnModel, XgboostModel, has_method
 from eblime.models.torch import TorchModel, lock_module
@@ -37,6 +38,13 @@ def fingerprint(model: Any) -> str:
     if isinstance(model, OnnxModel):
         settings = (model.preprocess, model.activation, model.output)
         return digest_of(("onnx", _file_digest(model), *settings), replace=_content)
+    if isinstance(model, AnswerScore):
+        named = getattr(model.language, "fingerprint", None)  # of a server, its address and model
+        if named is None:
+            raise UnknownContentError(
+                f"what {type(model.language).__qualname__} answers can depend on code and services"
+            )
+        return digest_of(("answers", named(), model.score), replace=_content)
     if isinstance(model, TorchModel):
         with lock_module(model.module):  # another thread may be moving it to eval mode
             return digest_of(model, replace=_content)

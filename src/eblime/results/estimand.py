@@ -57,6 +57,7 @@ def describe_estimand(explanation: Explanation, posterior: Posterior | None = No
     """
     words = (explanation.posterior if posterior is None else posterior).estimand
     drawn = explanation.answers.noisy and _perturb(explanation) != "background"
+    drawn &= explanation.scene.domain != "prompt"  # a mask determines a prompt, not its answer
     means = drawn or _perturb(explanation) == "background"
     averaged = f"the mean over {_mixed(explanation)}" if means else ""
     if words in _MEANS:

@@ -1,0 +1,288 @@
+"""Prompts of a language model: the sources in them are the features, hidden by leaving them out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress, pairwise
+from typing import Any
+
+from eblime._checks import check_choice
+from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
+from eblime._types import FloatArray
+from eblime.domains.record import Domain
+from eblime.domains.text import find_spans
+
+__all__ = [
+    *("PROMPT", "SEGMENTATIONS", "Prompt", "PromptScene", "Sources", "check_template"),
+    *("part_labels", "read_prompt", "read_sources", "with_answer", "with_parts"),
+]
+
+_CUTS: Mapping[str, Any] = {
+    "sentence": "sentence",
+    "paragraph": re.compile(r"\S.*?(?=\n[^\S\n]*\n|\Z)", re.DOTALL),
+    # a turn begins with a name and a colon: "User: ..."
+    "turn": re.compile(r"\S.*?(?=\n[^\S\n]*[^\W\d][\w .'-]{0,39}:(?:\s|$)|\Z)", re.DOTALL),
+}
+SEGMENTATIONS = tuple(_CUTS)
+_SHOWN = 48  # characters of a source in its name, and of a part of the answer in its label
+_MOST_PARTS = 4096
+
+
+class Prompt(str):
+    """A prompt, and the answer whose score is wanted; to a function it is a string."""
+
+    answer: str
+    spans: Sequence[tuple[int, int]]  # start and end of the parts of the answer, the whole first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """The sources in their order, with names; joined by the separator they are in the prompt."""
+
+    names: Sequence[str]
+    texts: Sequence[str]
+    separator: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PromptScene:
+    """A prompt: sources, the text around them, and the answer that they are to explain."""
+
+    features: Sequence[str]  # names of the sources
+    sources: Sequence[str]  # their texts
+    separator: str  # between two sources that are shown
+    before: str  # text before the sources
+    after: str  # and after them; the question is in one of the two
+    question: str
+    answer: str  # empty where the model is a function that does not need one
+    starts: Sequence[int]  # of the parts of the answer, the first of which is the whole
+    ends: Sequence[int]
+    score: str  # what the score of a mask is, in words
+
+    domain = "prompt"
+    sizes = (1, 4, 16, 64)  # batch sizes worth trying, increasing
+
+    @property
+    def n_features(self) -> int:
+        """Number of sources, p."""
+        return len(self.features)
+
+    @property
+    def text(self) -> str:
+        """The prompt with all sources."""
+        return f"{self.before}{self.separator.join(self.sources)}{self.after}"
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        """Start and end of the parts of the answer, the whole first."""
+        return list(zip(self.starts, self.ends, strict=True))
+
+    @property
+    def pieces(self) -> list[str]:
+        """The prompt cut into sources and what is between them, as of a text."""
+        between = [piece for source in self.sources for piece in (source, self.separator)]
+        return [self.before, *between[:-1], self.after]
+
+    @property
+    def owners(self) -> list[int]:
+        """The source that each piece is, -1 for others."""
+        between = [owner for j in range(self.n_features) for owner in (j, -1)]
+        return [-1, *between[:-1], -1]
+
+    def inputs(self, masks: FloatArray) -> list[Prompt]:
+        """One prompt per mask: the shown sources in their order, without the hidden ones."""
+        prompts, spans = [], self.spans
+        for shown in (masks > 0.5).tolist():
+            sources = self.separator.join(compress(self.sources, shown))
+            prompt = Prompt(f"{self.before}{sources}{self.after}")
+            prompt.answer, prompt.spans = self.answer, spans
+            prompts.append(prompt)
+        return prompts
+
+
+def read_sources(
+    sources: Any, *, segmentation: str = "paragraph", separator: str = "\n\n"
+) -> Sources:
+    """The sources with their names.
+
+    Parameters
+    ----------
+    sources
+        Texts; a dictionary from names to texts; the messages of a chat, each with a "role" and a
+        "content"; or one text, which is cut.
+    segmentation
+        How one text is cut: by "sentence", "paragraph" or "turn", which begins with a name and a
+        colon. What is between two pieces belongs to the first of them.
+    separator
+        What joins sources that are not pieces of one text.
+    """
+    check_choice("segmentation", segmentation, SEGMENTATIONS)
+    if isinstance(sources, str):
+        if not sources.strip():
+            raise ValueError("`sources` must have at least one source; the text is empty.")
+        starts = [start for start, _ in find_spans(sources, _CUTS[segmentation])]
+        texts = [sources[a:b] for a, b in pairwise([0, *starts[1:], len(sources)])]
+        return Sources(names=_names(texts, segmentation), texts=texts, separator="")
+    if isinstance(sources, Mapping):
+        found = Sources(
+            names=[str(name) for name in sources],
+            texts=list(sources.values()),
+            separator=separator,
+        )
+    elif isinstance(sources, Sequence) and sources and isinstance(sources[0], Mapping):
+        texts = [_message(message) for message in sources]
+        found = Sources(names=_names(texts, "turn"), texts=texts, separator=separator)
+    elif isinstance(sources, Sequence):
+        texts = list(sources)
+        names = _names([text if isinstance(text, str) else "" for text in texts], "source")
+        found = Sources(names=names, texts=texts, separator=separator)
+    else:
+        raise TypeError(
+            "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
+            f"a chat, or one text; got {type(sources).__name__}."
+        )
+    _check_sources(found)
+    return found
+
+
+def _check_sources(sources: Any) -> None:
+    """Refuse sources that are missing, empty or not texts."""
+    if not sources.texts:
+        raise ValueError("`sources` must have at least one source; it is empty.")
+    for number, source in enumerate(sources.texts, start=1):
+        if not isinstance(source, str):
+            kind = type(source).__name__
+            raise TypeError(f"`sources` must be strings; source {number} is of type {kind}.")
+        if not source.strip():
+            raise ValueError(f"`sources` must not be empty texts; source {number} is.")
+
+
+def _message(message: Any) -> str:
+    """A message of a chat as a text."""
+    try:
+        return f"{message['role']}: {message['content']}"
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            '`sources` must be messages with a "role" and a "content", or texts; got '
+            f"{message!r:.60}."
+        ) from error
+
+
+def _names(texts: Sequence[str], kind: str) -> list[str]:
+    """Names with a number and the first words: `source 2 'The tower was ...'`."""
+    return [f"{kind} {k} '{_brief(text)}'" for k, text in enumerate(texts, start=1)]
+
+
+def _brief(text: str) -> str:
+    """The first words of a text, on one line."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _SHOWN else f"{flat[: _SHOWN - 1]}…"
+
+
+def check_template(prompt: Any) -> None:
+    """Refuse a template that does not say where the sources are."""
+    if not isinstance(prompt, str):
+        raise TypeError(f"`prompt` must be a string; got {type(prompt).__name__}.")
+    if prompt.count("{sources}") != 1:
+        raise ValueError(
+            "`prompt` must contain {sources} once, where the sources are; it contains it "
+            f"{prompt.count('{sources}')} times."
+        )
+
+
+def read_prompt(
+    question: Any, sources: Sources, *, prompt: str, score: str, answer: str = ""
+) -> PromptScene:
+    """The prompt that asks a question, with no parts of the answer but the whole.
+
+    Parameters
+    ----------
+    question
+        Takes the place of `{question}`; None or empty where the template has no such place.
+    sources
+        Take the place of `{sources}`.
+    prompt
+        The template.
+    score
+        What the score is, in words.
+    answer
+        The answer to explain.
+    """
+    asked = "" if question is None else question
+    if not isinstance(asked, str):
+        raise TypeError(f"`question` must be a string; got {type(question).__name__}.")
+    if "{question}" in prompt and not asked.strip():
+        raise ValueError("`question` must not be empty: `prompt` contains {question}.")
+    if asked and "{question}" not in prompt:
+        raise ValueError(
+            "`prompt` must contain {question}, where the question is; it does not. Leave out the "
+            "question if it is one of the sources."
+        )
+    before, after = (part.replace("{question}", asked) for part in prompt.split("{sources}"))
+    scene = PromptScene(
+        features=sources.names,
+        sources=sources.texts,
+        separator=sources.separator,
+        before=before,
+        after=after,
+        question=asked,
+        answer="",
+        starts=[0],
+        ends=[0],
+        score=score,
+    )
+    return with_answer(scene, answer) if answer else scene
+
+
+def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
+    """The scene with an answer."""
+    if not isinstance(answer, str):
+        raise TypeError(f"`answer` must be a string; got {type(answer).__name__}.")
+    if not answer.strip():
+        raise ValueError("`answer` must not be empty: there is nothing to explain.")
+    return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
+
+
+def with_parts(scene: PromptScene, others: Sequence[str] = ()) -> PromptScene:
+    """The scene with the sentences of the answer as parts, and other stretches of it."""
+    sentences = find_spans(scene.answer, "sentence")
+    spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
+    for part in others:
+        start = scene.answer.find(part)
+        if start < 0 or not part.strip():
+            raise ValueError(f"`target` must be a part of the answer; {part!r:.60} is not.")
+        if (start, start + len(part)) not in spans:
+            spans.append((start, start + len(part)))
+    return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans])
+
+
+def part_labels(scene: PromptScene) -> list[str]:
+    """Names of the parts of the answer."""
+    sentences = find_spans(scene.answer, "sentence")
+    labels = []
+    for k, (start, end) in enumerate(scene.spans):
+        kind = f"sentence {k}" if k <= len(sentences) > 1 else "part"
+        labels.append(f"{kind if k else 'answer'} '{_brief(scene.answer[start:end])}'")
+    return labels
+
+
+_FIELDS = {
+    "features": NAMES,
+    "sources": list_of(text(), "p", most=1 << 16),
+    **dict.fromkeys(("separator", "before", "after", "question", "answer", "score"), text()),
+    **dict.fromkeys(("starts", "ends"), list_of(whole(0, LONGEST_TEXT), "parts", most=_MOST_PARTS)),
+}
+_RULES = {
+    "parts inside the answer": lambda s: all(a <= b <= len(s.answer) for a, b in s.spans),
+    "at least one part, the whole answer": lambda s: s.spans[:1] == [(0, len(s.answer))],
+}
+
+PROMPT = Domain(
+    name="prompt",
+    feature="source",
+    scene=PromptScene,
+    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    picture="text",
+)

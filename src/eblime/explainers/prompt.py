@@ -1,0 +1,319 @@
+"""`PromptExplainer`: the answers of a language model, by the sources in its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import Any
+
+from eblime._progress import Progress
+from eblime._types import RNGLike
+from eblime.domains.masked import MaskedSubject
+from eblime.domains.prompt import (
+    PromptScene,
+    check_template,
+    part_labels,
+    read_prompt,
+    read_sources,
+    with_answer,
+    with_parts,
+)
+from eblime.domains.tabular.row import as_mapping
+from eblime.engine import loop
+from eblime.engine.calls import CacheLike, Caller, Calls, ModelError, model_error
+from eblime.engine.loop import Source
+from eblime.engine.settings import LoopSettings
+from eblime.engine.targets import Labels, Target
+from eblime.explainers.base import BaseExplainer
+from eblime.models.likelihood import AnswerScore, is_language_model
+from eblime.protocols import Kernel, Method, Stop
+from eblime.results.explanation import Explanation
+
+__all__ = ["PromptExplainer"]
+
+_COLUMNS = ("question", "answer", "sources")
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PromptExplainer(BaseExplainer):
+    """Explains the answer of a language model, by the sources in its prompt.
+
+    An importance is the change of the score when a source is in the prompt rather than left out,
+    over all sets of the other sources, each counting the same.
+
+    Parameters
+    ----------
+    model
+        A language model: the pair (model, tokenizer) of transformers, the address of a server such
+        as "http://localhost:8000/v1", or an object with the methods `generate` and
+        `token_log_probs`. Or any function that scores a list of prompts; its scores are explained
+        as they are, and the answer is only shown.
+    sources
+        Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
+        chat, each with a "role" and a "content"; or one text, which `segmentation` cuts.
+    prompt
+        The template of the prompt, with {sources} and {question} in it.
+    segmentation
+        How one text is cut into sources: "sentence", "paragraph" or "turn" of a chat.
+    separator
+        What is between two sources in the prompt, unless they are pieces of one text.
+    score
+        The score of an answer, for a language model: "mean" is the mean log probability of its
+        tokens, "total" their sum, "logit" the logit of its probability. "similarity" asks for a new
+        answer and compares it with the first: the mean of token F1 and edit similarity. A function
+        (new answer, answer) -> number compares them in its own way.
+    n_masks
+        Number of prompts to score.
+    design
+        "few" draws at random, or in complementary pairs if there are at least 1.5 masks per source.
+    kernel, method, progress, labels, calls, cache
+        As for `ImageExplainer`; with the kernel "uniform" all sets of sources count the same.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> notes = ["The tower opened in 1889.", "It is in Paris.", "Paris lies on the Seine."]
+    >>> score = lambda prompts: [float("1889" in prompt) for prompt in prompts]
+    >>> explainer = eblime.PromptExplainer(score, notes)
+    >>> e = explainer.explain("When did it open?", answer="In 1889.")
+    >>> print(e.as_list(top=1)[0][0])
+    source 1 'The tower opened in 1889.'
+    """
+
+    model: Any
+    sources: Any
+    prompt: str = "{sources}\n\n{question}"
+    segmentation: str = "paragraph"
+    separator: str = "\n\n"
+    score: str | Callable[[str, str], float] = "mean"
+    n_masks: int = 64
+    design: Any = "few"
+    kernel: str | Kernel | None = "uniform"
+    method: str | Method = "eblime"
+    progress: Progress = None
+    labels: Labels | None = None
+    calls: Calls | None = None
+    cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
+
+    domain = "prompt"
+    about = ("prompt", "segmentation", "score")
+
+    def __post_init__(self) -> None:
+        """Check and normalise the settings."""
+        check_template(self.prompt)
+        if self.sources is not None:
+            self._sources(self.sources)
+        if is_language_model(self.model):
+            language = self.model
+            if isinstance(language, (str, tuple)):
+                adapters = import_module("eblime.models.language")
+                language = adapters.as_language_model(language)
+            model = AnswerScore(language=language, score=self.score)
+            model.check()
+            self._normalise(model=model, labels=["answer"])
+        self._make_loop()
+
+    def subject(self, x: Any) -> MaskedSubject:
+        """Read a question; a language model answers it if it comes without an answer.
+
+        Parameters
+        ----------
+        x
+            The question, or a dictionary with the keys "question", "answer" and "sources", each of
+            which may be missing.
+        """
+        return self._subject(self._scene(x, self.loop.calls))
+
+    def explain(
+        self,
+        x: Any = None,
+        target: Target = None,
+        rng: RNGLike = 0,
+        *,
+        answer: str | None = None,
+        n_masks: int | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
+        calls: Calls | None = None,
+        cache: CacheLike = None,
+        progress: Progress = None,
+    ) -> Explanation:
+        """Explain the answer to a question, or a part of it.
+
+        Parameters
+        ----------
+        x
+            The question; None if `prompt` has no place for one. Or a dictionary with the keys
+            "question", "answer" and "sources".
+        target
+            What to explain: None is the whole answer, a number k > 0 its sentence k, and a text
+            that part of it. For a function, a column of its scores.
+        rng
+            Seed or generator; the same seed gives the same masks and the same result.
+        answer
+            The answer to explain; None explains the answer that the model gives to the prompt with
+            all sources, which costs one more call.
+        n_masks, until, max_masks, max_seconds, calls, cache, progress
+            As for the other explainers; see `TextExplainer.explain`.
+        """
+        whole = self._is_language or target is not None
+        found = self.explain_targets(
+            x,
+            [0 if target is None else target] if whole else 1,
+            rng,
+            answer=answer,
+            n_masks=n_masks,
+            until=until,
+            max_masks=max_masks,
+            max_seconds=max_seconds,
+            calls=calls,
+            cache=cache,
+            progress=progress,
+        )
+        return next(iter(found.values()))
+
+    def explain_targets(
+        self,
+        x: Any = None,
+        targets: int | Sequence[int | str] | None = None,
+        rng: RNGLike = 0,
+        *,
+        answer: str | None = None,
+        n_masks: int | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
+        calls: Calls | None = None,
+        cache: CacheLike = None,
+        progress: Progress = None,
+    ) -> dict[int, Explanation]:
+        """Explain several parts of the answer to a question, from one set of model calls.
+
+        Parameters
+        ----------
+        x
+            See `explain`.
+        targets
+            Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
+            None is the whole answer and each of its sentences.
+        rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
+            See `explain`; a rule must be reached for every target.
+
+        Returns
+        -------
+        explanations
+            One explanation per target, by number: the whole answer, its sentences, other parts.
+        """
+        settings = self._loop_for(n_masks, until, max_masks, max_seconds, calls, cache)
+        progress = self._progress_for(progress)
+        most = settings.calls.max_calls
+        if most is not None:  # the design must know how many masks can be asked
+            settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
+        row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
+        scene = self._scene(row, settings.calls)
+        if self._is_language:
+            parts = [] if targets is None or isinstance(targets, int) else targets
+            scene = with_parts(scene, [part for part in parts if isinstance(part, str)])
+            settings = replace(settings, labels=part_labels(scene))
+            targets = _columns(scene, targets)
+        elif targets is None:
+            targets = 3
+        return loop.explain(settings, self._subject(scene), targets, rng, progress=progress)
+
+    def source_of(self, explanation: Explanation, x: Any) -> Source:
+        """Where a loaded explanation of the question comes from; for `Explanation.more`."""
+        scene: Any = explanation.scene
+        row = {**self._row(x), "answer": scene.answer or None}
+        if self._scene(row, self.loop.calls).text != scene.text:
+            raise ValueError(
+                "`x` must be the explained question, and `explainer` must have the same sources; "
+                "the prompt differs from that of the explanation."
+            )
+        return loop.source_of(self.loop, self._subject(scene), explanation)
+
+    @property
+    def _is_language(self) -> bool:
+        """Whether the model is a language model, rather than a function."""
+        return isinstance(self.model, AnswerScore)
+
+    def _row(self, x: Any) -> Mapping[str, Any]:
+        """The question, and what comes with it."""
+        row = as_mapping(x)
+        if not isinstance(row, Mapping):
+            return {"question": x}
+        unknown = [str(key) for key in row if key not in _COLUMNS]
+        if "question" not in row and unknown:
+            raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
+        return {key: row[key] for key in _COLUMNS if key in row}
+
+    def _sources(self, sources: Any) -> Any:
+        """The sources with their names."""
+        return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
+
+    def _scene(self, x: Any, calls: Calls) -> PromptScene:
+        """The prompt and its answer, which the model gives if there is none."""
+        row, model = self._row(x), self.model
+        words = model.words if self._is_language else ""
+        sources = self._sources(row.get("sources", self.sources))
+        scene = read_prompt(row.get("question"), sources, prompt=self.prompt, score=words)
+        answer = row.get("answer")
+        if answer is not None:
+            scene = with_answer(scene, answer)
+        if not self._is_language:
+            return scene
+        _check_context(model.language, scene)
+        return scene if scene.answer else with_answer(scene, _generate(model, scene.text, calls))
+
+    def _subject(self, scene: PromptScene) -> MaskedSubject:
+        """The prompt; new answers vary by chance."""
+        return MaskedSubject(scene=scene, exact=not (self._is_language and self.model.generates))
+
+
+def _columns(scene: PromptScene, targets: Any) -> Any:
+    """Numbers of the parts of the answer that are targets."""
+    if targets is None:
+        return list(range(len(scene.spans)))
+    if isinstance(targets, int):
+        return list(range(min(targets, len(scene.spans))))
+    spans, found = scene.spans, []
+    for target in targets:
+        if isinstance(target, str):
+            start = scene.answer.find(target)
+            target = spans.index((start, start + len(target)))
+        found.append(target)
+    return found
+
+
+def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:
+    """The model's answer to the prompt with all sources."""
+    generate = getattr(model.language, "generate", None)
+    if generate is None:
+        raise ValueError("`answer` must be given: the model has no method `generate`.")
+    try:
+        (answer,) = Caller(generate, calls).answer([prompt], 1)
+    except Exception as error:
+        raise model_error(1, error) from error
+    if not isinstance(answer, str) or not answer.strip():
+        raise ModelError(
+            "The model's answer to the prompt with all sources is empty; give `answer`."
+        )
+    return answer
+
+
+def _check_context(language: Any, scene: PromptScene) -> None:
+    """Refuse a prompt that is longer than the model can read."""
+    count, limit = getattr(language, "count_tokens", None), getattr(language, "context", None)
+    if count is None or limit is None:
+        return
+    prompt, answer = count(scene.text), count(scene.answer) if scene.answer else 0
+    if prompt + answer > limit:
+        longest = max(range(scene.n_features), key=lambda j: len(scene.sources[j]))
+        extra = f" and the answer {answer:,}" if answer else ""
+        raise ValueError(
+            f"The prompt must fit into the {limit:,} tokens that the model can read; it has "
+            f"{prompt:,}{extra}. The longest of its {scene.n_features} sources, "
+            f"{scene.features[longest]}, has {count(scene.sources[longest]):,}."
+        )

@@ -1,0 +1,147 @@
+"""Scores of an answer, given prompts: how likely a language model finds it, or says it again."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import check_choice
+from eblime._types import BoolArray, FloatArray
+
+__all__ = ["SCORES", "AnswerScore", "is_language_model", "similarity"]
+
+SCORES = {  # name -> what it is, in words
+    "mean": "the mean log probability of the answer's tokens",
+    "total": "the log probability of the answer",
+    "logit": "the logit of the probability of the answer",
+    "similarity": "the similarity of a new answer to the answer",
+}
+_LARGEST = -1e-7  # log probability of a logit: single precision knows no probability nearer to 1
+
+
+def is_language_model(model: Any) -> bool:
+    """Whether it answers prompts, rather than scoring them: an address, a pair, or an object."""
+    if isinstance(model, (str, tuple)):
+        return True
+    return any(hasattr(model, name) for name in ("generate", "token_log_probs"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerScore:
+    """A language model as a function from prompts to scores of the parts of their answers.
+
+    Prompts are strings with two more attributes, the `answer` and the `spans` of its parts; there
+    is one output for each part. A part is scored given the prompt and what is before it.
+
+    Parameters
+    ----------
+    language
+        A language model, as `as_language_model` returns it.
+    score
+        A name in `SCORES`, or a function (new answer, answer) -> number.
+    """
+
+    language: Any
+    score: str | Callable[[str, str], float] = "mean"
+
+    @property
+    def generates(self) -> bool:
+        """Whether it compares new answers, rather than reading probabilities."""
+        return callable(self.score) or self.score == "similarity"
+
+    @property
+    def words(self) -> str:
+        """What the score is."""
+        if callable(self.score):
+            name = getattr(self.score, "__name__", type(self.score).__name__)
+            return f"the {name.replace('_', ' ')} of a new answer and the answer"
+        return SCORES[self.score]
+
+    def check(self) -> None:
+        """Refuse a score that does not exist, or that the language model cannot give."""
+        if not callable(self.score):
+            check_choice("score", self.score, tuple(SCORES))
+        needed = "generate" if self.generates else "token_log_probs"
+        if not callable(getattr(self.language, needed, None)):
+            raise TypeError(
+                f"`model` must have a method `{needed}` for score={self.score!r}; "
+                f"{type(self.language).__name__} has none."
+            )
+
+    def __call__(self, prompts: Sequence[Any]) -> FloatArray:
+        """Scores, (prompts, parts)."""
+        groups: dict[str, list[int]] = {}
+        for number, prompt in enumerate(prompts):
+            groups.setdefault(prompt.answer, []).append(number)
+        found = np.empty((len(prompts), len(prompts[0].spans)))
+        for answer, rows in groups.items():
+            found[rows] = self._scores([prompts[k] for k in rows], answer)
+        return found
+
+    def _scores(self, prompts: Sequence[Any], answer: str) -> FloatArray:
+        """Scores of prompts with the same answer."""
+        spans, plain = prompts[0].spans, [str(prompt) for prompt in prompts]
+        if self.generates:
+            compare = self.score if callable(self.score) else similarity
+            new = self.language.generate(plain)
+            parts = [answer[a:b] for a, b in spans[1:]]
+            return np.array(
+                [
+                    [float(compare(text, answer)), *(_nearest(compare, text, p) for p in parts)]
+                    for text in new
+                ]
+            )
+        members = _members(self.language.token_spans(answer), spans)  # (parts, tokens)
+        logs = np.array(self.language.token_log_probs(plain, answer), dtype=np.float64)
+        totals = logs @ members.T
+        if self.score == "logit":
+            totals = np.minimum(totals, _LARGEST)
+            return np.asarray(totals - np.log(-np.expm1(totals)))
+        return totals / members.sum(axis=1) if self.score == "mean" else totals
+
+
+def _members(tokens: Sequence[tuple[int, int]], spans: Sequence[tuple[int, int]]) -> BoolArray:
+    """Which tokens of an answer are in which of its parts; all are in the first, the whole."""
+    starts, ends = np.array(tokens).reshape(-1, 2).T
+    found = np.array([(starts < end) & (ends > start) for start, end in spans])
+    found[0] = True
+    empty = np.flatnonzero(~found.any(axis=1))
+    if empty.size:
+        raise ValueError(f"The part {spans[empty[0]]} of the answer has no token of the model.")
+    return found
+
+
+def _nearest(compare: Callable[[str, str], float], new: str, part: str) -> float:
+    """The similarity of a part of the answer to the most similar sentence of a new answer."""
+    return max(float(compare(sentence, part)) for sentence in re.split(r"(?<=[.!?])\s+", new))
+
+
+def similarity(new: str, answer: str) -> float:
+    """How similar two texts are, from 0 to 1: the mean of token F1 and edit similarity.
+
+    Token F1 is about which words they share, however often; edit similarity is about the words
+    that are in the same order, of all words.
+
+    Examples
+    --------
+    >>> from eblime.models.likelihood import similarity
+    >>> similarity("It is in Paris.", "it is in Paris"), similarity("No idea.", "it is in Paris")
+    (1.0, 0.0)
+    """
+    one, other = _words(new), _words(answer)
+    if not one or not other:
+        return float(one == other)
+    shared = (Counter(one) & Counter(other)).total()
+    f1 = 2 * shared / (len(one) + len(other))
+    return (f1 + SequenceMatcher(None, one, other, autojunk=False).ratio()) / 2
+
+
+def _words(text: str) -> list[str]:
+    """Words in lower case; signs where there are no words."""
+    return re.findall(r"\w+", text.lower()) or re.findall(r"\S", text)

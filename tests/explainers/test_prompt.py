@@ -1,0 +1,269 @@
+"""`PromptExplainer`: sources, answers and their parts."""
+
+import re
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import eblime
+
+NOTES = [
+    "The tower opened in 1889.",
+    "It is in Paris.",
+    "Paris lies on the Seine.",
+    *(f"Note {k} is about cats." for k in range(5)),
+]
+ANSWER = "It opened in 1889. It is in Paris."
+
+
+class Parrot:
+    """A language model that finds words likely if they are in the prompt."""
+
+    context = 100
+
+    def __init__(self):
+        self.scored, self.generated = [], []
+
+    def generate(self, prompts):
+        """The answer, without the year if no source has it."""
+        self.generated += prompts
+        return [ANSWER if "1889" in p else "It is in Paris." for p in prompts]
+
+    def token_spans(self, answer):
+        """Words with the space before them."""
+        return [match.span() for match in re.finditer(r"\s*\S+", answer)]
+
+    def token_log_probs(self, prompts, answer):
+        """A word that is in the prompt is likely."""
+        self.scored += prompts
+        words = [answer[a:b].strip(" .") for a, b in self.token_spans(answer)]
+        return [np.array([-0.1 if word in p else -2.0 for word in words]) for p in prompts]
+
+    def count_tokens(self, text):
+        """Words."""
+        return len(text.split())
+
+
+@pytest.fixture
+def parrot():
+    """A language model."""
+    return Parrot()
+
+
+def top(e):
+    """The number of the most important source."""
+    return int(e.posterior.order()[0])
+
+
+def test_hidden_sources_are_left_out_and_the_others_keep_their_order():
+    """What the model reads, for all masks of three sources."""
+    seen = set()
+
+    def score(prompts):
+        seen.update(prompts)
+        return [len(p) for p in prompts]
+
+    template = "Use {curly} notes.\n{sources}\nQ: {question}"
+    eblime.PromptExplainer(score, ["a {question}", "b", "c"], template, separator="; ").explain("?")
+
+    assert "Use {curly} notes.\na {question}; c\nQ: ?" in seen
+    assert "Use {curly} notes.\n\nQ: ?" in seen
+    assert len(seen) == 8
+
+
+@pytest.mark.parametrize(
+    ("sources", "segmentation", "names"),
+    [
+        (["x", "y"], "paragraph", ["source 1 'x'", "source 2 'y'"]),
+        ({"page 12": "x", "page 9": "y"}, "paragraph", ["page 12", "page 9"]),
+        ("One.\nTwo.\n\nThree.", "paragraph", ["paragraph 1 'One. Two.'", "paragraph 2 'Three.'"]),
+        ("One. Two!  Three", "sentence", [f"sentence {k}" for k in (1, 2, 3)]),
+        ("User: hi\nthere\nBot: yes\nUser: at 5:30", "turn", ["turn 1 'User: hi there'", "turn 2"]),
+        ([{"role": "user", "content": "hi"}], "turn", ["turn 1 'user: hi'"]),
+    ],
+)
+def test_sources_and_their_names(sources, segmentation, names):
+    """Lists, dictionaries, messages, and texts that are cut without losing a character."""
+    explainer = eblime.PromptExplainer(
+        lambda prompts: [len(p) for p in prompts],
+        sources,
+        "{sources}|{question}",
+        segmentation=segmentation,
+    )
+    scene = explainer.explain("?").scene
+
+    assert all(found.startswith(name) for found, name in zip(scene.features, names, strict=False))
+    if isinstance(sources, str):
+        assert scene.text == f"{sources}|?"
+        assert scene.n_features == (2 if segmentation == "paragraph" else 3)
+    assert "".join(scene.pieces) == scene.text
+    assert len(scene.pieces) == len(scene.owners)
+
+
+def test_a_whole_prompt_needs_no_question():
+    """The question is one of the sentences."""
+    whole = "Paris is a city. The tower opened in 1889. When did the tower open?"
+    score = lambda prompts: [float("1889" in p) for p in prompts]  # noqa: E731
+    e = eblime.PromptExplainer(score, whole, "{sources}", segmentation="sentence").explain()
+
+    assert top(e) == 1
+
+
+def test_the_importance_is_the_mean_over_all_sets_of_sources():
+    """No kernel: an interaction counts half, whatever is near the whole prompt."""
+    score = lambda prompts: [float("a" in p and "b" in p) for p in prompts]  # noqa: E731
+    e = eblime.PromptExplainer(score, ["a", "b", "c"], "{sources}").explain()
+
+    assert_allclose(e.posterior.mean, [0.5, 0.5, 0], atol=1e-3)
+    assert "all counting the same" in e.estimand
+
+
+def test_the_model_answers_once_and_its_sentences_are_targets_of_the_same_calls(parrot):
+    """One call for the answer, 64 for the scores, whatever the number of targets."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    found = explainer.explain_targets("When did it open?")
+
+    assert len(parrot.generated) == 1
+    assert len(parrot.scored) == 64
+    assert [e.label for e in found.values()] == [
+        f"answer '{ANSWER}'",
+        "sentence 1 'It opened in 1889.'",
+        "sentence 2 'It is in Paris.'",
+    ]
+    assert found[0].scene.answer == ANSWER
+    assert top(found[1]) == 0
+    assert top(found[2]) == 1
+    assert "top_classes" not in found[0].provenance
+
+
+def test_a_target_may_be_any_part_of_the_answer(parrot):
+    """By its text or by the number of its sentence; the whole by default."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    e = explainer.explain("When?", "1889", answer=ANSWER)
+
+    assert e.label == "part '1889'"
+    assert top(e) == 0
+    assert parrot.generated == []
+    assert explainer.explain("When?", 2, answer=ANSWER).label == "sentence 2 'It is in Paris.'"
+    assert explainer.explain("When?", answer=ANSWER).label.startswith("answer")
+    with pytest.raises(ValueError, match="`target` must be a part of the answer; 'Rome' is not"):
+        explainer.explain("When?", "Rome", answer=ANSWER)
+
+
+def test_scores_of_an_answer(parrot):
+    """The mean, the sum and the logit of log probabilities."""
+    settings = {"model": parrot, "sources": NOTES}
+    predictions = {
+        score: eblime.PromptExplainer(**settings, score=score)
+        .explain("?", answer="In Paris")
+        .prediction
+        for score in ("mean", "total", "logit")
+    }
+
+    total = -2.1
+    assert_allclose(predictions["total"], total)
+    assert_allclose(predictions["mean"], total / 2)
+    assert_allclose(predictions["logit"], total - np.log1p(-np.exp(total)))
+
+
+@pytest.mark.parametrize("score", ["similarity", lambda new, answer: float(new == answer)])
+def test_new_answers_are_compared_with_the_first(parrot, score):
+    """Sampling makes them vary, so that all masks of few sources still leave an interval."""
+    explainer = eblime.PromptExplainer(parrot, NOTES[:3], score=score)
+    found = explainer.explain_targets("When did it open?")
+    low, high = found[0].posterior.interval().T
+
+    assert parrot.scored == []
+    assert found[0].prediction == 1
+    assert top(found[0]) == 0
+    assert not found[0].exhaustive
+    assert (high > low).all()
+    assert_allclose(found[2].posterior.mean, 0, atol=1e-9)  # said with any source
+
+
+def test_answers_are_continued_saved_and_remembered(parrot, tmp_path):
+    """Files keep the answer and its parts, and nothing is asked twice."""
+    cache = eblime.AnswerCache(tmp_path / "llm.db", model_id="parrot", verify=0)
+    explainer = eblime.PromptExplainer(parrot, NOTES, cache=cache)
+    e = explainer.explain("When?", 1, answer=ANSWER)
+    loaded = eblime.load(e.save(tmp_path / "e.eblime"))
+    again = explainer.explain("When?", 1, answer=ANSWER)
+    more = loaded.more(10, explainer=explainer, x="When?")
+
+    assert loaded.scene.spans == e.scene.spans
+    assert again.provenance["model_calls"] == 0
+    assert_allclose(again.posterior.mean, e.posterior.mean)
+    assert more.posterior.n_masks == 74
+    assert len(parrot.scored) <= 74
+    with pytest.raises(ValueError, match="must be the explained question"):
+        loaded.more(10, explainer=explainer, x="Where?")
+
+
+def test_runs_explain_many_questions(parrot, tmp_path):
+    """Each with the answer of the model, or its own."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+    questions = ["When?", {"question": "Where?", "answer": "Paris"}]
+    run = eblime.explain_many(explainer, questions, tmp_path / "run", workers=1, progress=False)
+
+    found = [run.explanation(k) for k in range(2)]
+
+    assert [e.scene.answer for e in found] == [ANSWER, "Paris"]
+    assert [e.label for e in found] == ["answer", "answer"]
+    assert top(found[1]) in (1, 2)
+
+
+def test_a_limit_of_calls_decides_the_design():
+    """Pairs would waste 12 calls for 10 sources."""
+    explainer = eblime.PromptExplainer(
+        lambda prompts: [len(p) for p in prompts], list("abcdefghij")
+    )
+    e = explainer.explain("?", calls=eblime.Calls(max_calls=14))
+
+    assert e.provenance["model_calls"] <= 14
+    assert len(e.masks) == 13
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"sources": []}, ValueError, "`sources` must have at least one source; it is empty"),
+        ({"sources": " "}, ValueError, "`sources` must have at least one source; the text is"),
+        ({"sources": ["a", " "]}, ValueError, "`sources` must not be empty texts; source 2 is"),
+        ({"sources": ["a", 3]}, TypeError, "source 2 is of type int"),
+        ({"sources": 3}, TypeError, "`sources` must be a list of texts"),
+        ({"sources": [{"content": "a"}]}, ValueError, 'messages with a "role" and a "content"'),
+        ({"prompt": "Answer {question}"}, ValueError, r"must contain \{sources\} once"),
+        ({"prompt": 3}, TypeError, "`prompt` must be a string"),
+        ({"segmentation": "page"}, ValueError, "`segmentation` must be one of 'sentence'"),
+        ({"score": "likely"}, ValueError, "`score` must be one of 'mean'"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(parrot, settings, error, message):
+    """Before anything is asked."""
+    with pytest.raises(error, match=message):
+        eblime.PromptExplainer(**{"model": parrot, "sources": NOTES} | settings)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"x": ""}, "`question` must not be empty"),
+        ({"x": "When?", "answer": " "}, "`answer` must not be empty"),
+        ({"x": "When?" + " why" * 80}, "it has 120. The longest of its 8 sources"),
+        ({"x": {"text": "When?"}}, 'A row must have a column "question"; got text'),
+    ],
+)
+def test_questions_that_cannot_be_asked_are_refused_before_calls(parrot, given, message):
+    """A prompt that is too long says how long it is, and what the limit is."""
+    with pytest.raises(ValueError, match=message):
+        eblime.PromptExplainer(parrot, NOTES).explain(**given)
+
+    assert parrot.scored == parrot.generated == []
+
+
+def test_an_empty_answer_of_the_model_is_an_error(parrot, monkeypatch):
+    """There is nothing to explain."""
+    monkeypatch.setattr(parrot, "generate", lambda prompts: [" "] * len(prompts), raising=False)
+    with pytest.raises(eblime.ModelError, match="is empty; give `answer`"):
+        eblime.PromptExplainer(parrot, NOTES).explain("When?")
