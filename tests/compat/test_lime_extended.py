@@ -197,12 +197,12 @@ def test_weights_that_the_program_changed_are_those_of_the_page_and_the_figure()
 
     pyplot = pytest.importorskip("matplotlib.pyplot")
     exp = LimeTextExplainer(random_state=0).explain_instance(TEXT, judge, num_samples=100)
-    assert "0.123" not in exp.as_html()
-    exp.local_exp = {1: [[0, 0.1234], [2, -0.0456]]}
+    assert "0.988" not in exp.as_html()
+    exp.local_exp = {1: [[0, 0.9876], [2, -0.0456]]}
     figure = exp.as_pyplot_figure()
 
-    assert "0.123" in exp.as_html()
-    assert [bar.get_width() for bar in figure.axes[0].patches] == [-0.0456, 0.1234]
+    assert "0.988" in exp.as_html()
+    assert [bar.get_width() for bar in figure.axes[0].patches] == [-0.0456, 0.9876]
     assert not figure.axes[0].collections
     with pytest.raises(ValueError, match="were changed: they have no intervals"):
         exp.as_list(intervals=True)

@@ -85,7 +85,7 @@ def notes(explanation: Explanation) -> list[str]:
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
         )
-    few = post.n_masks < 2 * post.n_features
+    few = explanation.answers.n_masks < 2 * post.n_features
     if quadrature and few and post.has_spread and not (explanation.exhaustive or post.constant):
         found.append(
             f"There are fewer than {2 * post.n_features} masks for {post.n_features} features: "
