@@ -59,8 +59,8 @@ ALLOWED = {
         *("narwhals", "numpy", "pandas", "scipy", "skimage", "sklearn"),
     },
     "models": {
-        *("_checks", "_digest", "_threads", "_types", "protocols", "PIL", "narwhals"),
-        *("numpy", "onnxruntime", "scipy", "torch", "xgboost"),
+        *("_checks", "_digest", "_repr", "_threads", "_types", "protocols", "PIL", "narwhals"),
+        *("numpy", "onnxruntime", "scipy", "torch", "transformers", "xgboost"),
     },
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
@@ -256,7 +256,7 @@ def test_heavy_packages_are_imported_where_used(path):
 BUDGETS = {
     **{"batch": 3_660, "cli": 2_400, "compat": 1_700, "core": 4_830, "datasets": 250},
     **{"designs": 1_200, "domains": 4_460, "engine": 2_680, "explainers": 1_400, "family": 1_300},
-    **{"methods": 1_900, "models": 1_680, "plot": 1_700, "reporting": 950, "results": 2_190},
+    **{"methods": 1_900, "models": 2_360, "plot": 1_700, "reporting": 950, "results": 2_190},
     **{"stopping": 1_050},
 }
 SINGLE = 4_210  # lines of all parts that are one module

@@ -132,7 +132,7 @@ class Batches:
                 most = max(1, _BATCH_BYTES // max(1, self._buffer.nbytes))
                 self._sizes = tuple(size for size in _SIZES if size <= most) or (1,)
             else:
-                self._sizes = near.sizes
+                self._sizes = getattr(model, "batch_sizes", None) or near.sizes
         size, at_once = caller.calls.batch_size, caller.calls.concurrency
         if size is None and at_once > 1:  # keep all calls under way busy
             size = min(max(self._sizes), -(-n // at_once))

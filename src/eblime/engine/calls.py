@@ -57,7 +57,9 @@ class Retry:
         The largest random fraction that is added to a pause, so that several clients do not come
         back at once.
     longest
-        No pause is longer than this many seconds.
+        No pause is longer than this many seconds. A call that failed with an error that has the
+        attribute `retry_after`, in seconds, as that of a server with the header `Retry-After`, is
+        repeated after this time, or not at all if it is longer.
     on
         Errors that are worth another try; a call that took longer than `timeout` is a
         `TimeoutError`. Running out of memory is never repeated.
@@ -96,7 +98,15 @@ class Retry:
 
     def again(self, error: Exception, failures: int) -> bool:
         """Whether to try again after so many failures."""
-        return failures <= self.times and isinstance(error, self.on) and not is_out_of_memory(error)
+        if is_out_of_memory(error) or _retry_after(error) > self.longest:
+            return False
+        return failures <= self.times and isinstance(error, self.on)
+
+
+def _retry_after(error: Exception) -> float:
+    """The seconds that an error asks to wait before the next try."""
+    seconds = getattr(error, "retry_after", None)
+    return float(seconds) if isinstance(seconds, (int, float)) and seconds > 0 else 0.0
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
@@ -336,7 +346,8 @@ class Caller:
                     self.count(n)
                 except OverBudgetError as over:
                     raise over from error
-                time.sleep(min(self._retry.pause(failures), TIMEOUT_MAX))
+                pause = max(self._retry.pause(failures), _retry_after(error))
+                time.sleep(min(pause, TIMEOUT_MAX))
 
     def _wait(self, batch: Any) -> Any:
         """One call, for as long as it may take."""

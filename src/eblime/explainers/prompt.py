@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from importlib import import_module
 from typing import Any
 
 from eblime._progress import Progress
@@ -26,6 +25,7 @@ from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, Target
 from eblime.explainers.base import BaseExplainer
+from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
 from eblime.protocols import Kernel, Method, Stop
 from eblime.results.explanation import Explanation
@@ -106,11 +106,7 @@ class PromptExplainer(BaseExplainer):
         if self.sources is not None:
             self._sources(self.sources)
         if is_language_model(self.model):
-            language = self.model
-            if isinstance(language, (str, tuple)):
-                adapters = import_module("eblime.models.language")
-                language = adapters.as_language_model(language)
-            model = AnswerScore(language=language, score=self.score)
+            model = AnswerScore(language=as_language_model(self.model), score=self.score)
             model.check()
             self._normalise(model=model, labels=["answer"])
         self._make_loop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from functools import lru_cache
 from pathlib import Path
 from types import MethodType
@@ -12,6 +13,7 @@ import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
 from eblime.models.conversion import descends
+from eblime.models.language import ServerModel, TransformersModel
 from eblime.models.likelihood import AnswerScore
 from eblime.models.onnx import OnnxModel, stamps_of
 from eblime.models.sklearn import SklearnModel, XgboostModel, has_method
@@ -26,8 +28,9 @@ def fingerprint(model: Any) -> str:
     """A string that changes when the model's content does, and is the same in every process.
 
     An ONNX file is its bytes and those of all external data that it names. A torch network is every
-    parameter, buffer and attribute; an estimator of scikit-learn, LightGBM, XGBoost or CatBoost is
-    its pickle. All classes and functions in them must come from installed packages.
+    parameter, buffer and attribute, with its tokenizer if it is a language model; an estimator of
+    scikit-learn, LightGBM, XGBoost or CatBoost is its pickle. All classes and functions in them
+    must come from installed packages.
 
     Raises
     ------
@@ -38,17 +41,16 @@ def fingerprint(model: Any) -> str:
     if isinstance(model, OnnxModel):
         settings = (model.preprocess, model.activation, model.output)
         return digest_of(("onnx", _file_digest(model), *settings), replace=_content)
-    if isinstance(model, AnswerScore):
-        named = getattr(model.language, "fingerprint", None)  # of a server, its address and model
-        if named is None:
-            raise UnknownContentError(
-                f"what {type(model.language).__qualname__} answers can depend on code and services"
-            )
-        return digest_of(("answers", named(), model.score), replace=_content)
     if isinstance(model, TorchModel):
         with lock_module(model.module):  # another thread may be moving it to eval mode
             return digest_of(model, replace=_content)
-    predict = model.predict if isinstance(model, SklearnModel) else model
+    language = model.language if isinstance(model, AnswerScore) else model
+    if isinstance(language, ServerModel):
+        raise UnknownContentError(f"the server at {language.url} may change its model")
+    if isinstance(language, TransformersModel):
+        with lock_module(language.model):
+            return digest_of(model, replace=_content)
+    predict = model.predict if isinstance(model, SklearnModel) else language
     owner = predict.__self__ if isinstance(predict, MethodType) else predict
     packages = {kind.__module__.partition(".")[0] for kind in type(owner).__mro__}
     if isinstance(model, XgboostModel) or packages & _ESTIMATORS:
@@ -61,6 +63,8 @@ def fingerprint(model: Any) -> str:
 
 def _content(value: Any) -> Any:
     """What to digest instead of an object of another package; None is the object itself."""
+    if descends(value, "transformers", "PreTrainedTokenizerBase"):
+        return ("tokenizer", type(value), *_tokenizer_content(value))
     if descends(value, "torch", "Tensor"):
         return ("tensor", str(value.dtype), tuple(value.shape), _tensor_digest(value))
     if descends(value, "torch", "GraphModule") or descends(value, "torch", "ScriptModule"):
@@ -71,6 +75,14 @@ def _content(value: Any) -> Any:
     if has_method(value, "get_tree_stats"):  # neighbours: without the number of queries so far
         return ("tree", type(value), value.get_arrays())
     return None
+
+
+def _tokenizer_content(tokenizer: Any) -> tuple[Any, ...]:
+    """What a fast tokenizer does, without the padding and truncation of its last call."""
+    rules = json.loads(tokenizer.backend_tokenizer.to_str())
+    rules = {name: rule for name, rule in rules.items() if name not in ("padding", "truncation")}
+    ids = (tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id)
+    return json.dumps(rules), tokenizer.chat_template, ids, tokenizer.model_max_length
 
 
 def _tensor_digest(tensor: Any) -> bytes:

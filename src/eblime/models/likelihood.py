@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ _LARGEST = -1e-7  # log probability of a logit: single precision knows no probab
 
 def is_language_model(model: Any) -> bool:
     """Whether it answers prompts, rather than scoring them: an address, a pair, or an object."""
-    if isinstance(model, (str, tuple)):
+    if isinstance(model, (str, tuple, os.PathLike)):
         return True
     return any(hasattr(model, name) for name in ("generate", "token_log_probs"))
 
@@ -63,6 +64,11 @@ class AnswerScore:
             return f"the {name.replace('_', ' ')} of a new answer and the answer"
         return SCORES[self.score]
 
+    @property
+    def batch_sizes(self) -> Sequence[int] | None:
+        """Numbers of prompts per call worth trying; None if the language model does not say."""
+        return getattr(self.language, "batch_sizes", None)
+
     def check(self) -> None:
         """Refuse a score that does not exist, or that the language model cannot give."""
         if not callable(self.score):
@@ -97,8 +103,9 @@ class AnswerScore:
                     for text in new
                 ]
             )
-        members = _members(self.language.token_spans(answer), spans)  # (parts, tokens)
         logs = np.array(self.language.token_log_probs(plain, answer), dtype=np.float64)
+        # a server knows the tokens of an answer when it has scored it
+        members = _members(self.language.token_spans(answer), spans)  # (parts, tokens)
         totals = logs @ members.T
         if self.score == "logit":
             totals = np.minimum(totals, _LARGEST)

@@ -21,7 +21,7 @@ from eblime.protocols import Composite, RenderedScene
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["TorchModel", "import_torch", "lock_module"]
+__all__ = ["TorchModel", "evaluation", "import_torch", "lock_module"]
 
 
 def import_torch() -> Any:
@@ -112,7 +112,7 @@ class TorchModel:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
         batch = as_array(batch)
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
-        with lock_module(self.module), self._ready() as device:
+        with evaluation(self.module, self.device, autocast=self.autocast) as device:
             images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images
             images = images.permute(0, 3, 1, 2) if last else images
@@ -125,7 +125,7 @@ class TorchModel:
 
         The module is locked until the context ends; other threads wait.
         """
-        with lock_module(self.module), self._ready() as device:
+        with evaluation(self.module, self.device, autocast=self.autocast) as device:
             layouts = _layouts(self.module, scene, device)
             converts = device.type == "cpu" and len(layouts) > 1
             scorer = TorchScorer(
@@ -144,29 +144,6 @@ class TorchModel:
                 for tensor, data in original:
                     tensor.data = data
 
-    @contextmanager
-    def _ready(self) -> Iterator[Any]:
-        """Set eval mode and turn gradients off, on the right device; restore the mode on exit."""
-        import torch
-
-        first = next(self.module.parameters(), None)
-        home = torch.device("cpu") if first is None else first.device
-        device = home if self.device == "auto" else torch.device(self.device)
-        training = [part for part in self.module.modules() if part.training]
-        precision = torch.autocast(device.type) if self.autocast else nullcontext()
-        try:
-            if training:
-                self.module.eval()
-            if device != home:
-                self.module.to(device)
-            # Inference mode is faster on a GPU. It is not used on a CPU, where the layout of the
-            # weights changes: weights created in inference mode cannot be trained.
-            with torch.inference_mode(device.type != "cpu"), torch.no_grad(), precision:
-                yield device
-        finally:
-            for part in training:
-                part.training = True
-
     def score(self, images: torch.Tensor) -> torch.Tensor:
         """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
         images = images if self.preprocess is None else self.preprocess(images)
@@ -180,6 +157,34 @@ class TorchModel:
         else:
             outputs = outputs.clone()  # the network may reuse the memory of its output
         return outputs
+
+
+@contextmanager
+def evaluation(module: Any, device: str = "auto", *, autocast: bool = False) -> Iterator[Any]:
+    """Set eval mode and turn gradients off, on the right device; restore the mode on exit.
+
+    Yields the device. The module is locked until the context ends; other threads wait.
+    """
+    import torch
+
+    with lock_module(module):
+        first = next(module.parameters(), None)
+        home = torch.device("cpu") if first is None else first.device
+        there = home if device == "auto" else torch.device(device)
+        precision = torch.autocast(there.type) if autocast else nullcontext()
+        training = [part for part in module.modules() if part.training]
+        try:
+            if training:
+                module.eval()
+            if there != home:
+                module.to(there)
+            # Inference mode is faster on a GPU. It is not used on a CPU, where the layout of the
+            # weights changes: weights created in inference mode cannot be trained.
+            with torch.inference_mode(there.type != "cpu"), torch.no_grad(), precision:
+                yield there
+        finally:
+            for part in training:
+                part.training = True
 
 
 def _as_floats(images: torch.Tensor) -> torch.Tensor:
