@@ -97,7 +97,7 @@ class GaussianCopula:
         return self.values(np.repeat(_NODES[:, None], len(self.correlation), axis=1))
 
 
-_WIDE = np.arange(-32.0, 25.0, 2.0)  # log(psi) in a round; the integrands are analytic
+_WIDE = np.arange(-28.0, 19.0, 2.0)  # log(psi) in a round; the integrands are analytic
 _FINE = np.arange(-13.0, 14.0)  # log(lambda psi) in the marginals, about its mean
 _ROUNDS, _STEP = 2, 0.35
 _WORK = 100  # values of lambda: about 100 over p, within bounds
