@@ -122,12 +122,13 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "views": {
         "image": "eblime.reporting.views:image_view",
         "text": "eblime.reporting.views:text_view",
-        "prompt": "eblime.reporting.views:text_view",
+        "prompt": "eblime.reporting.views:prompt_view",
     },
     "commands": {
         "image": "eblime.cli.image:COMMAND",
         "tabular": "eblime.cli.tabular:COMMAND",
         "text": "eblime.cli.text:COMMAND",
+        "prompt": "eblime.cli.prompt:COMMAND",
     },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}

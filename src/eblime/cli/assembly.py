@@ -110,12 +110,14 @@ def load_model(
     spec
         An .onnx, .skops, .pkl or .joblib file, or `package.module:name`, which is imported from the
         current folder or the installed packages. `package.module:name()` is called after the
-        import, for functions that create a model.
+        import, for functions that create a model. The address of a server is returned as it is.
     trust_pickle
         Whether files that can run code may be loaded.
     normalise, activation, output
         For ONNX files: the scale of the pixels, what to apply to the outputs, and which output.
     """
+    if spec.startswith(("http://", "https://")):  # a language model, for `eblime explain prompt`
+        return spec
     path = Path(spec)
     suffix = path.suffix.lower()
     if ":" in spec and not path.exists() and suffix not in (".onnx", ".skops", *_PICKLES):

@@ -42,7 +42,8 @@ def _parse_workers(text: str) -> int | str:
 
 MODEL = Option(
     "model",
-    "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name.",
+    "An .onnx or .skops file, a .pkl or .joblib file with --trust-pickle, or module:name; for "
+    "prompts also the address of a server.",
     short="-m",
     required=True,
 )

@@ -11,7 +11,7 @@ from typing import Any
 from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 
-__all__ = ["COMMAND"]
+__all__ = ["COMMAND", "items", "read_text_file"]
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -32,13 +32,13 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
             f"{argument!r} is a table; `eblime batch text` explains each of its texts."
         )
     if exists:
-        return file_items(path, (".txt",), _read)
+        return file_items(path, (".txt",), read_text_file)
     if path.suffix.lower() == ".txt" and " " not in argument:
         raise FileNotFoundError(f"There is no text file {argument!r}.")
     return [Item("text", "text", argument)]
 
 
-def _read(path: Path) -> str:
+def read_text_file(path: Path) -> str:
     """A text file as it is, line ends included."""
     try:
         return path.read_bytes().decode("utf8")

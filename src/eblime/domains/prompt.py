@@ -16,7 +16,8 @@ from eblime.domains.text import find_spans
 
 __all__ = [
     *("PROMPT", "SEGMENTATIONS", "Prompt", "PromptScene", "Sources", "check_template"),
-    *("part_labels", "read_prompt", "read_sources", "with_answer", "with_parts"),
+    *("part_labels", "read_prompt", "read_sources", "with_answer", "with_part"),
+    "with_parts",
 ]
 
 _CUTS: Mapping[str, Any] = {
@@ -245,17 +246,22 @@ def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
     return replace(scene, answer=answer, starts=[0], ends=[len(answer)])
 
 
-def with_parts(scene: PromptScene, others: Sequence[str] = ()) -> PromptScene:
-    """The scene with the sentences of the answer as parts, and other stretches of it."""
+def with_parts(scene: PromptScene) -> PromptScene:
+    """The scene with the sentences of the answer as further parts, if it has several."""
     sentences = find_spans(scene.answer, "sentence")
     spans = [(0, len(scene.answer)), *(sentences if len(sentences) > 1 else ())]
-    for part in others:
-        start = scene.answer.find(part)
-        if start < 0 or not part.strip():
-            raise ValueError(f"`target` must be a part of the answer; {part!r:.60} is not.")
-        if (start, start + len(part)) not in spans:
-            spans.append((start, start + len(part)))
     return replace(scene, starts=[a for a, _ in spans], ends=[b for _, b in spans])
+
+
+def with_part(scene: PromptScene, part: str) -> tuple[PromptScene, int]:
+    """The scene with any part of the answer, given as a text, and the number of that part."""
+    start, spans = scene.answer.find(part), scene.spans
+    if start < 0 or not part.strip():
+        raise ValueError(f"`target` must be a part of the answer; {part!r:.60} is not.")
+    span = (start, start + len(part))
+    if span in spans:
+        return scene, spans.index(span)
+    return replace(scene, starts=[*scene.starts, span[0]], ends=[*scene.ends, span[1]]), len(spans)
 
 
 def part_labels(scene: PromptScene) -> list[str]:
@@ -284,5 +290,7 @@ PROMPT = Domain(
     feature="source",
     scene=PromptScene,
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    design="few",
+    kernel="uniform",
     picture="text",
 )

@@ -16,6 +16,7 @@ from eblime.domains.prompt import (
     read_prompt,
     read_sources,
     with_answer,
+    with_part,
     with_parts,
 )
 from eblime.domains.tabular.row import as_mapping
@@ -211,10 +212,8 @@ class PromptExplainer(BaseExplainer):
         row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         scene = self._scene(row, settings.calls)
         if self._is_language:
-            parts = [] if targets is None or isinstance(targets, int) else targets
-            scene = with_parts(scene, [part for part in parts if isinstance(part, str)])
+            scene, targets = _with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
-            targets = _columns(scene, targets)
         elif targets is None:
             targets = 3
         return loop.explain(settings, self._subject(scene), targets, rng, progress=progress)
@@ -268,19 +267,20 @@ class PromptExplainer(BaseExplainer):
         return MaskedSubject(scene=scene, exact=not (self._is_language and self.model.generates))
 
 
-def _columns(scene: PromptScene, targets: Any) -> Any:
-    """Numbers of the parts of the answer that are targets."""
-    if targets is None:
-        return list(range(len(scene.spans)))
-    if isinstance(targets, int):
-        return list(range(min(targets, len(scene.spans))))
-    spans, found = scene.spans, []
+def _with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, Any]:
+    """The scene with the parts of the answer that are targets, and their numbers."""
+    scene = with_parts(scene)
+    count = len(scene.spans)
+    if targets is None or isinstance(targets, int):
+        return scene, list(range(count if targets is None else min(targets, count)))
+    found: list[Any] = []
     for target in targets:
+        if isinstance(target, str) and target.isdecimal() and int(target) < count:
+            target = int(target)  # as on the command line
         if isinstance(target, str):
-            start = scene.answer.find(target)
-            target = spans.index((start, start + len(target)))
+            scene, target = with_part(scene, target)
         found.append(target)
-    return found
+    return scene, found
 
 
 def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:

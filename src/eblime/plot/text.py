@@ -26,6 +26,8 @@ _COLUMN = 0.602 * _POINTS / 72  # inches: the advance of DejaVu Sans Mono
 def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None = None) -> Axes:
     """The text: green words raise the score, orange words lower it; darker words have more effect.
 
+    The sources of a prompt are drawn as words are.
+
     Words are underlined if their 95 % interval excludes zero. Lines have at most `columns`
     characters, fewer in narrow axes. Long texts are cut after 40 lines.
 
@@ -39,7 +41,8 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     ['a', ' ', 'good', ' ', 'day']
     """
     scene: Any = explanation.scene
-    needs_domain(explanation, "text", 'plot("text")')
+    if scene.domain != "prompt":  # which is drawn in the same way, by its sources
+        needs_domain(explanation, "text", 'plot("text")')
     check_count("columns", columns)
     post = explanation.posterior
     mean = post.mean

@@ -22,11 +22,14 @@ from eblime.results.explanation import Explanation
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["MOST", "image_view", "input_view", "outlines", "text_view", "thumbnail"]
+__all__ = [
+    *("MOST", "image_view", "input_view", "outlines", "prompt_view", "text_view", "thumbnail"),
+]
 
 MOST = 250  # features with all their numbers; a page stays below 400 KB
 _LONGEST = 640  # units along the longer side of the outlines
 _PHOTO = 960  # pixels along the longer side of a photo in a page
+_TOP = 3  # the k of P(top k) beside a source
 _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
 
@@ -70,6 +73,29 @@ def text_view(explanation: Explanation) -> Markup:
         for piece, owner in zip(scene.pieces, scene.owners, strict=True)
     ]
     return render("text_view.html.j2", pieces=pieces)
+
+
+def prompt_view(explanation: Explanation) -> Markup:
+    """The answer, then the prompt with one element per source, and the numbers of each source."""
+    scene: Any = explanation.scene
+    post, k = explanation.posterior, min(_TOP, scene.n_features)
+    words = [f"{mean:.3g}" for mean in post.mean]
+    if post.has_spread:
+        ends, top = post.interval(), post.top_k_probability(k)
+        for j, (low, high) in enumerate(ends):
+            words[j] += f" ({low:.3g} to {high:.3g}), P(top {k}) {top[j]:.2f}"
+    pieces = [
+        (_lines(piece), None if owner < 0 else owner, "" if owner < 0 else words[owner])
+        for piece, owner in zip(scene.pieces, scene.owners, strict=True)
+    ]
+    start, end = scene.spans[explanation.target if explanation.target < len(scene.spans) else 0]
+    parts = (scene.answer[:start], scene.answer[start:end], scene.answer[end:])
+    return render(
+        "prompt_view.html.j2",
+        question=_lines(scene.question),
+        answer=[_lines(part) for part in parts] if scene.answer else None,
+        pieces=pieces,
+    )
 
 
 def thumbnail(explanation: Explanation) -> str:

@@ -1,0 +1,111 @@
+"""`eblime explain prompt` and `eblime batch prompt`: questions, sources and the prompt options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from eblime.cli import text
+from eblime.cli.text import read_text_file
+from eblime.domains.prompt import SEGMENTATIONS
+from eblime.domains.record import Command, Item, Option
+from eblime.models.likelihood import SCORES
+
+__all__ = ["COMMAND", "read_sources"]
+
+_ENDINGS = (".txt", ".md")
+
+
+def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
+    """The question itself, a file, the .txt files of a folder, or standard input for `-`."""
+    answer = options["answer"]
+    found = text.items(argument, model, options)
+    if answer is None:
+        return found
+    if len(found) > 1:
+        raise ValueError("--answer is for one question; there are several.")
+    item = found[0]
+    return [item._replace(input=lambda: {"question": item.read(), "answer": answer})]
+
+
+def explainer(
+    model: Any, settings: Mapping[str, Any], options: Mapping[str, Any], argument: str
+) -> Any:
+    """A `PromptExplainer` with the sources of `--sources`."""
+    from eblime.explainers.prompt import PromptExplainer
+
+    given = dict(settings)
+    if options["prompt"] is not None:
+        given["prompt"] = _file_or_text(options["prompt"])
+    return PromptExplainer(model, read_sources(Path(options["sources"])), **given)
+
+
+def read_sources(path: Path) -> str | dict[str, str]:
+    """The files of a folder, named after them in the order of their names; or one text to cut."""
+    if path.is_file():
+        return read_text_file(path)
+    if not path.is_dir():
+        raise FileNotFoundError(f"--sources must be a folder or a text file; {str(path)!r} is not.")
+    found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _ENDINGS)
+    if not found:
+        raise FileNotFoundError(
+            f"The folder {str(path)!r} for --sources has no file that ends in .txt or .md."
+        )
+    return {entry.name: read_text_file(entry).rstrip("\r\n") for entry in found}
+
+
+def _file_or_text(given: str) -> str:
+    """The template itself, or that of a file."""
+    is_file = "{" not in given and Path(given).is_file()
+    return read_text_file(Path(given)) if is_file else given
+
+
+COMMAND = Command(
+    help=(
+        "Explain the answer of a language model by the sources in its prompt.\n\n"
+        "The answer is that of the model, unless --answer gives another one. --targets explains "
+        "as many of its sentences too, and --target one of them, by its number or its text."
+    ),
+    metavar="QUESTION",
+    argument="The question itself, a .txt file, a folder of them, or - for standard input.",
+    example=(
+        "eblime explain prompt question.txt --sources folder/ --model http://localhost:8000/v1"
+    ),
+    batch_help=(
+        "Explain the answers to many questions.\n\n"
+        'They are the .txt files of a folder, the lines of a .jsonl file, or the column "question" '
+        'of a table, which may have the columns "answer" and "sources" too.'
+    ),
+    batch_argument="A folder or a file, here or such as s3://bucket/questions.",
+    batch_example="eblime batch prompt questions.jsonl --sources notes/ --model m:score --out run/",
+    items=items,
+    inputs=lambda argument, model, options: argument,  # `explain_many` reads it
+    explainer=explainer,
+    defaults={"masks": 64},
+    options=[
+        Option(
+            "sources",
+            "Folder with a .txt or .md file for each source, or one text file to cut.",
+            required=True,
+            used_by="inputs",
+        ),
+        Option(
+            "prompt",
+            "Template of the prompt with {sources} and {question}, or a file that has it.",
+            used_by="inputs",
+        ),
+        Option(
+            "answer",
+            "The answer to explain. Default: that of the model.",
+            used_by="inputs",
+            batch=False,
+        ),
+        Option(
+            "segmentation",
+            f"How a text file is cut: {', '.join(SEGMENTATIONS)}.",
+            default="paragraph",
+        ),
+        Option("score", f"Score of an answer: {', '.join(SCORES)}.", default="mean"),
+    ],
+)
