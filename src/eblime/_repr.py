@@ -50,7 +50,7 @@ def _changed_settings(record: Any, skip: str = "") -> list[str]:
 
 def _model_name(model: Any) -> str:
     """The name of a function, or of the class of a model, without the adapter around it."""
-    for name in ("module", "network", "pipeline", "predict"):
+    for name in ("language", "module", "network", "pipeline", "predict"):
         if type(model).__module__.startswith("eblime."):
             model = getattr(model, name, model)
     model = getattr(model, "__self__", model)  # a bound method: its object

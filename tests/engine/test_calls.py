@@ -133,6 +133,27 @@ def test_pauses_grow():
         assert eblime.Retry(wait=1, factor=factor, longest=5).pause(5000) == 5
 
 
+@pytest.mark.parametrize(("seconds", "tries"), [(0.05, 3), (None, 3), (5.0, 1), (np.inf, 1)])
+def test_an_error_may_say_how_long_to_wait(seconds, tries):
+    """The pause is as long as it says; what is longer than allowed is not repeated."""
+
+    class BusyError(Exception):
+        retry_after = seconds
+
+    asked = []
+
+    def model(batch):
+        asked.append(time.perf_counter())
+        raise BusyError
+
+    caller = Caller(model, Calls(retry=eblime.Retry(times=2, wait=0.0, longest=1.0)))
+    with pytest.raises(BusyError):
+        caller.answer([1], 1)
+
+    assert len(asked) == tries
+    assert (np.diff(asked) >= (seconds or 0)).all()
+
+
 def test_narrow_numpy_numbers_are_settings():
     """They are compared without an overflow."""
     assert eblime.Retry(wait=np.float32(0.5), jitter=np.float16(0)).pause(2) == 1

@@ -356,6 +356,7 @@ def test_the_key_comes_from_the_environment_and_stays_there(serve, monkeypatch, 
     shown = [repr(model), str(caught.value), str(cause), repr(e), e.to_json(), repr(explainer)]
     assert all(SECRET not in text for text in shown)
     assert SECRET.encode() not in pickle.dumps(model)
+    assert pickle.loads(pickle.dumps(model)) == model
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) >= 3
     assert all(SECRET.encode() not in path.read_bytes() for path in files)

@@ -308,7 +308,7 @@ class TransformersModel:
         if "logits_to_keep" in known:
             options["logits_to_keep"] = m
         logits = self.model(tokens, attention_mask=mask, **options).logits[:, -m:].float()
-        chosen = logits[:, torch.arange(m), torch.tensor(wanted, device=device)]
+        chosen = logits[:, torch.arange(m, device=device), torch.tensor(wanted, device=device)]
         values = (chosen - logits.logsumexp(dim=-1)).cpu().numpy()
         return np.asarray(values, dtype=np.float64)
 
