@@ -22,21 +22,14 @@ def mixture(rng, nodes, m, df, *, unit=1.0, offset=0.0):
     )
 
 
-@pytest.mark.parametrize("df", [1e-3, 0.5, 1.0, 7.3, 200.0, 1e5])
-def test_tabulated_cdf_equals_scipy(rng, df):
-    """The table's relative error is below 1e-8, in the lower tail too; NaN stays NaN."""
+@pytest.mark.parametrize("df", [1e-3, 0.5, 1.0, 7.3, 30.0, 200.0, 1e5])
+def test_cdf_equals_scipy(rng, df):
+    """The relative error is below 1e-8, in the lower tail too; NaN stays NaN."""
     z = np.concatenate([np.linspace(-14, 14, 4001), rng.normal(size=2000) * 3, [np.inf, -np.inf]])
     exact = special.stdtr(df, z)
 
     assert_allclose(student_cdf(df, z), exact, rtol=1e-8, atol=1e-300)
     assert np.isnan(student_cdf(df, np.append(z, np.nan))[-1])
-
-
-def test_tabulated_cdf_is_continuous_with_the_direct_one():
-    """Few values and many values give the same numbers."""
-    z = np.linspace(-5, 5, 3001)
-
-    assert_allclose(student_cdf(30.0, z)[::10], student_cdf(30.0, z[::10]), rtol=1e-9)
 
 
 @pytest.mark.parametrize("own", [False, True])
