@@ -6,7 +6,6 @@ OpenAI-compatible address. Both use greedy decoding unless a temperature is give
 
 from __future__ import annotations
 
-import copy
 import inspect
 import json
 import math
@@ -218,18 +217,17 @@ class TransformersModel:
         """The model's answers, of at most `max_new_tokens` tokens."""
         rows = [self._prompt(prompt) for prompt in prompts]
         self._check_length(max(map(len, rows), default=0), 1)
-        settings = copy.deepcopy(self.model.generation_config)
-        settings.do_sample, settings.num_beams = self.temperature > 0, 1
-        settings.temperature, settings.max_length = self.temperature or 1.0, None
-        if not settings.do_sample:  # the model's own settings for draws would be warned about
-            settings.top_p, settings.top_k = 1.0, 50
-        settings.pad_token_id, limit = self._padding, self.context or math.inf
+        # given one by one, they replace the model's own; those for draws would be warned about
+        greedy = {"do_sample": False, "temperature": 1.0, "top_p": 1.0, "top_k": 50}
+        draws = {"do_sample": True, "temperature": self.temperature}
+        settings = {**(draws if self.temperature else greedy), "num_beams": 1}
+        settings["pad_token_id"], limit = self._padding, self.context or math.inf
         found = [""] * len(rows)
         with evaluation(self.model) as device:
             for batch in self._batches(rows, self.max_new_tokens, logits=1):
                 tokens, mask = self._pad([rows[k] for k in batch], device)
-                settings.max_new_tokens = int(min(self.max_new_tokens, limit - tokens.shape[1]))
-                new = self.model.generate(tokens, attention_mask=mask, generation_config=settings)
+                settings["max_new_tokens"] = int(min(self.max_new_tokens, limit - tokens.shape[1]))
+                new = self.model.generate(tokens, attention_mask=mask, **settings)
                 for k, ids in zip(batch, new[:, tokens.shape[1] :].tolist(), strict=True):
                     found[k] = self.tokenizer.decode(ids, skip_special_tokens=True)
         return found
