@@ -251,12 +251,14 @@ def test_the_only_model_is_taken_and_one_of_several_must_be_named(serve):
     """Their names are in the message."""
     service = serve(models=("small", "large"))
 
-    with pytest.raises(ServerError, match=r"models of .*: small, large"):
+    with pytest.raises(ServerError, match=r"server: small, large\. Add its name .*/v1#name"):
         ServerModel(service.url).generate(["Hi"])
     ServerModel(service.url, "large", options={"seed": 3, "max_tokens": None}).generate(["Hi"])
     assert service.bodies[-1]["model"] == "large"
     assert service.bodies[-1]["seed"] == 3
     assert "max_tokens" not in service.bodies[-1]
+    as_language_model(f"{service.url}#small").generate(["Hi"])
+    assert service.bodies[-1]["model"] == "small"
 
 
 @pytest.mark.parametrize("failure", [*FAILURES, short_list])

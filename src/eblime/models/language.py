@@ -68,7 +68,8 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
         OpenAI-compatible server, which ends in /v1, or an object with the methods of
         `LanguageModel`.
     model
-        Name of the model on the server; None is the only one there.
+        Name of the model on the server; None is the only one there. It may also follow the address:
+        "http://localhost:8000/v1#qwen".
     **settings
         Other settings of `TransformersModel` or `ServerModel`.
 
@@ -78,10 +79,11 @@ def as_language_model(obj: Any, /, *, model: str | None = None, **settings: Any)
     ServerModel(url='http://localhost:8000/v1', model='qwen')
     """
     if isinstance(obj, str) and obj.startswith(("http://", "https://")):
-        if not urlsplit(obj).path.rstrip("/").endswith("/v1"):
-            host = urlsplit(obj).hostname
+        url, _, name = obj.partition("#")
+        if not urlsplit(url).path.rstrip("/").endswith("/v1"):
+            host = urlsplit(url).hostname
             raise ValueError(f"The address of a server must end in /v1; that of {host} does not.")
-        return ServerModel(url=obj, model=model, **settings)
+        return ServerModel(url=url, model=model or name or None, **settings)
     if model is not None:
         raise TypeError("`model` is for servers only: the name of one of their models.")
     if isinstance(obj, tuple) and len(obj) == 2:
@@ -484,7 +486,9 @@ class ServerModel:
         if len(names) != 1:
             known = ", ".join(names[:10]) or "none"
             raise ServerError(
-                f"`model` must name one of the models of {self.url}: {known}.", retry_after=math.inf
+                f"The model must be one of those of the server: {known}. Add its name to the "
+                f"address: {self.url}#name.",
+                retry_after=math.inf,
             )
         return names[0]
 
