@@ -524,7 +524,8 @@ class Design(Protocol):
 class DesignParts(Protocol):
     """What a design may have in addition to `next`; each part is optional.
 
-    A function that returns all masks at once may have `for_kernel`, `all_masks` and `law`.
+    A function that returns all masks at once may have `for_kernel`, `all_masks`, `law`,
+    `keeps_order` and `first_look`.
 
     Examples
     --------
@@ -557,6 +558,21 @@ class DesignParts(Protocol):
         """How much each mask counts, in words, for a design that does not correct for its draws.
 
         It completes "the scores of all masks, ...". Without it, all masks count the same.
+        """
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the first masks must be asked first, because they are balanced among themselves.
+
+        Without it, masks that are all drawn at once are asked in random order if a stop rule may
+        end the questions.
+        """
+
+    def first_look(self, p: int) -> int | None:
+        """How many masks a stop rule first looks at, 32 or 48; None is the usual number.
+
+        Without it, it is at least 64. The rounds that follow keep the error rate of rules up to
+        2,000 masks.
         """
 
     def ending_early(self) -> Design:

@@ -56,7 +56,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     "designs": {
         "bernoulli": "eblime.designs.masks:bernoulli",
         "paired": "eblime.designs.masks:paired",
-        "few": "eblime.designs.masks:few",
+        "screening": "eblime.designs.masks:screening",
         "stratified": "eblime.designs.masks:stratified",
         "leverage": "eblime.designs.masks:leverage",
         "focused": "eblime.designs.adaptive:Focused",

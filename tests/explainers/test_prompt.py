@@ -125,7 +125,7 @@ def test_the_model_answers_once_and_its_sentences_are_targets_of_the_same_calls(
     found = explainer.explain_targets("When did it open?")
 
     assert len(parrot.generated) == 1
-    assert len(parrot.scored) == 64
+    assert len(parrot.scored) == len(set(parrot.scored)) <= 64  # some sets come twice
     assert [e.label for e in found.values()] == [
         f"answer '{ANSWER}'",
         "sentence 1 'It opened in 1889.'",
@@ -214,7 +214,7 @@ def test_runs_explain_many_questions(parrot, tmp_path):
 
 
 def test_a_limit_of_calls_decides_the_design():
-    """Pairs would waste 12 calls for 10 sources."""
+    """No more masks are chosen than can be asked."""
     explainer = eblime.PromptExplainer(
         lambda prompts: [len(p) for p in prompts], list("abcdefghij")
     )

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from eblime.designs.masks import exhaustive as exhaustive
     from eblime.designs.masks import leverage as leverage
     from eblime.designs.masks import paired as paired
+    from eblime.designs.masks import screening as screening
     from eblime.designs.masks import sizes as sizes
     from eblime.designs.masks import stratified as stratified
     from eblime.designs.masks import stratified_lime as stratified_lime
@@ -32,6 +33,7 @@ _HOMES = {
     "exhaustive": "masks",
     "leverage": "masks",
     "paired": "masks",
+    "screening": "masks",
     "sizes": "masks",
     "stratified": "masks",
     "one_shot": "rounds",

@@ -5,7 +5,7 @@
 | `bernoulli` | a fair coin for each feature | no |
 | `sizes` | the number of hidden features is uniform: lime's for texts | no |
 | `paired` | complementary pairs, all equally likely | yes |
-| `few` | `paired`, or `bernoulli` with fewer than 1.5 masks per feature | as they are |
+| `screening` | blocks in which features are balanced, each mask with its complement | no |
 | `stratified` | complementary pairs, each size in proportion to its number of masks | yes |
 | `leverage` | complementary pairs, all sizes equally likely | yes |
 | `exhaustive` | all 2^p masks | yes |
@@ -47,7 +47,6 @@ __all__ = [
     "bernoulli",
     "cap_shares",
     "exhaustive",
-    "few",
     "is_exhaustive",
     "leverage",
     "paired",
@@ -55,12 +54,12 @@ __all__ = [
     "pool_of_pairs",
     "proposal",
     "round_randomly",
+    "screening",
     "sizes",
     "stratified",
     "stratified_lime",
 ]
 
-_FEW = 1.5  # masks per feature below which pairs waste them
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
 
@@ -99,20 +98,62 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return proposal(rng, n_masks, p, any_pairs)
 
 
-def few(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray | Proposal:
-    """Complementary pairs, or masks by coin tosses if there are fewer than 1.5 per feature.
+def screening(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
+    """Blocks in which all features are balanced against each other: for few masks.
 
-    A pair of masks says about as much about the importances as one mask. It removes what two
-    features do together from the error, which is worth it once there is a mask for each feature.
+    A block is p columns of a Hadamard matrix, whose order is the first power of two above p, with
+    random signs: any two features are shown together as often as one without the other, so that
+    the error of one importance does not contain another (Plackett and Burman, 1946). Each mask is
+    followed by its complement, unless all masks are from one block. The input itself comes first,
+    before pairs with everything hidden; their weight is zero, because they are asked always.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from eblime.designs.masks import few
-    >>> few(np.random.default_rng(0), 4, 3).shape, few(np.random.default_rng(0), 6, 3).masks.shape
-    ((4, 3), (6, 3))
+    >>> from eblime.designs import screening
+    >>> masks = screening(np.random.default_rng(0), 18, 7).masks
+    >>> masks[:4]
+    array([[1., 1., 1., 1., 1., 1., 1.],
+           [0., 0., 0., 0., 0., 0., 0.],
+           [1., 1., 0., 1., 1., 1., 0.],
+           [0., 0., 1., 0., 0., 0., 1.]])
+    >>> signs = 2 * masks[2:] - 1
+    >>> bool((signs.T @ signs == 16 * np.eye(7)).all())
+    True
     """
-    return (bernoulli if n_masks < _FEW * p else paired)(rng, n_masks, p)
+    order = 1 << p.bit_length()
+    alone = n_masks <= order + 1
+    left = n_masks - 1 if alone else -(-n_masks // 2) - 1
+    blocks = [np.ones((1, p), dtype=bool)]
+    while left > 0:
+        rows = rng.permutation(order)[:left]
+        columns = 1 + rng.permutation(order - 1)[:p]
+        blocks.append(_parity(rows[:, None] & columns) == rng.integers(0, 2, size=p))
+        left -= len(rows)
+    found = np.concatenate(blocks)
+    if not alone:
+        found = np.stack([found, ~found], axis=1).reshape(-1, p)[:n_masks]
+    ends = min(n_masks - 1, 1 if alone else 2)
+    weights = np.full(n_masks, n_masks / (n_masks - ends))
+    weights[:ends] = 0.0
+    return Proposal(masks=found.astype(np.float64), sampling_weights=weights)
+
+
+def _parity(numbers: IntArray) -> IntArray:
+    """Whether the number of bits that are set is odd: a Hadamard matrix has the sign of i & j."""
+    for shift in (32, 16, 8, 4, 2, 1):
+        numbers = numbers ^ (numbers >> shift)
+    return numbers & 1
+
+
+def _first_look(p: int) -> int | None:
+    """Masks of the first round: 1.5 per feature are enough to see an effect that is far larger."""
+    return 32 if p <= 21 else 48 if p <= 32 else None
+
+
+# see `protocols.DesignParts`
+screening.keeps_order = True  # type: ignore[attr-defined]
+screening.first_look = _first_look  # type: ignore[attr-defined]
 
 
 def stratified(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:

@@ -24,6 +24,7 @@ __all__ = [
     "OwnLaw",
     "as_design",
     "check_design",
+    "first_look",
     "in_rounds",
     "one_shot",
     "rows_of",
@@ -143,7 +144,8 @@ class Growing:
     def next(self, rng: np.random.Generator, answers: Answers) -> Any:
         """The perturbed inputs of the next round; None once all are answered."""
         known = answers.n_masks
-        total = min(self.n_masks, self.next_total(known, self.least))
+        wanted = min(self.next_total(known, self.least), 3 * known // 2) if known else self.least
+        total = min(self.n_masks, wanted)
         if self.most is not None and total > self.most:
             total = self.n_masks if self.complete else self.most
         if known >= total:
@@ -183,7 +185,7 @@ def in_rounds(
         return early
     if not isinstance(made, (OneShot, OwnLaw)):
         return made
-    least = next_total(0, _PER_FEATURE * p)
+    least = first_look(design, p) or next_total(0, _PER_FEATURE * p)
     plan = None if isinstance(made, OwnLaw) else _shuffle(rng, made.masks, max_masks, p)
     count = max_masks if plan is None else len(getattr(plan, "masks", plan))
     if max_masks < least and count != 2**p:
@@ -199,6 +201,13 @@ def in_rounds(
         most=getattr(method, "most_masks", None),
         complete=plan is not None and count == 2**p,
     )
+
+
+def first_look(design: Any, p: int) -> int | None:
+    """How many masks a stop rule first looks at, where the design says it; None is the usual."""
+    own = getattr(_found(design), "first_look", None)
+    found: int | None = None if own is None else own(p)
+    return found
 
 
 def _found(design: Any) -> Any:
@@ -223,6 +232,8 @@ def _shuffle(rng: np.random.Generator, masks: Any, n_masks: int, p: int) -> Any:
     everything hidden before the others.
     """
     drawn = masks(rng, n_masks, p)
+    if getattr(masks, "keeps_order", False):
+        return drawn
     plan: Any = drawn if is_dataclass(drawn) else np.asarray(drawn)
     listed = getattr(plan, "masks", plan)
     count = len(listed)

@@ -290,7 +290,7 @@ PROMPT = Domain(
     feature="source",
     scene=PromptScene,
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
-    design="few",
+    design="screening",
     kernel="uniform",
     picture="text",
 )

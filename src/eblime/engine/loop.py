@@ -20,7 +20,7 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers, Proposal
-from eblime.designs.rounds import OneShot, OwnLaw, as_design, in_rounds, rows_of
+from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
 from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
@@ -214,13 +214,14 @@ def _rehearse(state: State) -> None:
 def _apply_rule(state: State) -> State:
     """The state after a round: with the verdict of the stop rule, if it was time for one."""
     until, known = state.settings.until, state.first.n_masks
+    least = first_look(state.settings.design, state.first.n_features)
     if state.exhaustive or state.stopped is not None:
         return state
     if until is None:  # with a time limit: to know how long a fit takes
-        due = is_due(known, state.looked_at)
+        due = is_due(known, state.looked_at, least)
         return replace(state.with_fit(), looked_at=known) if due else state
     if isinstance(until, Rule):
-        if not is_due(known, state.looked_at):
+        if not is_due(known, state.looked_at, least):
             return replace(state, expected=max(known, state.expected))
         state = state.with_fit()
         verdict = _verdict(until, state)

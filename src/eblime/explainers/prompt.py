@@ -33,6 +33,7 @@ from eblime.results.explanation import Explanation
 
 __all__ = ["PromptExplainer"]
 
+_MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
 _COLUMNS = ("question", "answer", "sources")
 
 
@@ -67,7 +68,7 @@ class PromptExplainer(BaseExplainer):
     n_masks
         Number of prompts to score.
     design
-        "few" draws at random, or in complementary pairs if there are at least 1.5 masks per source.
+        "screening" balances the sources against each other, which few prompts need most.
     kernel, method, progress, labels, calls, cache
         As for `ImageExplainer`; with the kernel "uniform" all sets of sources count the same.
 
@@ -89,7 +90,7 @@ class PromptExplainer(BaseExplainer):
     separator: str = "\n\n"
     score: str | Callable[[str, str], float] = "mean"
     n_masks: int = 64
-    design: Any = "few"
+    design: Any = "screening"
     kernel: str | Kernel | None = "uniform"
     method: str | Method = "eblime"
     progress: Progress = None
@@ -154,7 +155,8 @@ class PromptExplainer(BaseExplainer):
             The answer to explain; None explains the answer that the model gives to the prompt with
             all sources, which costs one more call.
         n_masks, until, max_masks, max_seconds, calls, cache, progress
-            As for the other explainers; see `TextExplainer.explain`.
+            As for the other explainers; see `TextExplainer.explain`. With `until`, at most 2,000
+            prompts are scored, unless `max_masks` or `Calls(max_calls=...)` say otherwise.
         """
         whole = self._is_language or target is not None
         found = self.explain_targets(
@@ -204,7 +206,8 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        settings = self._loop_for(n_masks, until, max_masks, max_seconds, calls, cache)
+        limit = _MAX_MASKS if max_masks is None and until is not None else max_masks
+        settings = self._loop_for(n_masks, until, limit, max_seconds, calls, cache)
         progress = self._progress_for(progress)
         most = settings.calls.max_calls
         if most is not None:  # the design must know how many masks can be asked

@@ -285,7 +285,7 @@ _INPUT: dict[tuple[str, str], str] = {
 _DESIGNS = {
     "bernoulli": "each feature is shown with probability one half",
     "paired": "random, each mask followed by its opposite",
-    "few": "random, each followed by its opposite unless they are fewer than 1.5 per feature",
+    "screening": "balanced, any two features together as often as one of them alone",
     "stratified": "random pairs of opposites, each size as often as it occurs among all masks",
     "leverage": "random pairs of opposites, all sizes equally often, with weights that correct it",
     "focused": "pairs of opposites, preferably where the prediction is uncertain",

@@ -67,9 +67,12 @@ def look_penalty(alpha: float, n_masks: int) -> float:
     return float((_BASE - np.log(alpha)) * max(1.0, n_masks / _LEVEL) ** 2)
 
 
-def is_due(n_masks: int, last: int) -> bool:
-    """Whether to look again, given the number of masks now and at the last look."""
-    return n_masks >= _LEAST and n_masks >= GROWTH * last
+def is_due(n_masks: int, last: int, least: int | None = None) -> bool:
+    """Whether to look again, given the number of masks now and at the last look.
+
+    `least` masks are worth a look, by the design; None is the usual number.
+    """
+    return n_masks >= (least or _LEAST) and n_masks >= GROWTH * last
 
 
 def next_total(n_masks: int, least: int = FIRST) -> int:
