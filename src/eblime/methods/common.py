@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import StretchedLaw, local_noise_factors, noise_factors
+from eblime.core.derived import DOMINANT, StretchedLaw, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     held_out_r2,
@@ -219,7 +219,9 @@ def _leave_out(
     The fit at mask i moves by `h_i = w_i x_i' Cov(beta | Y) x_i / sigma^2` with its own score: the
     derivative of a posterior mean is a posterior variance. That of all features together is the
     one of a ridge regression whose penalties give each feature its own posterior variance, so that
-    the fitted scales do not count as known. The rows are done in blocks that stay in the cache.
+    the fitted scales do not count as known. A mask that decides a coefficient nearly alone moves
+    the fit too far for a derivative: its residual is that of the ridge regression itself, for which
+    the formula is exact. The rows are done in blocks that stay in the cache.
     """
     evidence, lam, scales = law.evidence, np.exp(law.log_lambda), np.exp(-law.fitted / 2)
     sigma2 = float(evidence.q(np.array([lam]))[0]) / (evidence.df - 2)
@@ -229,8 +231,9 @@ def _leave_out(
     gram = (law.basis * evidence.d) @ law.basis.T
     n, p = spectrum.masks.shape
     single = np.float32 if p > _WIDE else np.float64  # a product of many columns takes the time
-    spread = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
-    spread = spread.astype(single)
+    exact = scales * scales[:, None] * np.linalg.inv(gram + np.diag(penalty))
+    spread = exact.astype(single)
+    moved = coefficients - exact @ (law.basis @ (np.sqrt(evidence.d) * evidence.k) / scales)
     most = share_of_others(spectrum.root**2) if spectrum.flat else np.ones(n)
     missed = centred_rows(spectrum, response.y - spectrum.masks @ coefficients)
     axis, move = reflection(spectrum, spectrum.masks)
@@ -246,6 +249,11 @@ def _leave_out(
         rows += spectrum.masks[block]
         turned = rows.astype(single) @ spread
         free = most[block] - np.einsum("np,np->n", turned, rows)
+        few = np.flatnonzero(free < DOMINANT)
+        if few.size:
+            some = rows[few]
+            free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
+            missed[block][few] += some @ moved
         missed[block] /= np.maximum(free, _MET)
         rows *= missed[block, None]
         if pairs is not None:
