@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from eblime._types import FloatArray, RNGLike
 
 __all__ = [
+    "HUGE",
     "as_floats",
     "as_generator",
     "check_choice",
@@ -26,7 +27,7 @@ __all__ = [
     "check_weights",
 ]
 
-_HUGE = 1e100  # squares and products of larger numbers would overflow
+HUGE = 1e100  # squares and products of larger numbers would overflow
 _TINY = 1e-100  # and those of what is smaller vanish
 
 
@@ -116,11 +117,11 @@ def check_number(name: str, value: float, *, zero: bool = False) -> None:
     """Refuse a setting that is not a finite number > 0, or >= 0 if `zero` is allowed."""
     if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
         raise TypeError(f"`{name}` must be a number; got {value!r}.")
-    number = value.item() if isinstance(value, np.generic) else value  # or _HUGE overflows
+    number = value.item() if isinstance(value, np.generic) else value  # or HUGE overflows
     if not ((number > 0 or (zero and number == 0)) and number < np.inf):
         raise ValueError(f"`{name}` must be finite and {'>=' if zero else '>'} 0; got {value!r}.")
-    if number > _HUGE:
-        raise ValueError(f"`{name}` must be at most {_HUGE:g}; got {value!r}.")
+    if number > HUGE:
+        raise ValueError(f"`{name}` must be at most {HUGE:g}; got {value!r}.")
 
 
 def check_count(name: str, value: int, *, minimum: int = 1, maximum: int | None = None) -> None:
@@ -178,9 +179,9 @@ def _check_range(name: str, array: FloatArray, *, smallest: float = 0.0) -> None
             f"`{name}` must have an entry of at least {smallest:g} in size; the largest is "
             f"{largest}. Multiply them by a constant."
         )
-    if not largest <= _HUGE:  # never so with a NaN
-        bad = np.argwhere(~(np.abs(array) <= _HUGE))
+    if not largest <= HUGE:  # never so with a NaN
+        bad = np.argwhere(~(np.abs(array) <= HUGE))
         place = f"row {bad[0][0]}" + (f", column {bad[0][1]}" if array.ndim == 2 else "")
         value = array[tuple(bad[0])]
-        limit = f", at most {_HUGE:g} in size" if np.isfinite(value) else ""
+        limit = f", at most {HUGE:g} in size" if np.isfinite(value) else ""
         raise ValueError(f"`{name}` must be finite{limit}; got {value} at {place}.")

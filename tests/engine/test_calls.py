@@ -565,3 +565,11 @@ def test_ctrl_c_returns_what_there_is(text):
         eblime.TextExplainer(Interrupted(10), calls=calls).explain(
             text, calls=eblime.Calls(partial=True)
         )
+
+
+def test_scores_too_large_to_be_fitted_are_refused():
+    """As `fit` and files refuse them: their squares would overflow."""
+    explainer = eblime.TextExplainer(lambda texts: [1e300 * ("good" in t) for t in texts])
+
+    with pytest.raises(eblime.ModelError, match=r"at most 1e\+100 in size; for .* is 1e\+300"):
+        explainer.explain("a good film")

@@ -191,6 +191,16 @@ def test_report_refuses_a_k_that_is_not_a_count(k):
         eblime.report(explained("lime"), k=k)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1e-308])
+def test_tiny_scores_have_a_page(unit):
+    """Densities of 1e300 and more are drawn, or left out, without warnings."""
+    model = lambda texts: [unit * ("good" in t) for t in texts]  # noqa: E731
+    e = eblime.TextExplainer(model).explain("a good film")
+
+    assert "<html" in e.to_html()
+    assert (e.posterior.pdf(e.posterior.mean) > 0).all()
+
+
 def test_page_warns_about_a_poor_fit():
     """The note comes first, in a coloured box."""
     scores = np.random.default_rng(0).random(EXPLAINED.answers.n_masks)

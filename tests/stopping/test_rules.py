@@ -307,6 +307,13 @@ def test_a_tolerance_ends_a_tie(by):
     assert right < 0.01
 
 
+@pytest.mark.parametrize("tolerance", [None, "0.1", -0.1, np.nan])
+def test_a_tolerance_is_a_number(tolerance):
+    """Zero or more."""
+    with pytest.raises((TypeError, ValueError), match="`tolerance` must be"):
+        eblime.TopK(2, tolerance=tolerance)
+
+
 @pytest.mark.parametrize("rule", ["top5", "ranking5", "lars5", "sign2 & top5", "width0.1 | top5"])
 def test_more_features_than_the_input_has_are_refused(rule):
     """Before the model is asked; all features are allowed."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from eblime._checks import check_count, check_number
+from eblime._checks import HUGE, check_count, check_number
 from eblime._types import FloatArray, IntArray
 from eblime.engine.cache import AnswerCache, as_cache
 from eblime.models.asynchronous import AsyncModel, in_thread
@@ -273,11 +273,12 @@ def check_scores(
         raise ModelError(message) from error
     except Exception as error:
         raise model_error(rows, error) from error
-    if not np.isfinite(scores).all():
-        row, column = (int(index) for index in np.argwhere(~np.isfinite(scores))[0])
+    if not max(scores.max(), -scores.min()) <= HUGE:  # never so with a NaN
+        row, column = (int(index) for index in np.argwhere(~(np.abs(scores) <= HUGE))[0])
+        limit = f", at most {HUGE:g} in size" if np.isfinite(scores[row, column]) else ""
         where = _place(rows if isinstance(rows, int) else rows[row : row + 1])
         raise ModelError(
-            f"The model must return finite scores; for {where} output "
+            f"The model must return finite scores{limit}; for {where} output "
             f"{columns[column] if columns else column} is {scores[row, column]}."
         )
     return scores

@@ -214,7 +214,7 @@ def _densities(post: Posterior, start: FloatArray, end: FloatArray) -> list[list
     highest = height.max(axis=0)
     if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw
         return []
-    return [[int(v) for v in np.round(1000 * column / column.max())] for column in height.T]
+    return [[int(v) for v in np.round(1000 * (column / column.max()))] for column in height.T]
 
 
 def _digits(quantiles: FloatArray) -> int:

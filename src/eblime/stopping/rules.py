@@ -93,8 +93,7 @@ class TopK(Rule):
     def __post_init__(self) -> None:
         """Refuse settings that cannot work."""
         _check_order(self.k, self.prob, self.by)
-        if self.tolerance:
-            check_number("tolerance", self.tolerance)
+        check_number("tolerance", self.tolerance, zero=True)
 
     def judge(self, posterior: Posterior, answers: Answers, share: float = 1.0) -> Verdict:
         """Compare each of the first k with each of the others."""
