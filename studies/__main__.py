@@ -29,6 +29,7 @@ STUDIES = {
         *(
             "league",
             "overall",
+            "prompts",
             "prompts-live",
             "quadrature",
             "rare-features",

@@ -60,6 +60,7 @@ __all__ = [
     "stratified_lime",
 ]
 
+_IN_PAIRS = 1.5  # masks per feature from which on a complement says more than another mask
 MOST_EXHAUSTIVE = 20  # features that an exhaustive design may have: a million masks
 
 
@@ -104,8 +105,8 @@ def screening(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     A block is p columns of a Hadamard matrix, whose order is the first power of two above p, with
     random signs: any two features are shown together as often as one without the other, so that
     the error of one importance does not contain another (Plackett and Burman, 1946). Each mask is
-    followed by its complement, unless all masks are from one block. The input itself comes first,
-    before pairs with everything hidden; their weight is zero, because they are asked always.
+    followed by its complement if there are at least 1.5 masks per feature. The input itself comes
+    first, before pairs with everything hidden; their weight is zero, because they are asked always.
 
     Examples
     --------
@@ -122,7 +123,7 @@ def screening(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     True
     """
     order = 1 << p.bit_length()
-    alone = n_masks <= order + 1
+    alone = n_masks < _IN_PAIRS * p
     left = n_masks - 1 if alone else -(-n_masks // 2) - 1
     blocks = [np.ones((1, p), dtype=bool)]
     while left > 0:
