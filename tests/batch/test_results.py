@@ -168,6 +168,20 @@ def test_runs_are_compared(run, other):
     assert (same["high"] >= 0).all()
 
 
+def test_runs_of_different_quantities_are_marked(tmp_path):
+    """Sizes of a linear fit and of Shapley values do not compare."""
+    texts, methods = ["a good film, really"], ("eblime", eblime.Quadrature(index="shapley"))
+    runs = [
+        eblime.explain_many(
+            eblime.TextExplainer(mood, method=method), texts, tmp_path / str(k), progress=False
+        )
+        for k, method in enumerate(methods)
+    ]
+
+    with pytest.warns(UserWarning, match="estimate different quantities"):
+        runs[0].compare(runs[1])
+
+
 def test_rounding_is_no_importance_and_no_difference(tmp_path):
     """All masks are asked, so that there is no sampling error; unused words differ by rounding."""
     texts = ["a good film, really", "a bad film with a good end"]

@@ -212,7 +212,7 @@ def test_other_methods_take_the_game(method):
     [
         ({"perturb": "bins"}, "`perturb` must be 'background' for Shapley values of a row.*bins"),
         ({"perturb": "rows", "design": "paired"}, "`perturb` must be 'background'.*got rows"),
-        ({"perturb": "rows", "method": "eblime", "rows_per_mask": 3}, "`rows_per_mask` must be No"),
+        ({"perturb": "rows", "method": "eblime", "rows_per_mask": 3}, "`rows_per_mask` must be le"),
         ({"representation": "continuous"}, "`representation` must be 'binary'"),
         ({"rows_per_mask": 0}, "`rows_per_mask`"),
     ],

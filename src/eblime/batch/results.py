@@ -268,7 +268,7 @@ class Run:
         ----------
         other
             A run of another model. If both runs have the same inputs, those that failed in either
-            are left out of both.
+            are left out of both. A warning says if the two estimate different quantities.
         by
             Without `other`: how to group the inputs, as for `summary`.
         groups
@@ -305,8 +305,18 @@ class Run:
             common = np.intersect1d(self.frame(["input"]), other.frame(["input"]))
             if not common.size:
                 raise ValueError("The runs must have explained an input in common; got none.")
+            words = {run._estimand(int(common[0])) for run in (self, other)} - {None}
+            if len(words) > 1:
+                warn_user("The runs estimate different quantities, so compare ranks, not sizes.")
         one, two = (run._importances(None, common, k) for k, run in enumerate((self, other)))
         return _comparison_table(one.get("all", {}), two.get("all", {}), level)
+
+    def _estimand(self, number: int) -> str | None:
+        """What the importances of an input estimate; None if its explanation is not saved."""
+        try:
+            return self.explanation(number).estimand
+        except (FileNotFoundError, ValueError):
+            return None
 
     def _importances(self, by: By, only: IntArray | None = None, seed: int = 0) -> Found:
         """Importance of each feature over the inputs of each group, or over `only` some inputs."""

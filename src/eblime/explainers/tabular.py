@@ -164,10 +164,12 @@ class TabularExplainer(BaseExplainer):
         if self.rows_per_mask is not None:
             check_count("rows_per_mask", self.rows_per_mask)
             if not game:
-                raise ValueError("`rows_per_mask` must be None unless perturb='background'.")
+                raise ValueError(
+                    "`rows_per_mask` must be left out unless `perturb` is 'background'."
+                )
         if game and self.representation != "binary":
             raise ValueError(
-                "`representation` must be 'binary' with perturb='background'; got "
+                "`representation` must be 'binary' if `perturb` is 'background'; got "
                 f"{self.representation!r}."
             )
         if not game and getattr(as_method(self.method), "index", None) == "shapley":
