@@ -10,6 +10,7 @@ from scipy import stats
 
 import eblime
 from eblime.answers import Answers
+from eblime.designs import screening
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 from eblime.stopping.rule import unseen_risk
@@ -366,3 +367,24 @@ def test_functions_are_rules_too():
         as_rule(3)
     with pytest.raises(TypeError, match="`until` must be a rule"):
         as_rule(eblime.TopK)
+
+
+def test_an_early_look_may_rest_on_the_range_of_the_scores():
+    """32 masks cannot rule out a rare jump; one within the range would change no large margin."""
+    rng = np.random.default_rng(0)
+    masks = screening(rng, 32, 12).masks
+
+    def judge(effects, n=32):
+        answers = Answers(masks=masks[:n], scores=masks[:n] @ effects, weights=np.ones(n))
+        return eblime.TopK(1).judge(eblime.EBLIME().fit(rng, answers), answers)
+
+    large, near = np.zeros(12), np.zeros(12)
+    large[:2], near[:2] = (3, 0.3), (3, 2.5)
+
+    assert judge(large).reached
+    assert judge(large).text.endswith(
+        "if no other mask has a score outside the range of those asked"
+    )
+    assert not judge(near).reached
+    assert "a jump in one of 300 masks" in judge(near).text
+    assert unseen_risk(eblime.fit(masks, masks @ large), 64, 0.2) > 0.5  # from 64 masks on as ever

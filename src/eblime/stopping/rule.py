@@ -51,6 +51,7 @@ UNSEEN = (
     "but the fit misses next to nothing, and so few masks cannot rule out a jump in one of "
     f"{_RARE} masks"
 )
+_IN_RANGE = "if no other mask has a score outside the range of those asked"
 _LONGEST = 1e6  # factor of the masks beyond which an estimate says nothing
 _MORE = 1.01  # least factor of a rule that is not reached
 _DRAWS = 1000  # for the probability of a statement that is far from certain
@@ -97,8 +98,11 @@ def next_total(n_masks: int, least: int = FIRST) -> int:
     return int(allowed.min())
 
 
-def unseen_risk(posterior: Posterior, n_masks: int) -> float:
+def unseen_risk(posterior: Posterior, n_masks: int, changing: float = 0.0) -> float:
     """The chance that answers which a fit predicts too well hide what it does not predict.
+
+    `changing` is the share of all masks that must have scores other than predicted, by as much as
+    the range of those seen, to make a statement wrong; it counts before the first usual look.
 
     Notes
     -----
@@ -108,11 +112,17 @@ def unseen_risk(posterior: Posterior, n_masks: int) -> float:
     the risk is `exp(-N (u + 1/300))`. For a perfect fit it is the chance that a jump in one of 300
     masks was not among those asked: .05 at 900 masks. Where the fit misses more than 5 %, the risk
     is below .05 at the first look.
+
+    So few masks as 32 or 48, at which the rules look with some designs, could never rule out a rare
+    jump of any size. There a statement may also rest on the range of the scores: if no score is
+    outside of it, more than `changing` of all masks must jump, which N masks miss with the chance
+    `exp(-N changing)`.
     """
     held_out = posterior.r2_held_out
     r2 = posterior.r2 if held_out is None else held_out
     missed = 0.0 if np.isnan(r2) else min(max(1 - r2, 0.0), 1.0)
-    return float(np.exp(-n_masks * (missed + 1 / _RARE)))
+    seen = max(missed + 1 / _RARE, changing if n_masks < FIRST else 0.0)
+    return float(np.exp(-n_masks * seen))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,6 +147,7 @@ def verdict_on(
     *,
     holds: Callable[[FloatArray], BoolArray],
     doubt: str,
+    changing: float = 0.0,
 ) -> Verdict:
     """The verdict on a statement, given a bound of the probability that it is wrong.
 
@@ -155,16 +166,21 @@ def verdict_on(
         Whether the statement is true for draws of the importances, (n, p) -> (n,).
     doubt
         What is least certain, for a statement that is not certain enough.
+    changing
+        The share of masks that must jump to make it wrong; see `unseen_risk`.
     """
     (posterior, answers), (rate, share) = fit, rule_error
-    alpha, risk = rate * share, unseen_risk(posterior, answers.n_masks)
+    alpha, risk = rate * share, unseen_risk(posterior, answers.n_masks, changing)
     penalty = look_penalty(alpha, answers.n_masks)
     reached = error * penalty + risk * share <= alpha
     now, goal = (-special.ndtri(min(value, 0.49)) for value in (error, alpha / penalty))
     factor = masks_factor(goal, now, reached=reached)
     if reached:
         known = probability_text(1 - error * penalty / share - risk)
-        return Verdict(reached=True, words=f"{what} with probability {known}", factor=factor)
+        plain = unseen_risk(posterior, answers.n_masks)
+        given = "" if error * penalty + plain * share <= alpha else f", {_IN_RANGE}"
+        words = f"{what} with probability {known}{given}"
+        return Verdict(reached=True, words=words, factor=factor)
     if error * penalty <= alpha:
         return Verdict(
             reached=False,

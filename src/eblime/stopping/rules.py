@@ -354,7 +354,9 @@ def _order_verdict(
         size = np.abs(draws) if rule.by == "abs" else draws
         return np.asarray((size[:, larger] + tolerance > size[:, smaller]).all(axis=1))
 
-    allowed = 1 - rule.prob, share
+    size = np.abs(posterior.mean) if rule.by == "abs" else posterior.mean
+    ahead = float(np.min(size[larger] - size[smaller], initial=np.inf)) + tolerance
+    allowed, span = (1 - rule.prob, share), float(np.ptp(answers.scores))
     return verdict_on(
         what,
         float(errors.sum()),
@@ -362,6 +364,8 @@ def _order_verdict(
         fit,
         holds=holds,
         doubt=_undecided(rule, answers, pairs, errors, share) if len(errors) else "",
+        # a jump in a share f of the masks moves each of two importances by at most 2 f of its size
+        changing=max(0.0, min(1.0, ahead / (4 * span))) if span else 0.0,
     )
 
 
