@@ -66,3 +66,8 @@ def test_neighbours_in_a_skops_file_need_no_trust(tmp_path, algorithm):
         again = load_model(str(tmp_path / "m.skops"))
 
         assert_array_equal(again.predict(points), model.predict(points))
+
+
+def test_the_address_of_a_server_is_left_to_the_explainer():
+    """A language model; nothing is opened."""
+    assert load_model("http://localhost:1/v1") == "http://localhost:1/v1"

@@ -1,8 +1,10 @@
 """`PromptExplainer`: sources, answers and their parts."""
 
+import json
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
@@ -192,6 +194,8 @@ def test_answers_are_continued_saved_and_remembered(parrot, tmp_path):
     more = loaded.more(10, explainer=explainer, x="When?")
 
     assert loaded.scene.spans == e.scene.spans
+    assert json.loads(loaded.to_json())["answer"] == ANSWER
+    assert loaded.to_frame()["text"][0] in NOTES
     assert again.provenance["model_calls"] == 0
     assert_allclose(again.posterior.mean, e.posterior.mean)
     assert more.posterior.n_masks == 74
@@ -203,7 +207,7 @@ def test_answers_are_continued_saved_and_remembered(parrot, tmp_path):
 def test_runs_explain_many_questions(parrot, tmp_path):
     """Each with the answer of the model, or its own."""
     explainer = eblime.PromptExplainer(parrot, NOTES)
-    questions = ["When?", {"question": "Where?", "answer": "Paris"}]
+    questions = pd.DataFrame({"question": ["When?", "Where?"], "answer": [np.nan, "Paris"]})
     run = eblime.explain_many(explainer, questions, tmp_path / "run", workers=1, progress=False)
 
     found = [run.explanation(k) for k in range(2)]

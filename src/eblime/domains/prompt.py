@@ -92,6 +92,10 @@ class PromptScene:
         between = [owner for j in range(self.n_features) for owner in (j, -1)]
         return [-1, *between[:-1], -1]
 
+    def details(self) -> dict[str, Sequence[str]]:
+        """The text of each source."""
+        return {"text": self.sources}
+
     def inputs(self, masks: FloatArray) -> list[Prompt]:
         """One prompt per mask: the shown sources in their order, without the hidden ones."""
         prompts, spans = [], self.spans

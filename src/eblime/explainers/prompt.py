@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from eblime._progress import Progress
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
@@ -245,7 +247,12 @@ class PromptExplainer(BaseExplainer):
         unknown = [str(key) for key in row if key not in _COLUMNS]
         if "question" not in row and unknown:
             raise ValueError(f'A row must have a column "question"; got {", ".join(unknown)}.')
-        return {key: row[key] for key in _COLUMNS if key in row}
+        known = {key: row[key] for key in _COLUMNS if key in row}
+        return {  # a table has NaN where a row has no answer
+            key: value
+            for key, value in known.items()
+            if value is not None and not (isinstance(value, float) and np.isnan(value))
+        }
 
     def _sources(self, sources: Any) -> Any:
         """The sources with their names."""

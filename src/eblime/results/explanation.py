@@ -185,7 +185,8 @@ class Explanation:
         """What is known of each feature besides its name, one entry per feature.
 
         For images `centroid_row`, `centroid_column`, `top`, `left`, `bottom`, `right` and `area` in
-        pixels; for tables `column`, `value` and `bin`; for texts nothing.
+        pixels; for tables `column`, `value` and `bin`; for prompts `text`; for texts
+        nothing.
         """
         known = getattr(self.scene, "details", None)  # of a `Described` scene; isinstance is slow
         return {} if known is None else {name: list(values) for name, values in known().items()}

@@ -63,6 +63,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
         "ess": post.ess,
         "intercept": post.intercept,
         "estimand": explanation.estimand,
+        **_question(explanation.scene),
         "lambda": lam and {"median": lam.median, "interval": lam.quantile(tails)},
         "features": [
             {"name": str(feature), **{name: values[j] for name, values in columns.items()}}
@@ -72,6 +73,12 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
     }
     text = json.dumps(_without_nan(found), ensure_ascii=False, indent=1, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
+
+
+def _question(scene: Any) -> dict[str, str]:
+    """The question of a prompt, its answer, and what the score is; nothing for other inputs."""
+    names = ("question", "answer", "score") if scene.domain == "prompt" else ()
+    return {name: getattr(scene, name) for name in names}
 
 
 def _without_nan(value: Any) -> Any:
