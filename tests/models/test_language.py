@@ -103,7 +103,7 @@ def test_small_batches_change_nothing(monkeypatch, network):
     """The prompts are sorted by length and cut into batches; the order of the answers stays."""
     model = TransformersModel(network, make_tokenizer(), max_new_tokens=12)
     whole, texts = model.token_log_probs(PROMPTS, ANSWER), model.generate(PROMPTS[:2])
-    monkeypatch.setattr("eblime.models.language._TOKENS", 100)
+    monkeypatch.setattr("eblime.models.language._TOKENS_CPU", 100)
 
     np.testing.assert_allclose(model.token_log_probs(PROMPTS, ANSWER), whole, atol=2e-5)
     monkeypatch.setattr("eblime.models.language._LOGITS", 1)

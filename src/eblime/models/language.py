@@ -36,6 +36,7 @@ __all__ = ["LanguageModel", "ServerError", "ServerModel", "TransformersModel", "
 Spans = list[tuple[int, int]]
 
 _TOKENS = 8192  # in one forward pass, with the padding
+_TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they save
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
 
@@ -276,9 +277,10 @@ class TransformersModel:
         """
         order = sorted(range(len(rows)), key=lambda k: -len(rows[k]))
         vocabulary = getattr(self.model.config, "vocab_size", 1)
+        tokens = _TOKENS_CPU if self.model.device.type == "cpu" else _TOKENS
         most = max(1, _LOGITS // (vocabulary * (logits or n)))
         while order:
-            size = min(most, max(1, _TOKENS // (len(rows[order[0]]) + n)))
+            size = min(most, max(1, tokens // (len(rows[order[0]]) + n)))
             yield order[:size]
             order = order[size:]
 
