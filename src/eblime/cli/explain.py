@@ -70,7 +70,7 @@ explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_m
 
 @explain_app.callback()
 def _group() -> None:
-    """Explain a prediction: of an image, a row of a table or a text.
+    """Explain a prediction: of an image, a row, a text or a prompt.
 
     Example: eblime explain text "A witty film." --model sentiment.skops
 

@@ -63,7 +63,7 @@ def _file_or_text(given: str) -> str:
 
 COMMAND = Command(
     help=(
-        "Explain the answer of a language model by the sources in its prompt.\n\n"
+        "Explain a language model's answer by its sources.\n\n"
         "The answer is that of the model, unless --answer gives another one. --targets explains "
         "as many of its sentences too, and --target one of them, by its number or its text."
     ),
