@@ -19,7 +19,7 @@ def uneven(rng, n=80, p=4):
 @pytest.mark.parametrize("local", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_intervals_allow_for_uneven_draws(local):
     """95 % intervals hold the truth, where weights taken as precisions would miss it."""
-    method, inside, naive = eblime.EBLIME(local=local), [], []
+    method, inside, naive = eblime.EBLIME(local=local, noise="equal"), [], []
     truth, rng = np.linspace(1, 2, 4), np.random.default_rng(0)
     for _ in range(150):
         answers = uneven(rng)
