@@ -151,6 +151,14 @@ def test_constant_scores_and_rank_deficient_masks(rng):
     assert (np.diff(wide.interval()) >= np.diff(equal.interval()) * (1 - 1e-9)).all()
 
 
+def test_a_mask_that_decides_a_feature_beside_a_column_that_never_varies():
+    """What a fit without the mask misses is of the scores' size, not 1000 times as large."""
+    masks, scores = np.array([[1.0, 0.0], [0.0, 0.0], [0.0, 0.0]]), np.array([10.0, 0.0, 0.01])
+    low, high = eblime.fit(masks, scores).interval()[0]
+
+    assert 10 < high - low < 1000
+
+
 def test_unequal_noise_needs_the_half_line():
     """The published setting is exactly as published."""
     with pytest.raises(ValueError, match="need `grid=None`"):

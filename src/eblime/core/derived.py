@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from eblime.protocols import Law
 
 __all__ = [
+    "DECIDED",
     *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "local_noise_factors"),
     *("noise_factors", "select_features"),
 ]
+
+DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +95,10 @@ def noise_factors(
     At the median of lambda the posterior variance is the variance of the noise,
     `sigma^2 M Z'WZ M`, plus what the prior leaves open, `sigma^2 lambda M^2`. The first becomes
     `M (sum_g s_g s_g') M`, where s_g is the sum over a group of the weighted masks times their
-    leave-one-out residuals (HC3). The result is the root of the ratio of the two variances. It is
-    never below one: the noise also decides how much the mean is shrunk, and a variance that does
-    not count this error is too small.
+    leave-one-out residuals (HC3): of the posterior mean, or of the ridge regression at this lambda
+    for a mask that decides its own prediction. The result is the root of the ratio of the two
+    variances. It is never below one: the noise also decides how much the mean is shrunk, and a
+    variance that does not count this error is too small.
     """
     rows, root, basis = spectrum.rows, spectrum.root, mixture.basis
     lam = mixture.lam.median
@@ -103,7 +107,10 @@ def noise_factors(
     target = root * ((scores[rows] - response.mean) / response.unit)
     turned = weighted @ basis  # (n, r)
     leverage = turned**2 @ shrink + spectrum.flat * root**2 / (root @ root)
-    left_out = (target - weighted @ mixture.coefficients) / np.maximum(1 - leverage, 1e-6)
+    missed = target - weighted @ mixture.coefficients
+    ridge = turned @ (shrink * np.sqrt(mixture.evidence.d) * mixture.evidence.k)
+    missed = np.where(1 - leverage < DECIDED, target - ridge, missed)
+    left_out = missed / np.maximum(1 - leverage, 1e-6)
     sums = np.zeros((len(masks), len(shrink)))
     np.add.at(sums, groups[rows], turned * shrink * left_out[:, None])
     noise = np.sum((sums @ basis.T) ** 2, axis=0)

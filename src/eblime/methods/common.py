@@ -10,7 +10,7 @@ import numpy as np
 
 from eblime._types import FloatArray
 from eblime.answers import Answers
-from eblime.core.derived import StretchedLaw, local_noise_factors, noise_factors
+from eblime.core.derived import DECIDED, StretchedLaw, local_noise_factors, noise_factors
 from eblime.core.fit_quality import (
     HeldOut,
     held_out_r2,
@@ -48,7 +48,6 @@ __all__ = [
 ]
 
 _MET = 1e-10  # share of a row that counts as met by the masks alone
-_DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 _LEAST_PENALTY = 1e-3  # of lambda
 _BLOCK, _ROWS = 1 << 15, 500  # numbers and rows held at once
 _WIDE = 100  # features from which on leverages have six digits
@@ -250,7 +249,7 @@ def _leave_out(
         rows += spectrum.masks[block]
         turned = rows.astype(single) @ spread
         free = most[block] - np.einsum("np,np->n", turned, rows)
-        few = np.flatnonzero(free < _DECIDED)
+        few = np.flatnonzero(free < DECIDED)
         if few.size:
             some = rows[few]
             free[few] = most[block][few] - np.einsum("np,np->n", some @ exact, some)
