@@ -42,7 +42,7 @@ def shapley_by_hand(p: int = P) -> np.ndarray:
 
 
 def explainer(**settings) -> eblime.TabularExplainer:
-    """An explainer of the game, for Shapley values unless told otherwise."""
+    """An explainer of the game, for Shapley values by default."""
     settings = {"perturb": "background", "method": SHAPLEY} | settings
     return eblime.TabularExplainer(model, TABLE, **settings)
 

@@ -183,7 +183,7 @@ class _Cells:
 
 
 def _cells(estimate: FloatArray, se: FloatArray, weight: FloatArray) -> _Cells:
-    """Group the inputs: two of a cell differ by less than they can be told apart."""
+    """Group inputs that differ by less than their standard errors."""
     kind = np.floor(np.log(se) / np.log(_SE_STEP))
     size = np.abs(estimate) / _SE_STEP**kind
     far = np.log(np.maximum(size, _FAR) / _FAR) / np.log(_CELL_GROWTH)
@@ -313,9 +313,9 @@ def _sample_shares(rng: np.random.Generator, fits: _Fits) -> FloatArray:
     """Draws of the shares of the components, (2 F, D, K), from several chains.
 
     A move takes two components and divides their common share anew: a random walk of the log ratio
-    of the two, with steps of all sizes, and the likelihood of all inputs decides. Components that
-    overlap can hardly be told apart; drawing which input belongs to which would take thousands of
-    sweeps to exchange their shares. The pairs do not depend on the state, so every move is
+    of the two, with steps of all sizes, and the likelihood of all inputs decides. If
+    components overlap, drawing which input belongs to which would take thousands of sweeps to
+    exchange their shares. The pairs do not depend on the state, so every move is
     reversible. The chains start at the shares that expectation and maximisation finds.
     """
     n, k = fits.prior.shape
