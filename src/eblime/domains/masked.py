@@ -56,6 +56,15 @@ class MaskedNeighbourhood:
         """The largest of the batch sizes."""
         return max(self.sizes)
 
+    @property
+    def cost(self) -> int:
+        """Inputs that the model is asked about for one mask, as the scene says; 1 by default."""
+        return int(getattr(self.scene, "cost", 1))
+
+    def affordable(self, n_inputs: int) -> int:
+        """How many masks can be asked with so many inputs, the input itself among them."""
+        return (n_inputs - 1) // self.cost + 1
+
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> MaskedNeighbourhood:
         """Add one perturbed input per mask."""
         if isinstance(wanted, (int, np.integer)):

@@ -1,0 +1,313 @@
+"""`SignalScene`: a signal cut into parts of time and channels, or into frequency bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import fft, ndimage
+
+from eblime._field_checks import (
+    MOST_FEATURES,
+    array_of,
+    check_object,
+    floats,
+    list_of,
+    optional,
+    text,
+    whole,
+)
+from eblime._types import FloatArray, IntArray
+from eblime.domains.record import Domain
+from eblime.protocols import MeanBatch
+
+__all__ = ["SIGNAL", "Part", "SignalScene", "split_bands"]
+
+_SIZES = (16, 64, 256, 1024)
+_BATCH_NUMBERS = 1 << 23  # in the largest batch
+_MOST_CHANNELS = 1 << 16
+_SLOPE = 0.2  # of the narrower band at an edge: where one band fades into the next
+
+
+class Part(NamedTuple):
+    """Where a feature of a signal is."""
+
+    start: int  # first sample
+    stop: int  # one beyond the last sample
+    first: int  # first channel
+    last: int  # one beyond the last channel
+    full: bool  # whether it has all samples between these
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SignalScene:
+    """A signal, and the feature of each of its samples or its frequency bands.
+
+    A cut between two features is faded over a few samples, in which both have a share. A hidden
+    feature shows the same part of `hidden`. If that has several signals, the score of a mask is the
+    mean over them. A hidden frequency band becomes that band of `hidden`.
+    """
+
+    signal: FloatArray  # (C, T)
+    hidden: FloatArray  # (m, C, T) what hidden features show instead
+    channels: Sequence[str]  # (C,) names
+    labels: NDArray[np.intp] | None  # (C, T) feature of each sample, 0 .. p - 1; None for bands
+    bands: FloatArray | None  # (p, 2) low and high frequency, as in `frequency_unit`, or None
+    times: FloatArray | None  # (T,) increasing; None where samples are only numbered
+    unit: str  # of the times, such as "s"; empty if it is not known
+    start: str  # date and time of time 0 in ISO 8601, for times in seconds; empty without one
+    fade: int  # samples over which a cut is faded
+
+    domain: ClassVar[str] = "signal"
+
+    @property
+    def n_features(self) -> int:
+        """Number of features, p."""
+        if self.bands is not None:
+            return len(self.bands)
+        assert self.labels is not None
+        return int(self.labels.max()) + 1
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples of each channel, T."""
+        return int(self.signal.shape[1])
+
+    @property
+    def rate(self) -> float:
+        """Samples per unit of time; 1 without times."""
+        if self.times is None or self.n_samples == 1:
+            return 1.0
+        return float((self.n_samples - 1) / (self.times[-1] - self.times[0]))
+
+    @property
+    def frequency_unit(self) -> str:
+        """Unit of the bands: "Hz", "per day", "cycles per sample"."""
+        if self.times is None:
+            return "cycles per sample"
+        return "Hz" if self.unit == "s" else f"per {self.unit or 'unit of time'}"
+
+    @property
+    def edges(self) -> FloatArray:
+        """When each sample begins, and when the last one ends, (T + 1,)."""
+        if self.times is None:
+            return np.arange(self.n_samples + 1.0)
+        return np.append(self.times, self.times[-1] + 1 / self.rate)
+
+    @property
+    def parts(self) -> list[Part]:
+        """Where each feature is; empty for bands."""
+        if self.labels is None:
+            return []
+        sizes = np.bincount(self.labels.ravel()).tolist()
+        found = []
+        for (rows, columns), size in zip(ndimage.find_objects(self.labels + 1), sizes, strict=True):
+            full = (rows.stop - rows.start) * (columns.stop - columns.start) == size
+            found.append(Part(columns.start, columns.stop, rows.start, rows.stop, full))
+        return found
+
+    @property
+    def features(self) -> list[str]:
+        """Names: `window 120-160`, `0.30-0.40 s, channel x`, `channel x` or `10-20 Hz`."""
+        if self.bands is not None:
+            return [f"{span} {self.frequency_unit}" for span in _spans(self.bands)]
+        parts, edges = self.parts, self.edges
+        spans = np.array([(edges[part.start], edges[part.stop]) for part in parts])
+        if self.start:
+            words = _dates(spans, self.start)
+        elif self.times is not None:
+            words = [f"{span} {self.unit}".rstrip() for span in _spans(spans)]
+        else:
+            words = [f"window {part.start}-{part.stop}" for part in parts]
+        pairs = enumerate(zip(parts, words, strict=True))
+        return [self._name(j, part, when) for j, (part, when) in pairs]
+
+    def _name(self, j: int, part: Part, when: str) -> str:
+        """The name of a feature from its time in words and its channels."""
+        names = [] if part.full else [f"part {j}"]
+        if part.stop - part.start < self.n_samples:
+            names.append(when)
+        if part.last - part.first < len(self.channels):
+            names.append(_channel_words(self.channels[part.first : part.last]))
+        return ", ".join(names)
+
+    def details(self) -> dict[str, list[Any]]:
+        """Begin, end and channels of each feature, or low and high frequency of each band."""
+        if self.bands is not None:
+            return {"low": self.bands[:, 0].tolist(), "high": self.bands[:, 1].tolist()}
+        parts, edges = self.parts, self.edges
+        return {
+            "start": [float(edges[part.start]) for part in parts],
+            "end": [float(edges[part.stop]) for part in parts],
+            "channel": [", ".join(self.channels[part.first : part.last]) for part in parts],
+        }
+
+    @property
+    def cost(self) -> int:
+        """Signals that the model is asked about for one mask."""
+        return len(self.hidden)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """Batch sizes worth trying, increasing."""
+        numbers = self.hidden.size
+        return tuple(size for size in _SIZES if size * numbers <= _BATCH_NUMBERS) or (1,)
+
+    def inputs(self, masks: FloatArray) -> FloatArray | MeanBatch:
+        """One signal (C, T) per mask; several whose mean score counts, if `hidden` has several."""
+        shown = masks > 0.5
+        if self.cost == 1:
+            return self._render(shown, 0)
+        every = np.stack([self._render(shown, k) for k in range(self.cost)], axis=1)
+        sizes = np.where(shown.all(axis=1), 1, self.cost)  # the signal itself is asked once
+        wanted = np.arange(self.cost) < sizes[:, None]
+        return MeanBatch(inputs=every[wanted], sizes=sizes)
+
+    def _render(self, shown: NDArray[np.bool_], k: int) -> FloatArray:
+        """The signal minus what its hidden features take away, (n, C, T); exact if all are shown.
+
+        Hidden features show the k-th of the hidden signals.
+        """
+        gone = (~shown).astype(np.float64)
+        if self.bands is not None:
+            lost = gone @ _band_parts(self, k)
+        else:
+            labels, columns, others, shares = _fades(self)
+            lost = gone.take(labels, axis=1)
+            lost[:, columns] *= 1 - shares
+            lost[:, columns] += gone.take(others, axis=1) * shares
+            lost *= (self.signal - self.hidden[k]).ravel()
+        np.subtract(self.signal.ravel(), lost, out=lost)
+        return lost.reshape(len(shown), *self.signal.shape)
+
+
+def _channel_words(names: Sequence[str]) -> str:
+    """Channels in a name of a feature."""
+    if len(names) == 1:
+        return f"channel {names[0]}"
+    return f"channels {names[0]} to {names[-1]}"
+
+
+def _spans(ends: FloatArray) -> list[str]:
+    """Pairs of numbers, (p, 2), with as many decimals as the shortest needs: `0.30-0.40`."""
+    digits = int(max(0, 1 - np.floor(np.log10(np.diff(ends, axis=1).min()))))
+    dash = "-" if ends.min() >= 0 else " to "
+    return [f"{low:.{digits}f}{dash}{high:.{digits}f}" for low, high in ends.tolist()]
+
+
+def _dates(ends: FloatArray, start: str) -> list[str]:
+    """Pairs of seconds after a date, (p, 2): `2026-01-31 12:00-13:00`."""
+    shortest = np.diff(ends, axis=1).min()
+    units = [("D", 86_400.0), ("m", 60.0), ("s", 1.0), ("ms", 1e-3)]
+    unit: Any = next((unit for unit, seconds in units if shortest >= seconds), "us")
+    moments = np.datetime64(start, "ns") + np.rint(ends * 1e9).astype("timedelta64[ns]")
+    texts = np.char.replace(np.datetime_as_string(moments, unit=unit), "T", " ").tolist()
+    same = [unit != "D" and low[:10] == high[:10] for low, high in texts]  # one day
+    pairs = zip(texts, same, strict=True)
+    return [f"{a}-{b[11:]}" if day else f"{a} to {b}" for (a, b), day in pairs]
+
+
+@lru_cache(maxsize=4)
+def _fades(scene: SignalScene) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
+    """The feature of each sample, (CT,); the faded samples, their other feature and its share.
+
+    A cut is faded over `fade` samples around it, fewer between short features; the shares follow a
+    raised cosine.
+    """
+    labels = scene.labels
+    assert labels is not None
+    n = scene.n_samples
+    rows, cuts = np.nonzero(np.diff(labels, axis=1))
+    flat = rows * n + cuts + 1  # the first sample after each cut
+    ends = np.unique(np.concatenate([flat, np.arange(labels.shape[0] + 1) * n]))
+    place = np.searchsorted(ends, flat)
+    shorter = np.minimum(flat - ends[place - 1], ends[place + 1] - flat)
+    half = np.minimum(scene.fade // 2, shorter // 2)  # samples on each side
+    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    for step in range(-(scene.fade // 2), scene.fade // 2):
+        near = (-half <= step) & (step < half)
+        at, width = flat[near], half[near]
+        after = np.sin(np.pi / 4 * (step + 0.5 + width) / width) ** 2  # of the feature behind
+        other = labels.ravel()[at if step < 0 else at - 1]
+        found.append((at + step, other, after if step < 0 else 1 - after))
+    if not found:
+        none = np.empty(0, dtype=np.intp)
+        return labels.ravel(), none, none, np.empty(0)
+    columns, others, shares = (np.concatenate(part) for part in zip(*found, strict=True))
+    return labels.ravel(), columns, others, shares
+
+
+@lru_cache(maxsize=4)
+def _band_parts(scene: SignalScene, k: int) -> FloatArray:
+    """What each band takes away where it is hidden, (p, CT)."""
+    assert scene.bands is not None
+    parts = split_bands(scene.signal - scene.hidden[k], scene.bands / scene.rate)
+    return parts.reshape(len(parts), -1)
+
+
+def split_bands(signal: FloatArray, bands: FloatArray) -> FloatArray:
+    """A signal as a sum of frequency bands, (C, T) -> (p, C, T), without a shift in time.
+
+    `bands` are in cycles per sample, each begins where the one before ends, and together they reach
+    from 0 to 1/2. The ends of the signal are continued by their mirror images, so that they do not
+    ring. Around an edge, one band fades into the next.
+    """
+    n = signal.shape[1]
+    room = min(n - 1, max(n // 2, 16))
+    longer = np.pad(signal, ((0, 0), (room, room)), mode="reflect", reflect_type="odd")
+    spectrum = fft.rfft(longer, axis=1)
+    frequencies = fft.rfftfreq(longer.shape[1])
+    widths = np.diff(bands, axis=1).ravel()
+    slopes = np.minimum(widths[1:], widths[:-1]) * _SLOPE
+    # how far each frequency is beyond each inner edge, from 0 to 1
+    beyond = (frequencies - bands[1:, :1]) / slopes[:, None] + 0.5
+    beyond = np.sin(np.pi / 2 * np.clip(beyond, 0, 1)) ** 2
+    ones, zeros = np.ones((1, len(frequencies))), np.zeros((1, len(frequencies)))
+    shares = -np.diff(np.concatenate([ones, beyond, zeros]), axis=0)  # (p, F), their sum is 1
+    parts = fft.irfft(shares[:, None] * spectrum, longer.shape[1], axis=2)
+    return np.ascontiguousarray(parts[:, :, room : room + n])
+
+
+def _labels_fit(scene: SignalScene) -> bool:
+    """Whether there are labels 0 .. p - 1 for all samples, or bands, and not both."""
+    if (scene.labels is None) == (scene.bands is None):
+        return False
+    if scene.bands is not None:
+        inner = np.array_equal(scene.bands[1:, 0], scene.bands[:-1, 1])
+        return inner and bool((np.diff(scene.bands, axis=1) > 0).all())
+    labels = scene.labels
+    if labels is None or labels.dtype != np.intp or labels.shape != scene.signal.shape:
+        return False
+    few = bool(labels.min() >= 0 and labels.max() < MOST_FEATURES)
+    return few and bool(np.bincount(labels.ravel()).all())
+
+
+_FIELDS = {
+    "signal": floats("C", "T"),
+    "hidden": floats("m", "C", "T"),
+    "channels": list_of(text(), "C", most=_MOST_CHANNELS),
+    "labels": optional(array_of("i", 2)),
+    "bands": optional(floats("p", "two", low=0.0)),
+    "times": optional(floats("T")),
+    "unit": text(40),
+    "start": text(40),
+    "fade": whole(0, 1 << 20),
+}
+_RULES = {
+    "at least one sample and one hidden signal": lambda scene: scene.hidden.size > 0,
+    "times that increase": lambda s: s.times is None or bool((np.diff(s.times) > 0).all()),
+    "bands of two edges": lambda s: s.bands is None or (s.bands.shape[1] == 2 and len(s.bands) > 0),
+    "labels 0 .. p - 1 for all samples, or bands that touch": _labels_fit,
+}
+
+SIGNAL = Domain(
+    name="signal",
+    feature="window",
+    scene=SignalScene,
+    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    picture="intervals",
+)
