@@ -42,7 +42,17 @@ def prompt():
     return eblime.PromptExplainer(score, notes, kernel="euclidean"), question
 
 
-SAMPLES = {"image": image, "tabular": tabular, "text": text, "prompt": prompt}
+def volume():
+    """An explainer of volumes, and a volume."""
+    model = lambda batch: batch[:, :3].mean(axis=(1, 2, 3))  # noqa: E731
+    blocks = ("blocks", {"n": (2, 2, 3)})
+    explainer = eblime.VolumeExplainer(model, segmentation=blocks, spacing=(2, 1, 1), n_masks=200)
+    return explainer, _RNG.random((6, 8, 9)).astype(np.float32)
+
+
+SAMPLES = {
+    **{"image": image, "tabular": tabular, "text": text, "prompt": prompt, "volume": volume},
+}
 
 
 @pytest.mark.parametrize("name", registry.names("methods"))

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eblime.explainers.prompt import PromptExplainer as PromptExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
+    from eblime.explainers.volume import VolumeExplainer as VolumeExplainer
     from eblime.games import game as game
     from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
     from eblime.methods.baylime import BayLIME as BayLIME
@@ -58,6 +59,7 @@ _HOMES = {
     "ModelError": "eblime.engine.calls",
     "OnnxModel": "eblime.models.onnx",
     "PromptExplainer": "eblime.explainers.prompt",
+    "VolumeExplainer": "eblime.explainers.volume",
     "Retry": "eblime.engine.calls",
     "TabularExplainer": "eblime.explainers.tabular",
     "TextExplainer": "eblime.explainers.text",

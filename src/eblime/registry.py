@@ -79,6 +79,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "tabular": "eblime.domains.tabular:TABULAR",
         "text": "eblime.domains.text:TEXT",
         "prompt": "eblime.domains.prompt:PROMPT",
+        "volume": "eblime.domains.volume:VOLUME",
     },
     "plots": {
         "intervals": "eblime.plot.charts:intervals",
@@ -118,6 +119,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "tabular": "eblime.explainers.tabular:TabularExplainer",
         "text": "eblime.explainers.text:TextExplainer",
         "prompt": "eblime.explainers.prompt:PromptExplainer",
+        "volume": "eblime.explainers.volume:VolumeExplainer",
     },
     "views": {
         "image": "eblime.reporting.views:image_view",

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._warn import warn_user
-from eblime.domains.image.scene import HIDES, Channels, Hide, read_image
-from eblime.domains.image.segmentation import Segmentation, check_segmentation
+from eblime.domains.composite import HIDES, Channels, Hide, Segmentation
+from eblime.domains.image.scene import read_image
+from eblime.domains.image.segmentation import SEGMENTER
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings
@@ -100,7 +101,7 @@ class ImageExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
         check_choice("channels", self.channels, ("auto", "first", "last"))
-        check_segmentation(self.segmentation)
+        SEGMENTER.check(self.segmentation)
         if isinstance(self.hide, str):
             check_choice("hide", self.hide, HIDES)
         self._make_loop()

@@ -5,22 +5,18 @@ Large images are segmented on a smaller copy, so a photo of 12 megapixels takes 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_choice, check_count
 from eblime._types import FloatArray
+from eblime.domains.composite import Labels, Segmenter
 
-__all__ = ["SEGMENTATIONS", "check_segmentation", "segment", "three_channels"]
+__all__ = ["SEGMENTATIONS", "SEGMENTER", "segment", "three_channels"]
 
 LONGEST = 512  # pixels on the longer side of the copy that is segmented
-
-Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
 
 
 def slic(image: FloatArray, **params: Any) -> Labels:
@@ -73,154 +69,22 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
 }
 
 
-def check_segmentation(segmentation: Segmentation) -> None:
-    """Refuse an unknown name, an unknown parameter, or an object of another type."""
-    if isinstance(segmentation, str):
-        check_choice("segmentation", segmentation, tuple(SEGMENTATIONS))
-    elif isinstance(segmentation, tuple):
-        _check_options(segmentation)
-    elif not callable(segmentation) and np.ndim(segmentation) != 2:
-        raise TypeError(
-            "`segmentation` must be a name, (name, {parameter: value}), an array of labels (H, W) "
-            f"or a function; got {_describe(segmentation)}."
-        )
+def _factor(sides: tuple[int, ...]) -> int:
+    """How far an image is reduced before it is cut."""
+    return -(-max(sides) // LONGEST)
 
 
-def _describe(segmentation: Any) -> str:
-    """An object of the wrong type in a message: the shape of an array, else its repr."""
-    if isinstance(segmentation, np.ndarray):
-        return f"an array of shape {segmentation.shape}"
-    return f"{segmentation!r:.80}"
-
-
-def segment(image: NDArray[Any], segmentation: Segmentation) -> Labels:
-    """Cut an image into superpixels.
-
-    Parameters
-    ----------
-    image
-        The image, (H, W, C).
-    segmentation
-        Checked by `check_segmentation`: a name, a name with a dictionary of parameters, an array of
-        labels, or a function from the image, as (H, W, C) floats in [0, 1] without alpha, to
-        labels.
-
-    Returns
-    -------
-    labels
-        The superpixel of each pixel, 0 .. p - 1, (H, W).
-    """
-    if isinstance(segmentation, str):
-        labels = _cut_image(image, segmentation, {})
-    elif isinstance(segmentation, tuple):
-        labels = _cut_image(image, *segmentation)
-    elif callable(segmentation):
-        labels = np.asarray(segmentation(_as_colours(image)))
-    else:
-        labels = np.asarray(segmentation)
-    return _relabel(labels, image.shape[:2])
-
-
-def _check_options(segmentation: tuple[str, Mapping[str, Any]]) -> None:
-    """Check a name, and its parameters against the signature of the algorithm."""
-    if len(segmentation) != 2 or not isinstance(segmentation[1], Mapping):
-        raise TypeError(
-            "`segmentation` must be a name, (name, {parameter: value}), an array of labels or a "
-            f"function; got {segmentation!r}."
-        )
-    name, params = segmentation
-    check_choice("segmentation", name, tuple(SEGMENTATIONS))
-    if name == "grid":
-        known = [p for p in inspect.signature(grid).parameters if p != "image"]
-    else:
-        from skimage import segmentation as algorithms
-
-        ours = {"image", "start_label", "channel_axis"}
-        signature = inspect.signature(getattr(algorithms, name))
-        known = [p for p in signature.parameters if p not in ours]
-    for key, value in params.items():
-        _check_parameter(name, key, known)
-        if name == "grid":
-            check_count(key, value)
-
-
-def _check_parameter(name: str, key: str, known: Sequence[str]) -> None:
-    """Refuse a parameter that the segmentation does not have."""
-    if key not in known:
-        listed = ", ".join(repr(word) for word in known)
-        raise ValueError(
-            f"The parameters in `segmentation` must be those of {name!r}, {listed}; got {key!r}."
-        )
-
-
-def _cut_image(image: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
-    """Cut by name; a large image is reduced first, and the labels are enlarged again."""
-    if name == "grid":
-        return grid(image, **params)
-    height, width = image.shape[:2]
-    factor = -(-max(height, width) // LONGEST)
-    rows, columns = -(-height // factor), -(-width // factor)
-    if factor > 1:
-        padding = ((0, rows * factor - height), (0, columns * factor - width), (0, 0))
-        blocks = np.pad(image, padding, mode="edge").reshape(rows, factor, columns, factor, -1)
-        image = blocks.mean(axis=(1, 3)) / (255 if image.dtype == np.uint8 else 1)
-    if (image == image[0, 0]).all():
-        raise ValueError(
-            f"The image must have more than one colour for segmentation={name!r}; every pixel is "
-            f"{_describe_colour(image[0, 0])}. Use segmentation='grid' or pass your own labels."
-        )
-    try:
-        labels = SEGMENTATIONS[name](_as_colours(image), **params)
-    except Exception as error:  # scikit-image does not check its parameters
-        raise ValueError(
-            f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
-            f"{type(error).__name__}: {error}."
-        ) from error
-    return np.asarray(labels.repeat(factor, axis=0).repeat(factor, axis=1)[:height, :width])
-
-
-def _describe_colour(values: NDArray[Any]) -> str:
-    """A pixel in a message: one number if its channels are equal, at most four of them."""
-    if (values == values[0]).all():
-        return str(values[0].item())
-    shown = ", ".join(str(value) for value in values[:4].tolist())
-    return f"[{shown}, ...]" if len(values) > 4 else f"[{shown}]"
-
-
-def _as_colours(image: NDArray[Any]) -> FloatArray:
-    """The image as segmentations expect it: (H, W, C) floats in [0, 1], without alpha."""
-    colours = image[..., :-1] if image.shape[-1] in (2, 4) else image
-    values = colours.astype(np.float64)
-    if image.dtype == np.uint8:
-        return np.asarray(values / 255)
-    low, high = values.min(), values.max()
-    if image.dtype.kind == "f" and low >= 0 and high <= 1:
-        return values
-    return np.asarray((values - low) / (high - low) if high > low else values * 0)
-
-
-def _relabel(labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
-    """Check labels and number them 0 .. p - 1."""
-    if labels.shape != shape:
-        raise ValueError(
-            f"The labels must have the image's height and width {shape}; got {labels.shape}."
-        )
-    if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
-        raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
-    low, high = int(labels.min()), int(labels.max())
-    far_apart = high - low > labels.size or high > np.iinfo(np.intp).max
-    if far_apart:  # too far for a look-up table
-        shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
-    else:
-        shifted = labels.astype(np.intp) - low
-    present = np.bincount(shifted.ravel()) > 0
-    numbered = (np.cumsum(present) - 1)[shifted]
-    if present.sum() < 2:
-        raise ValueError(
-            "The segmentation must find at least 2 superpixels; got 1. Change its parameters, such "
-            "as segmentation=('slic', {'compactness': 1.0}), or use 'grid'."
-        )
-    return np.asarray(numbered.reshape(shape), dtype=np.intp)
+SEGMENTER = Segmenter(
+    kind="image",
+    features="superpixels",
+    sides="(H, W)",
+    sides_in_words="height and width",
+    element="pixel",
+    known=SEGMENTATIONS,
+    regular="grid",
+    factor=_factor,
+)
+segment = SEGMENTER.segment
 
 
 def three_channels(image: NDArray[Any]) -> NDArray[Any]:

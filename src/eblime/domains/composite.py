@@ -1,0 +1,577 @@
+"""Arrays cut into features by labels: how they are read, what hidden features show, rendering.
+
+Images and volumes are such arrays. `kind` is what messages call the array: "image", "volume".
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from eblime._checks import as_floats, check_choice, check_count
+from eblime._field_checks import MOST_FEATURES
+from eblime._types import FloatArray
+from eblime.protocols import Composite, Renderer
+
+__all__ = [
+    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers"),
+    *("hidden_version", "labels_fit", "read_composite", "renderer_of", "same_kind"),
+]
+
+Channels = Literal["auto", "first", "last"]
+HIDES = ("mean", "blur")
+Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]], Any]
+Labels = NDArray[np.intp]
+Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
+
+
+# Reading
+
+
+def plain_array(values: Any, kind: str) -> NDArray[Any]:
+    """An array of any dtype; rows of different lengths are refused."""
+    if callable(getattr(values, "detach", None)):  # a torch tensor, perhaps with a gradient
+        values = values.detach().cpu()
+        values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ValueError(
+            f"`{kind}` must be an array whose rows all have the same length; "
+            f"got a {type(values).__name__} with rows of different lengths."
+        ) from error
+
+
+def as_numbers(given: Any, read: Any, kind: str, layouts: Sequence[str], also: str) -> NDArray[Any]:
+    """The checked numbers of an array.
+
+    Parameters
+    ----------
+    given
+        What the user passed, for messages.
+    read
+        The same as an array, a tensor or lists.
+    kind
+        What messages call it.
+    layouts
+        Its possible shapes, the one without channels first: "(H, W)".
+    also
+        What else it may be: "a PIL image or a path".
+    """
+    array = plain_array(read, kind)
+    if array.dtype == object or array.dtype.kind not in "buif":
+        hint = f" Pass the magnitude, `np.abs({kind})`." if array.dtype.kind == "c" else ""
+        raise TypeError(
+            f"`{kind}` must be an array of whole numbers or floats, {also}; got "
+            f"{type(given).__name__} of dtype {array.dtype}.{hint}"
+        )
+    if array.dtype.itemsize > 8:
+        raise TypeError(f"`{kind}` must have at most 8 bytes per number; got dtype {array.dtype}.")
+    axes = layouts[0].count(",") + 1
+    if array.ndim not in (axes, axes + 1) or 0 in array.shape:
+        batch = array.ndim == axes + 2 and len(array) == 1
+        raise ValueError(
+            f"`{kind}` must be one {kind} of shape {', '.join(layouts[:-1])} or {layouts[-1]}; got "
+            f"shape {array.shape}.{f' Pass `{kind}[0]`, without the batch axis.' if batch else ''}"
+        )
+    if np.ma.is_masked(given):
+        element = "pixels" if kind == "image" else "voxels"
+        raise ValueError(
+            f"`{kind}` must have no masked {element}; got "
+            f"{np.ma.getmaskarray(given).sum()}. Fill them, such as `{kind}.filled(0)`."
+        )
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        bad = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"`{kind}` must be finite; got {array[bad]} at {bad}.")
+    return array
+
+
+def read_composite(
+    numbers: NDArray[Any],
+    segmenter: Segmenter,
+    segmentation: Segmentation,
+    hide: Hide,
+    channels: Channels,
+) -> dict[str, Any]:
+    """Cut checked numbers into features: the fields of a `Composite`.
+
+    Parameters
+    ----------
+    numbers
+        See `as_numbers`.
+    segmenter
+        Cuts arrays of this kind.
+    segmentation, hide
+        See `Segmenter.segment` and `hidden_version`.
+    channels
+        "first", "last", or "auto": the axis of length at most 4, or a much shorter one.
+    """
+    kind, axes = segmenter.kind, segmenter.axes
+    shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
+    shown = shown.astype(shown.dtype.newbyteorder("="), copy=False)
+    axis = _channel_axis(shown.shape, axes, channels, kind)
+    if axis == 0 and getattr(hide, "shape", None) == shown.shape:
+        hide = np.moveaxis(plain_array(hide, kind), 0, -1)
+    stacked = shown[..., None] if axis is None else np.moveaxis(shown, axis, -1)
+    if stacked.shape[:-1] == (1,) * axes:
+        raise ValueError(
+            f"`{kind}` must have at least two {segmenter.element}s, so that it can be cut into "
+            f"{segmenter.features}; got shape {shown.shape}."
+        )
+    labels = segmenter.segment(stacked, segmentation)
+    hidden = hidden_version(stacked, labels, hide, kind)
+    if np.array_equal(hidden, stacked):
+        raise ValueError(
+            f"Hiding must change the {kind}; with this `hide` every hidden "
+            f"{segmenter.features[:-1]} looks like the shown one. Choose another, such as hide=0 "
+            "or hide='blur'."
+        )
+    back = hidden[..., 0] if axis is None else np.moveaxis(hidden, -1, axis)
+    return {
+        "shown": shown,
+        "hidden": np.ascontiguousarray(back),
+        "labels": labels,
+        "channel_axis": axis,
+    }
+
+
+def _channel_axis(shape: tuple[int, ...], axes: int, channels: Channels, kind: str) -> int | None:
+    """The axis of the channels, None for an array that has no more than its own axes."""
+    if len(shape) == axes:
+        return None
+    if channels != "auto":
+        return 0 if channels == "first" else axes
+    first, *middle, last = shape
+    if last <= 4 or first <= 4:
+        return axes if last <= 4 else 0
+    if 4 * last <= min(first, *middle):
+        return axes
+    if 4 * first <= min(last, *middle):
+        return 0
+    raise ValueError(
+        f"The channel axis of {_with_article(kind)} of shape {shape} is not clear; "
+        "set channels='first' or channels='last'."
+        + (" To explain a volume, use `VolumeExplainer`." if kind == "image" else "")
+    )
+
+
+def _with_article(kind: str) -> str:
+    """A volume, an image."""
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+# Segmentation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Segmenter:
+    """Cuts arrays of one kind into features, numbered 0 .. p - 1."""
+
+    kind: str  # "image"
+    features: str  # "superpixels"
+    sides: str  # "(H, W)"
+    sides_in_words: str  # "height and width"
+    element: str  # "pixel"
+    known: Mapping[str, Callable[..., Labels]]  # array in [0, 1] with channels last -> labels
+    regular: str  # the algorithm in `known` that looks at the shape alone
+    factor: Callable[[tuple[int, ...]], int]  # how far an array of these sides is reduced
+
+    @property
+    def axes(self) -> int:
+        """Number of axes without channels."""
+        return self.sides.count(",") + 1
+
+    def check(self, segmentation: Segmentation) -> None:
+        """Refuse an unknown name, an unknown parameter, or an object of another type."""
+        must = "`segmentation` must be a name, (name, {parameter: value}), an array of labels"
+        if isinstance(segmentation, str):
+            check_choice("segmentation", segmentation, tuple(self.known))
+        elif isinstance(segmentation, tuple):
+            if len(segmentation) != 2 or not isinstance(segmentation[1], Mapping):
+                raise TypeError(f"{must} or a function; got {segmentation!r}.")
+            self._check_parameters(*segmentation)
+        elif not callable(segmentation) and np.ndim(segmentation) != self.axes:
+            shape = getattr(segmentation, "shape", None)
+            got = f"{segmentation!r:.80}" if shape is None else f"an array of shape {shape}"
+            raise TypeError(f"{must} {self.sides} or a function; got {got}.")
+
+    def _check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
+        """Check parameters against the signature of the algorithm."""
+        check_choice("segmentation", name, tuple(self.known))
+        if name == self.regular:
+            listed = [*inspect.signature(self.known[name]).parameters][1:]
+        else:
+            from skimage import segmentation as algorithms
+
+            ours = {"image", "start_label", "channel_axis"}
+            signature = inspect.signature(getattr(algorithms, name))
+            listed = [p for p in signature.parameters if p not in ours]
+        for key, value in params.items():
+            if key not in listed:
+                words = ", ".join(repr(word) for word in listed)
+                raise ValueError(
+                    f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
+                    f"{key!r}."
+                )
+            if name == self.regular:
+                for count in value if isinstance(value, (list, tuple)) else [value]:
+                    check_count(key, count)
+
+    def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
+        """Cut an array.
+
+        Parameters
+        ----------
+        array
+            The array, channels last.
+        segmentation
+            Checked by `check`: a name, a name with a dictionary of parameters, an array of labels,
+            or a function from the array, as floats in [0, 1] without alpha, to labels.
+        """
+        if isinstance(segmentation, str):
+            labels = self._cut(array, segmentation, {})
+        elif isinstance(segmentation, tuple):
+            labels = self._cut(array, *segmentation)
+        elif callable(segmentation):
+            labels = np.asarray(segmentation(_unit_range(array)))
+        else:
+            labels = np.asarray(segmentation)
+        return self._relabel(labels, array.shape[:-1])
+
+    def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
+        """Cut by name; a large array is reduced first, and the labels are enlarged again."""
+        if name == self.regular:
+            return self.known[name](array, **params)
+        sides = array.shape[:-1]
+        factor = self.factor(sides)
+        if factor > 1:
+            array = _block_means(array, factor) / (255 if array.dtype == np.uint8 else 1)
+        first = array[(0,) * len(sides)]
+        if (array == first).all():
+            colour = "colour" if self.kind == "image" else "value"
+            raise ValueError(
+                f"The {self.kind} must have more than one {colour} for segmentation={name!r}; "
+                f"every {self.element} is {_describe_element(first)}. Use "
+                f"segmentation={self.regular!r} or pass your own labels."
+            )
+        try:
+            labels = self.known[name](_unit_range(array), **params)
+        except Exception as error:  # scikit-image does not check its parameters
+            raise ValueError(
+                f"The segmentation {name!r} failed with the parameters {dict(params)!r}: "
+                f"{type(error).__name__}: {error}."
+            ) from error
+        for axis, length in enumerate(sides):
+            labels = labels.repeat(factor, axis=axis) if factor > 1 else labels
+            labels = labels[(slice(None),) * axis + (slice(length),)]
+        return np.asarray(labels)
+
+    def _relabel(self, labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
+        """Check labels and number them 0 .. p - 1."""
+        if labels.shape != shape:
+            raise ValueError(
+                f"The labels must have the {self.kind}'s {self.sides_in_words} {shape}; got "
+                f"{labels.shape}."
+            )
+        if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
+            raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
+        low, high = int(labels.min()), int(labels.max())
+        far_apart = high - low > labels.size or high > np.iinfo(np.intp).max
+        if far_apart:  # too far for a look-up table
+            shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
+        else:
+            shifted = labels.astype(np.intp) - low
+        present = np.bincount(shifted.ravel()) > 0
+        if present.sum() < 2:
+            raise ValueError(
+                f"The segmentation must find at least 2 {self.features}; got 1. Change its "
+                "parameters, such as segmentation=('slic', {'compactness': 1.0}), or use "
+                f"{self.regular!r}."
+            )
+        return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
+
+
+def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
+    """Means over blocks of an array with channels last; edges are repeated to fill the blocks."""
+    counts = [-(-n // factor) for n in array.shape[:-1]]
+    padding = [(0, k * factor - n) for k, n in zip(counts, array.shape, strict=False)]
+    padded = np.pad(array, [*padding, (0, 0)], mode="edge")
+    blocks = padded.reshape(*(length for k in counts for length in (k, factor)), -1)
+    return np.asarray(blocks.mean(axis=tuple(range(1, 2 * len(counts), 2))))
+
+
+def _describe_element(values: NDArray[Any]) -> str:
+    """A pixel or voxel in a message: one number if its channels are equal, at most four of them."""
+    if (values == values[0]).all():
+        return str(values[0].item())
+    shown = ", ".join(str(value) for value in values[:4].tolist())
+    return f"[{shown}, ...]" if len(values) > 4 else f"[{shown}]"
+
+
+def _unit_range(array: NDArray[Any]) -> FloatArray:
+    """The array as segmentations expect it: floats in [0, 1], channels last, without alpha."""
+    without_alpha = array[..., :-1] if array.ndim == 3 and array.shape[-1] in (2, 4) else array
+    values = without_alpha.astype(np.float64)
+    if array.dtype == np.uint8:
+        return np.asarray(values / 255)
+    low, high = values.min(), values.max()
+    if array.dtype.kind == "f" and low >= 0 and high <= 1:
+        return values
+    return np.asarray((values - low) / (high - low) if high > low else values * 0)
+
+
+def labels_fit(scene: Composite) -> bool:
+    """Whether each element has a label, each label 0 .. p - 1 an element, and p is allowed."""
+    axis, shape = scene.channel_axis, scene.shown.shape
+    sides = shape if axis is None else tuple(n for k, n in enumerate(shape) if k != axis)
+    if scene.labels.dtype != np.intp or scene.labels.shape != sides or scene.labels.min() < 0:
+        return False
+    few = bool(scene.labels.max() < MOST_FEATURES)
+    return few and bool(np.bincount(scene.labels.ravel()).all())
+
+
+def same_kind(scene: Composite) -> bool:
+    """Whether the shown and the hidden array have the same shape and dtype."""
+    return (scene.shown.shape, scene.shown.dtype) == (scene.hidden.shape, scene.hidden.dtype)
+
+
+# Hiding
+
+
+def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -> NDArray[Any]:
+    """The array with everything hidden, in the same shape and dtype.
+
+    Parameters
+    ----------
+    array
+        The array, channels last: (H, W, C) or (D, H, W, C).
+    labels
+        The feature of each pixel or voxel, (H, W) or (D, H, W).
+    hide
+        "mean" (of each feature), "blur", a number or one per channel (0 in the paper), another
+        array of the same shape, or a function from the array to one. Numbers are in the array's
+        range: for floats in [0, 1] a medium grey is 0.5, not 128.
+    kind
+        What messages call the array.
+    """
+    if isinstance(hide, str):
+        if hide == "mean":
+            return _like(array, _label_means(array, labels), kind)[labels]
+        return _like(array, _blur(array), kind)
+    if callable(hide):
+        return _as_same_array(array, hide(array.copy()), kind, "from the function `hide`")
+    colour = "a colour" if kind == "image" else "one per channel"
+    if hide is None:
+        raise TypeError(
+            f"`hide` must be 'mean', 'blur', a number, {colour}, {_with_article(kind)} or a "
+            "function."
+        )
+    values = as_floats("hide", hide)
+    if values.ndim <= 1:
+        if values.ndim == 1 and len(values) != array.shape[-1]:
+            raise ValueError(
+                f"`hide` must be one number, or one for each of the {array.shape[-1]} channels; "
+                f"got {len(values)}."
+            )
+        _refuse_fractions(array, values, kind)
+        return np.broadcast_to(_like(array, values, kind), array.shape)
+    return _as_same_array(array, hide, kind, "in `hide`")
+
+
+def _label_means(array: NDArray[Any], labels: Labels) -> FloatArray:
+    """The mean of each feature, (p, C)."""
+    flat = labels.ravel()
+    counts = np.bincount(flat)
+    channels = range(array.shape[-1])
+    means = [np.bincount(flat, weights=array[..., c].ravel()) / counts for c in channels]
+    return np.stack(means, axis=-1)
+
+
+def _blur(array: NDArray[Any]) -> NDArray[Any]:
+    """A strong blur: three box filters, each a tenth of the array wide."""
+    size = max(3, round(max(array.shape[:-1]) / 10))
+    blurred = array.astype(np.float64)
+    for _ in range(3):
+        sizes = (*(size for _ in array.shape[:-1]), 1)
+        blurred = ndimage.uniform_filter(blurred, size=sizes, mode="nearest")
+    return blurred
+
+
+def _as_same_array(array: NDArray[Any], other: Any, kind: str, source: str) -> NDArray[Any]:
+    """Check an array that the user gives to show instead."""
+    values = as_floats("hide", other)
+    if values.ndim == array.ndim - 1 and array.shape[-1] == 1:
+        values = values[..., None]
+    if values.shape != array.shape:
+        sides = "height, width, channels" if kind == "image" else "three sides, channels"
+        raise ValueError(
+            f"The {kind} {source} must have the shape of the explained one, {array.shape} "
+            f"({sides}); got {values.shape}."
+        )
+    _refuse_fractions(array, values, kind)
+    return _like(array, values, kind)
+
+
+def _refuse_fractions(array: NDArray[Any], values: NDArray[Any], kind: str) -> None:
+    """Refuse colours of 0 to 1 for an array of larger whole numbers: all would be black.
+
+    A whole array is allowed if the explained one is nearly black too, such as its blurred copy.
+    """
+    bright = array.max() if values.ndim <= 1 else array.mean()
+    if array.dtype.kind not in "iu" or bright <= 1:
+        return
+    if values.min() >= 0 and values.max() <= 1 and (values % 1 != 0).any():
+        raise ValueError(
+            f"`hide` must be in the range of the {kind} of {array.dtype}, whose numbers go up to "
+            f"{array.max()}; got fractions, {values.min():g} to {values.max():g}. Multiply a "
+            "colour of 0 to 1 by the largest possible number, such as 255."
+        )
+
+
+def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
+    """Convert values to the array's dtype, rounded for integers; refuse those that do not fit."""
+    if not np.isfinite(values).all():
+        raise ValueError("`hide` must be finite; it has NaN or infinities.")
+    if array.dtype == bool:
+        return np.asarray(values >= 0.5)
+    if np.issubdtype(array.dtype, np.integer):
+        limits = np.iinfo(array.dtype)
+        rounded = np.rint(values)
+        if rounded.min() < limits.min or rounded.max() > limits.max:
+            raise ValueError(
+                f"`hide` must be between {limits.min} and {limits.max} for "
+                f"{_with_article(kind)} of {array.dtype}; got {rounded.min():g} to "
+                f"{rounded.max():g}."
+            )
+        return np.asarray(rounded, dtype=array.dtype)
+    with np.errstate(over="ignore"):
+        cast = np.asarray(values, dtype=array.dtype)
+    if not np.isfinite(cast).all():
+        raise ValueError(
+            f"`hide` must fit {_with_article(kind)} of {array.dtype}; its numbers are too large."
+        )
+    low, high = cast.min(), cast.max()
+    if (low < -1 or high > 2) and array.min() >= 0 and array.max() <= 1:
+        raise ValueError(
+            f"`hide` must be in the range of the {kind}, whose numbers are between 0 and 1; got "
+            f"{low:g} to {high:g}. Divide a colour of 0 to 255 by 255."
+        )
+    return cast
+
+
+# Rendering
+
+Words = NDArray[Any]  # unsigned integers of the largest size that divides an array's bytes
+_CHUNK = 1 << 15  # words that are rendered for all masks before the next ones; they stay in cache
+_LARGE_BOX = 1 << 14  # bytes of a feature from which a copy of its box is fastest
+
+
+def renderer_of(scene: Composite) -> Renderer:
+    """A fast renderer: copies of boxes where all features are large boxes, else word by word."""
+    shown, labels = scene.shown, scene.labels
+    p = int(labels.max()) + 1
+    if shown.nbytes >= p * _LARGE_BOX:
+        boxes = ndimage.find_objects(labels + 1)
+        lengths = np.array([[side.stop - side.start for side in box] for box in boxes])
+        if (lengths.prod(axis=1) == np.bincount(labels.ravel())).all():
+            before = (slice(None),) if scene.channel_axis == 0 else ()
+            return BoxRenderer(
+                boxes=[(*before, *box) for box in boxes], shown=shown, hidden=scene.hidden
+            )
+    if scene.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
+        labels = np.repeat(labels[..., None], shown.shape[-1], axis=-1)
+    return word_renderer(shown, scene.hidden, labels)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class BoxRenderer:
+    """An array whose features are boxes: each is copied from the shown or the hidden array."""
+
+    boxes: Sequence[tuple[slice, ...]]
+    shown: NDArray[Any]
+    hidden: NDArray[Any]
+
+    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
+        """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
+        for box, column in zip(self.boxes, (masks > 0.5).T.tolist(), strict=True):
+            shown, hidden = self.shown[box], self.hidden[box]
+            for array, is_shown in zip(out, column, strict=True):
+                array[box] = shown if is_shown else hidden
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class WordRenderer:
+    """An array and its hidden version as words, and the feature of each word."""
+
+    hidden: Words  # (planes, W)
+    change: Words  # (planes, W) shown ^ hidden
+    labels: Labels  # (W,) feature of each word, or of its first byte on an edge
+    edge: NDArray[np.intp]  # (E,) words that several features share
+    edge_labels: Labels  # (K, E) the features of these words
+    edge_bits: Words  # (K, E) the bits of the word that belong to each feature
+
+    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
+        """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
+        word = self.hidden.dtype
+        tables = np.array([0, -1]).astype(word)[(masks > 0.5).astype(np.intp)]
+        arrays = out.reshape(len(out), -1).view(word).reshape(len(out), *self.hidden.shape)
+        room = np.empty_like(self.hidden[0, :_CHUNK])
+        for start in range(0, len(self.labels), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            labels, change, hidden = self.labels[some], self.change[:, some], self.hidden[:, some]
+            edges = slice(*np.searchsorted(self.edge, [start, start + _CHUNK]))
+            edge, bits = self.edge[edges] - start, room[: len(labels)]  # `bits`: mask of one array
+            for table, array in zip(tables, arrays, strict=True):
+                np.take(table, labels, out=bits, mode="clip")
+                if edge.size:
+                    parts = table[self.edge_labels[:, edges]] & self.edge_bits[:, edges]
+                    bits[edge] = np.bitwise_or.reduce(parts, axis=0)
+                written = array[:, some]
+                np.bitwise_and(change, bits, out=written)
+                np.bitwise_xor(written, hidden, out=written)
+
+
+def word_renderer(shown: NDArray[Any], hidden: NDArray[Any], labels: Labels) -> WordRenderer:
+    """Cut an array for rendering; `labels` has the shape of the array, or of one of its planes."""
+    planes = shown.size // labels.size
+    plane_bytes = shown.nbytes // planes
+    word = np.dtype(f"u{next(size for size in (8, 4, 2, 1) if plane_bytes % size == 0)}")
+    narrow = labels.ravel().astype(np.int32)
+    covered = np.repeat(narrow, shown.itemsize).reshape(-1, word.itemsize)
+    first = covered[:, 0].astype(np.intp)
+    edge = np.flatnonzero((covered != first[:, None]).any(axis=1))
+    edge_labels, edge_bits = _parts(covered[edge].astype(np.intp), word)
+    shown_words, hidden_words = (
+        np.ascontiguousarray(numbers).reshape(-1).view(word).reshape(planes, -1)
+        for numbers in (shown, hidden)
+    )
+    return WordRenderer(
+        hidden=hidden_words,
+        change=shown_words ^ hidden_words,
+        labels=first,
+        edge=edge,
+        edge_labels=edge_labels,
+        edge_bits=edge_bits,
+    )
+
+
+def _parts(covered: NDArray[np.intp], word: np.dtype[Any]) -> tuple[Labels, Words]:
+    """The features of each edge word, (E, bytes) -> (K, E), and the bits of each one."""
+    labels, bits = [], []
+    left = np.ones(covered.shape, dtype=bool)
+    while left.any():
+        first = left.argmax(axis=1)
+        label = covered[np.arange(len(covered)), first]
+        own = left & (covered == label[:, None])
+        labels.append(label)
+        bits.append((own * np.uint8(255)).astype(np.uint8).view(word).ravel())
+        left &= ~own
+    if not labels:
+        return np.empty((0, 0), dtype=np.intp), np.empty((0, 0), dtype=word)
+    return np.stack(labels), np.stack(bits)

@@ -1,0 +1,245 @@
+"""Volumes: blocks or regions of voxels as features, and what hidden ones show instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import ndimage
+
+from eblime._checks import check_number
+from eblime._field_checks import (
+    MOST_FEATURES,
+    NAMES,
+    array_of,
+    check_object,
+    list_of,
+    number,
+    one_of,
+    optional,
+    text,
+)
+from eblime._types import FloatArray
+from eblime.domains.composite import (
+    Channels,
+    Hide,
+    Labels,
+    Segmentation,
+    Segmenter,
+    as_numbers,
+    labels_fit,
+    read_composite,
+    renderer_of,
+    same_kind,
+)
+from eblime.domains.record import Domain
+from eblime.protocols import Renderer
+
+__all__ = ["SEGMENTER", "VOLUME", "VolumeScene", "read_volume"]
+
+_AXES = ("z", "y", "x")
+_MOST_VOXELS = 96**3  # of the copy that SLIC cuts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class VolumeScene:
+    """A volume cut into blocks or regions, in the layout and dtype that the model gets."""
+
+    shown: NDArray[Any]  # the volume itself
+    hidden: NDArray[Any]  # everything hidden, same shape and dtype
+    labels: Labels  # (D, H, W) feature of each voxel, 0 .. p - 1
+    channel_axis: int | None  # 0 or 3, None for a volume of three axes
+    features: Sequence[str]  # "block (2, 0, 3)" or "region 12"
+    axes: Sequence[str]  # names of the three axes of `labels`
+    spacing: Sequence[float] | None  # size of a voxel along each axis
+    unit: str  # of the spacing, such as "mm"
+
+    domain: ClassVar[str] = "volume"
+
+    @property
+    def n_features(self) -> int:
+        """Number of blocks or regions, p."""
+        return len(self.features)
+
+    def details(self) -> dict[str, list[Any]]:
+        """Centre, bounding box and number of voxels of each feature; with a spacing in its unit.
+
+        Positions in voxels count from 0, and `stop` is one beyond the last voxel. Those in units
+        are distances from the first voxel's centre; `extent` is that of the bounding box.
+        """
+        boxes, voxels = ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel())
+        columns: dict[str, list[Any]] = {}
+        centres = _centres(self.labels, voxels)
+        for axis, centre in zip(self.axes, centres, strict=True):
+            columns[f"centre_{axis}"] = centre.tolist()
+        for k, axis in enumerate(self.axes):
+            columns[f"start_{axis}"] = [box[k].start for box in boxes]
+            columns[f"stop_{axis}"] = [box[k].stop for box in boxes]
+        columns["voxels"] = voxels.tolist()
+        if self.spacing is None:
+            return columns
+        for k, (axis, step) in enumerate(zip(self.axes, self.spacing, strict=True)):
+            columns[f"centre_{axis}_{self.unit}"] = (centres[k] * step).tolist()
+            extents = [(box[k].stop - box[k].start) * step for box in boxes]
+            columns[f"extent_{axis}_{self.unit}"] = extents
+        columns[f"volume_{self.unit}3"] = (voxels * float(np.prod(self.spacing))).tolist()
+        return columns
+
+    def batch(self, n: int) -> NDArray[Any]:
+        """An empty batch of n volumes."""
+        return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
+
+    def renderer(self) -> Renderer:
+        """A fast renderer of this volume."""
+        return renderer_of(self)
+
+
+def _centres(labels: Labels, voxels: NDArray[np.intp]) -> list[FloatArray]:
+    """The mean position of each feature along each axis, (p,) each."""
+    totals = np.zeros((labels.ndim, len(voxels)))
+    for first, section in enumerate(labels):
+        flat = section.ravel()
+        totals[0] += first * np.bincount(flat, minlength=len(voxels))
+        for axis, positions in enumerate(np.indices(section.shape, sparse=True), start=1):
+            weights = np.broadcast_to(positions, section.shape).ravel()
+            totals[axis] += np.bincount(flat, weights, len(voxels))
+    return list(totals / voxels)
+
+
+def slic(volume: FloatArray, **params: Any) -> Labels:
+    """About 50 clusters by value and position; scikit-image's `slic` in three dimensions.
+
+    Compactness is relative to differences of 100, as for the lightness of images.
+    """
+    from skimage import segmentation
+
+    settings = {"n_segments": 50, "compactness": 10.0, "sigma": 1.0, **params}
+    settings["compactness"] *= np.sqrt(volume.shape[-1]) / 100
+    settings.setdefault("convert2lab", False)
+    return np.asarray(segmentation.slic(volume, start_label=0, channel_axis=-1, **settings))
+
+
+def blocks(volume: NDArray[Any], n: int | Sequence[int] = 4) -> Labels:
+    """Equal blocks: n along each axis, or one number per axis."""
+    labels = np.zeros(volume.shape[:-1], dtype=np.intp)
+    counts = block_counts(labels.shape, n)
+    for axis, (length, count) in enumerate(zip(labels.shape, counts, strict=True)):
+        position = np.arange(length) * count // length
+        labels *= count
+        labels += np.expand_dims(position, [k for k in range(labels.ndim) if k != axis])
+    return labels
+
+
+def block_counts(sides: Sequence[int], n: int | Sequence[int]) -> list[int]:
+    """Blocks along each axis: no more than there are voxels."""
+    wanted = [n] * len(sides) if isinstance(n, (int, np.integer)) else list(n)
+    if len(wanted) != len(sides):
+        raise ValueError(
+            f"The parameter 'n' of 'blocks' must be one number or {len(sides)}; got {n!r}."
+        )
+    return [min(int(count), length) for count, length in zip(wanted, sides, strict=True)]
+
+
+def _factor(sides: tuple[int, ...]) -> int:
+    """How far a volume is reduced before it is cut."""
+    return int(np.ceil((np.prod(sides, dtype=float) / _MOST_VOXELS) ** (1 / 3) - 1e-9))
+
+
+SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": slic, "blocks": blocks}
+SEGMENTER = Segmenter(
+    kind="volume",
+    features="regions",
+    sides="(D, H, W)",
+    sides_in_words="three sides",
+    element="voxel",
+    known=SEGMENTATIONS,
+    regular="blocks",
+    factor=_factor,
+)
+
+
+def read_volume(
+    volume: Any,
+    *,
+    segmentation: Segmentation,
+    hide: Hide,
+    channels: Channels = "auto",
+    spacing: Sequence[float] | None = None,
+    axes: Sequence[str] = _AXES,
+    unit: str = "mm",
+) -> VolumeScene:
+    """Cut a volume into blocks or regions.
+
+    Parameters
+    ----------
+    volume
+        An array (D, H, W), (D, H, W, C) or (C, D, H, W) of integers or floats.
+    segmentation, hide, channels
+        See `read_composite`.
+    spacing, unit
+        The size of a voxel along each axis, and its unit.
+    axes
+        Names of the three axes.
+    """
+    layouts = ("(D, H, W)", "(D, H, W, C)", "(C, D, H, W)")
+    numbers = as_numbers(volume, volume, "volume", layouts, "or a path")
+    parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
+    return VolumeScene(
+        **parts,
+        features=_names(parts["labels"], segmentation),
+        axes=list(axes),
+        spacing=None if spacing is None else [float(step) for step in spacing],
+        unit=unit,
+    )
+
+
+def _names(labels: Labels, segmentation: Segmentation) -> list[str]:
+    """Blocks by their place along each axis, other features by their number."""
+    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    if isinstance(name, str) and name == "blocks":
+        places = np.ndindex(*block_counts(labels.shape, **({"n": 4} | dict(params))))
+        return [f"block {place}" for place in places]
+    return [f"region {j}" for j in range(int(labels.max()) + 1)]
+
+
+def check_spacing(spacing: Any) -> None:
+    """Refuse a spacing that is not None or three positive numbers."""
+    if spacing is None:
+        return
+    if isinstance(spacing, str) or not hasattr(spacing, "__len__") or len(spacing) != 3:
+        raise ValueError(f"`spacing` must be three numbers, one per axis; got {spacing!r:.60}.")
+    for step in spacing:
+        check_number("spacing", step)
+
+
+_SHORT = text(40)
+_FIELDS = {
+    "shown": array_of("buif", 3, 4),
+    "hidden": array_of("buif", 3, 4),
+    "labels": array_of("i", 3),
+    "channel_axis": one_of(None, 0, 3),
+    "features": NAMES,
+    "axes": list_of(_SHORT, "axes", most=3),
+    "spacing": optional(list_of(number(1e-300), "axes", most=3)),
+    "unit": _SHORT,
+}
+_RULES = {
+    "a channel axis if the volume has four axes": lambda scene: (
+        (scene.shown.ndim == 4) == (scene.channel_axis is not None)
+    ),
+    "a hidden volume with the shape and dtype of the shown one": same_kind,
+    f"a label 0 .. p - 1 for each voxel, p <= {MOST_FEATURES}": lambda scene: (
+        labels_fit(scene) and int(scene.labels.max()) + 1 == scene.n_features
+    ),
+    "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
+}
+
+VOLUME = Domain(
+    name="volume",
+    feature="region",
+    scene=VolumeScene,
+    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+)

@@ -1,0 +1,111 @@
+"""`VolumeExplainer`: volumes, by blocks or regions of voxels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from eblime._checks import check_choice
+from eblime._progress import Progress
+from eblime.domains.composite import HIDES, Channels, Hide, Segmentation
+from eblime.domains.masked import MaskedSubject
+from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
+from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import LoopSettings
+from eblime.engine.targets import Labels
+from eblime.explainers.base import BaseExplainer
+from eblime.protocols import Kernel, Method
+
+__all__ = ["VolumeExplainer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class VolumeExplainer(BaseExplainer):
+    """Explains a model's prediction for a volume, by blocks or regions of voxels.
+
+    Parameters
+    ----------
+    model
+        Anything that scores a batch of volumes: a function, a `torch.nn.Module`, an ONNX file, ...
+        (see `as_model`). It gets volumes of the shape, layout and dtype of the explained one.
+    segmentation
+        How to cut the volume: "slic", in three dimensions; "blocks", four along each axis; one of
+        them with parameters, ("blocks", {"n": 6}) or ("blocks", {"n": (2, 8, 8)}); an array of
+        labels (D, H, W); or a function.
+    hide
+        What a hidden region shows: its "mean", a "blur", a number or one per channel, another
+        volume, or a function of the volume.
+    spacing
+        The size of a voxel along each of the three axes, so that positions and sizes are also
+        given in `unit`. None takes it from the file, if it says.
+    n_masks, design, kernel, method, progress, labels
+        See `ImageExplainer`.
+    channels
+        The channel axis of a volume with four axes: "auto", "first" or "last".
+    unit
+        Unit of the spacing.
+    calls, cache
+        See `ImageExplainer`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> volume = np.zeros((8, 8, 8), dtype=np.float32)
+    >>> volume[:4, :4, 4:] = 1.0
+    >>> mean = lambda batch: batch.mean(axis=(1, 2, 3))
+    >>> halves = ("blocks", {"n": 2})
+    >>> explainer = eblime.VolumeExplainer(mean, segmentation=halves, hide=0, spacing=(2, 1, 1))
+    >>> e = explainer.explain(volume)
+    >>> [(name, round(mean, 3)) for name, mean in e.as_list(top=1)]
+    [('block (0, 0, 1)', 0.125)]
+    >>> e.scene.details()["centre_z_mm"][1]
+    3.0
+    """
+
+    model: Any
+    segmentation: Segmentation = "slic"
+    hide: Hide = "mean"
+    spacing: Sequence[float] | None = None
+    n_masks: int = 1000
+    design: Any = "paired"
+    kernel: str | Kernel | None = None
+    method: str | Method = "eblime"
+    progress: Progress = None
+    labels: Labels | None = None
+    channels: Channels = "auto"
+    unit: str = "mm"
+    calls: Calls | None = None
+    cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
+
+    domain = "volume"
+    about = ("segmentation", "hide")
+
+    def __post_init__(self) -> None:
+        """Check and normalise the settings."""
+        check_choice("channels", self.channels, ("auto", "first", "last"))
+        SEGMENTER.check(self.segmentation)
+        check_spacing(self.spacing)
+        if isinstance(self.hide, str):
+            check_choice("hide", self.hide, HIDES)
+        self._make_loop()
+
+    def subject(self, x: Any) -> MaskedSubject:
+        """Read and cut a volume.
+
+        Parameters
+        ----------
+        x
+            An array (D, H, W), (D, H, W, C) or (C, D, H, W).
+        """
+        scene = read_volume(
+            x,
+            segmentation=self.segmentation,
+            hide=self.hide,
+            channels=self.channels,
+            spacing=self.spacing,
+            unit=self.unit,
+        )
+        return MaskedSubject(scene=scene)
