@@ -170,7 +170,9 @@ def array_of(kinds: str, *dimensions: int) -> Check:
             return False
         if value.ndim not in dimensions or not value.size:
             return False
-        return bool(value.dtype.kind != "f" or -LARGEST <= value.min() <= value.max() <= LARGEST)
+        if value.dtype.kind != "f":
+            return True
+        return -LARGEST <= float(value.min()) <= float(value.max()) <= LARGEST
 
     return Check(
         must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes", holds=holds
