@@ -259,7 +259,7 @@ BUDGETS = {
     **{"methods": 1_900, "models": 2_360, "plot": 1_700, "reporting": 950, "results": 2_220},
     **{"stopping": 1_070},
 }
-SINGLE = 4_230  # lines of all parts that are one module
+SINGLE = 4_240  # lines of all parts that are one module
 
 
 def test_parts_keep_their_budgets():

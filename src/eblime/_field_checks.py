@@ -170,9 +170,8 @@ def array_of(kinds: str, *dimensions: int) -> Check:
             return False
         if value.ndim not in dimensions or not value.size:
             return False
-        if value.dtype.kind != "f":
-            return True
-        return -LARGEST <= float(value.min()) <= float(value.max()) <= LARGEST
+        low, high = float(value.min()), float(value.max())
+        return bool(value.dtype.kind != "f" or -LARGEST <= low <= high <= LARGEST)
 
     return Check(
         must=f"a non-empty finite array of {' or '.join(map(str, dimensions))} axes", holds=holds

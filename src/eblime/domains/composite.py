@@ -472,7 +472,7 @@ _CHUNK = 1 << 15  # words that are rendered for all masks before the next ones; 
 _LARGE_BOX = 1 << 14  # bytes of a feature from which a copy of its box is fastest
 
 
-def renderer_of(scene: Composite) -> Renderer:
+def renderer_of(scene: Any) -> Renderer:
     """A fast renderer: copies of boxes where all features are large boxes, else word by word."""
     shown, labels = scene.shown, scene.labels
     p = int(labels.max()) + 1

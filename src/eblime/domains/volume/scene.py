@@ -126,8 +126,8 @@ def blocks(volume: NDArray[Any], n: int | Sequence[int] = 4) -> Labels:
     """Equal blocks: n along each axis, or one number per axis."""
     labels = np.zeros(volume.shape[:-1], dtype=np.intp)
     counts = block_counts(labels.shape, n)
-    for axis, (length, count) in enumerate(zip(labels.shape, counts, strict=True)):
-        position = np.arange(length) * count // length
+    for axis, count in enumerate(counts):
+        position = np.arange(labels.shape[axis]) * count // labels.shape[axis]
         labels *= count
         labels += np.expand_dims(position, [k for k in range(labels.ndim) if k != axis])
     return labels
