@@ -228,6 +228,34 @@ def test_a_limit_of_calls_decides_the_design():
     assert len(e.masks) == 13
 
 
+def test_the_call_that_writes_the_answer_counts(parrot):
+    """It is one of those that are allowed."""
+    explainer = eblime.PromptExplainer(parrot, NOTES)
+
+    e = explainer.explain("When?", calls=eblime.Calls(max_calls=20))
+
+    assert e.provenance["model_calls"] <= 19
+    with pytest.raises(ValueError, match="one call writes the answer; got 2"):
+        explainer.explain("When?", calls=eblime.Calls(max_calls=2))
+
+
+def test_a_cache_keeps_the_answer(parrot, tmp_path):
+    """A model that would write another one is not asked for it again."""
+    written = iter(["It is 1889 – né?\U0001f600", "Another one."])
+
+    class Fickle(Parrot):
+        def generate(self, prompts):
+            return [next(written)]
+
+    cache = eblime.AnswerCache(tmp_path / "answers.db", model_id="fickle")
+    explainer = eblime.PromptExplainer(Fickle(), NOTES, cache=cache)
+    first, again = explainer.explain("When?"), explainer.explain("When?")
+
+    assert first.scene.answer == again.scene.answer == "It is 1889 – né?\U0001f600"
+    assert again.provenance["model_calls"] == 1
+    assert explainer.explain("Where?").scene.answer == "Another one."
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [

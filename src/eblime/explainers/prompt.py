@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from eblime.domains.prompt import (
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine import loop
+from eblime.engine.cache import as_cache
 from eblime.engine.calls import CacheLike, Caller, Calls, ModelError, model_error
 from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings
@@ -155,7 +157,7 @@ class PromptExplainer(BaseExplainer):
             Seed or generator; the same seed gives the same masks and the same result.
         answer
             The answer to explain; None explains the answer that the model gives to the prompt with
-            all sources, which costs one more call.
+            all sources, which costs one more call, once if there is a cache.
         n_masks, until, max_masks, max_seconds, calls, cache, progress
             As for the other explainers; see `TextExplainer.explain`. With `until`, at most 2,000
             prompts are scored, unless `max_masks` or `Calls(max_calls=...)` say otherwise.
@@ -211,10 +213,18 @@ class PromptExplainer(BaseExplainer):
         limit = _MAX_MASKS if max_masks is None and until is not None else max_masks
         settings = self._loop_for(n_masks, until, limit, max_seconds, calls, cache)
         progress = self._progress_for(progress)
+        row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         most = settings.calls.max_calls
+        if most is not None and self._is_language and row.get("answer") is None:
+            if most < 3:
+                raise ValueError(
+                    f"`max_calls` must be >= 3, since one call writes the answer; got {most}. Or "
+                    "give `answer`."
+                )
+            most -= 1
+            settings = replace(settings, calls=replace(settings.calls, max_calls=most))
         if most is not None:  # the design must know how many masks can be asked
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
-        row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         scene = self._scene(row, settings.calls)
         if self._is_language:
             scene, targets = _with_targets(scene, targets)
@@ -294,18 +304,25 @@ def _with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, Any]:
 
 
 def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:
-    """The model's answer to the prompt with all sources."""
+    """The model's answer to the prompt with all sources, from the cache if it is there."""
     generate = getattr(model.language, "generate", None)
     if generate is None:
         raise ValueError("`answer` must be given: the model has no method `generate`.")
-    try:
-        (answer,) = Caller(generate, calls).answer([prompt], 1)
-    except Exception as error:
-        raise model_error(1, error) from error
-    if not isinstance(answer, str) or not answer.strip():
-        raise ModelError(
-            "The model's answer to the prompt with all sources is empty; give `answer`."
-        )
+    key, cache = prompt.encode("utf8", "surrogatepass"), as_cache(calls.cache)
+    with ExitStack() as stack:
+        book = None if cache is None else stack.enter_context(cache.books(model))("written answers")
+        if book is not None and (known := book.read([key])):
+            return "".join(map(chr, known[key].astype(int)))  # stored by the codes of its letters
+        try:
+            (answer,) = Caller(generate, calls).answer([prompt], 1)
+        except Exception as error:
+            raise model_error(1, error) from error
+        if not isinstance(answer, str) or not answer.strip():
+            raise ModelError(
+                "The model's answer to the prompt with all sources is empty; give `answer`."
+            )
+        if book is not None:
+            book.write([key], np.array([[*map(ord, answer)]], dtype=np.float64))
     return answer
 
 
