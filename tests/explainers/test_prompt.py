@@ -241,7 +241,7 @@ def test_the_call_that_writes_the_answer_counts(parrot):
 
 def test_a_cache_keeps_the_answer(parrot, tmp_path):
     """A model that would write another one is not asked for it again."""
-    written = iter(["It is 1889 – né?\U0001f600", "Another one."])
+    written = iter(["It is 1889, né?\U0001f600", "Another one."])
 
     class Fickle(Parrot):
         def generate(self, prompts):
@@ -251,7 +251,7 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
     explainer = eblime.PromptExplainer(Fickle(), NOTES, cache=cache)
     first, again = explainer.explain("When?"), explainer.explain("When?")
 
-    assert first.scene.answer == again.scene.answer == "It is 1889 – né?\U0001f600"
+    assert first.scene.answer == again.scene.answer == "It is 1889, né?\U0001f600"
     assert again.provenance["model_calls"] == 1
     assert explainer.explain("Where?").scene.answer == "Another one."
 
