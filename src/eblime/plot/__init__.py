@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from eblime.plot.charts import compare as compare
     from eblime.plot.charts import convergence as convergence
     from eblime.plot.charts import densities as densities
+    from eblime.plot.charts import detection as detection
     from eblime.plot.charts import intervals as intervals
     from eblime.plot.charts import means as means
     from eblime.plot.charts import ranks as ranks
@@ -39,6 +40,7 @@ _HOMES = {
     "valued": "charts",
     "convergence": "charts",
     "densities": "charts",
+    "detection": "charts",
     "ranks": "charts",
     "ridge": "charts",
     "importance_map": "maps",

@@ -35,12 +35,15 @@ from eblime.results.indices import own_width, posteriors_by_width
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from eblime.measures import DetectionCurve
+
 __all__ = [
-    *("by_width", "compare", "convergence", "densities", "intervals", "means", "ranks"),
-    *("ridge", "side_by_side", "valued"),
+    *("by_width", "compare", "convergence", "densities", "detection", "intervals", "means"),
+    *("ranks", "ridge", "side_by_side", "valued"),
 ]
 
 
+_MANY_SIZES = 24  # of flaws: more are drawn in groups
 _PALETTE = (*COLOURS, INK, NEUTRAL)  # of several explanations, which also differ in shape
 _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
@@ -450,3 +453,58 @@ def by_width(
     drawn.set_ylabel(axis_label(explanation, f"({100 * level:g} %)", longest=30))
     legend_below(drawn)
     return _finish(drawn, explanation)
+
+
+def detection(
+    curve: DetectionCurve,
+    *,
+    label: str = "",
+    colour: str = FAVOUR,
+    ax: Axes | None = None,
+) -> Axes:
+    """Probability of detection against size, its bounds, and the share found at each size.
+
+    Lines go down from .9 at a90 and, dashed, at a90/95. With more than 24 sizes, the points are
+    shares of ten groups of about as many flaws. Several curves can share axes, each with its own
+    label and colour.
+
+    Examples
+    --------
+    >>> import eblime
+    >>> found = eblime.measures.probability_of_detection([1, 1, 2, 2, 4, 4], [0, 0, 1, 0, 1, 1])
+    >>> ax = found.plot()  # or eblime.plot.detection(found)
+    >>> ax.get_xlabel()
+    'size'
+    """
+    drawn = axes(ax, (6.4, 4.2))
+    last = curve.sizes[-1] * (2 if curve.a90_95 > curve.sizes[-1] else 1)
+    at = np.geomspace(curve.sizes[0], last, 80)
+    middle, low, high = curve.curve(at).T
+    named = [f"{value:.3g}" if value < np.inf else "unknown" for value in (curve.a90, curve.a90_95)]
+    name = f"{caption(label)}: " * bool(label)
+    drawn.fill_between(at, low, high, color=colour, alpha=0.18, linewidth=0)
+    drawn.plot(at, middle, color=colour, linewidth=2, label=f"{name}a90 = {named[0]}")
+    many = len(curve.sizes) > _MANY_SIZES
+    groups = (np.cumsum(curve.counts) - 1) * 10 // curve.counts.sum()
+    groups = groups if many else np.arange(len(curve.sizes))
+    flaws, hits = (np.bincount(groups, count) for count in (curve.counts, curve.found))
+    where = np.exp(np.bincount(groups, curve.counts * np.log(curve.sizes)) / np.maximum(flaws, 1))
+    kept = flaws > 0
+    drawn.plot(where[kept], hits[kept] / flaws[kept], "o", color=colour, markersize=4, alpha=0.6)
+    ends: dict[str, Any] = {"linewidth": 1.2, "color": colour}
+    if curve.a90 <= last:
+        drawn.vlines(curve.a90, 0, 0.9, **ends)
+    bound = f"{name}a90/95 = {named[1]}"
+    drawn.plot(
+        [min(curve.a90_95, last)] * 2, [0, 0.9 * (curve.a90_95 <= last)], "--", label=bound, **ends
+    )
+    drawn.axhline(0.9, color=NEUTRAL, linewidth=0.8, zorder=0)
+    drawn.set_ylim(-0.03, 1.03)
+    drawn.set_xlabel("size")
+    drawn.set_ylabel("probability of detection")
+    log_ticks(drawn)
+    drawn.legend(
+        frameon=False, fontsize="small", loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2
+    )
+    clean(drawn)
+    return drawn

@@ -1,0 +1,194 @@
+"""Probability of detection: the fit, its likelihood-ratio bounds, and data without an estimate."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import special, stats
+
+from eblime.measures import probability_of_detection
+
+
+def flaws(rng, n=150, slope=3.0, middle=1.5):
+    """Sizes and hits of a logistic curve on the logarithm of the size."""
+    sizes = rng.choice(np.geomspace(0.5, 4.5, 12), n)
+    return sizes, rng.random(n) < special.expit(slope * np.log(sizes / middle))
+
+
+def region(sizes, hits, steps=700):
+    """All lines on a fine grid that a likelihood-ratio test does not reject: (a, b) each.
+
+    The literal form of the bounds: a number of the curve may be whatever it is for these lines.
+    """
+    x = np.log(sizes)
+    found = probability_of_detection(sizes, hits)
+    a, b = np.meshgrid(
+        found.a + np.linspace(-3, 3, steps), found.b + np.linspace(-4, 4, steps), indexing="ij"
+    )
+    total = np.zeros_like(a)
+    for place, hit in zip(x, hits, strict=True):
+        p = special.expit(a + b * place)
+        total += np.log(p if hit else 1 - p)
+    inside = 2 * (total.max() - total) <= stats.chi2.ppf(0.9, 1)
+    assert not inside[[0, -1]].any()
+    assert not inside[:, [0, -1]].any()
+    return a[inside], b[inside]
+
+
+def test_bounds_are_those_of_the_lines_that_the_data_allow(rng):
+    """The curve's bounds and a90/95 are extremes over a grid of lines."""
+    sizes, hits = flaws(rng)
+    found = probability_of_detection(sizes, hits)
+    a, b = region(sizes, hits)
+    at = np.array([0.6, 1.2, 2.0, 4.0])
+    odds = a[:, None] + b[:, None] * np.log(at)
+
+    assert_allclose(found.curve(at)[:, 1], special.expit(odds.min(axis=0)), atol=2e-3)
+    assert_allclose(found.curve(at)[:, 2], special.expit(odds.max(axis=0)), atol=2e-3)
+    assert_allclose(found.a90_95, np.exp((np.log(9) - a) / b).max(), rtol=3e-3)
+
+
+def test_the_lower_bound_is_nine_tenths_at_a90_95(rng):
+    """The two ways to the same number agree."""
+    found = probability_of_detection(*flaws(rng))
+
+    assert_allclose(found.curve([found.a90_95])[0, 1], 0.9, atol=1e-8)
+    assert_allclose(found.curve([found.a50, found.a90])[:, 0], [0.5, 0.9], atol=1e-12)
+
+
+def test_the_estimate_is_that_of_statsmodels(rng):
+    """Intercept and slope of a generalised linear model."""
+    api = pytest.importorskip("statsmodels.api")
+    sizes, hits = flaws(rng)
+    found = probability_of_detection(sizes, hits)
+    design = api.add_constant(np.log(sizes))
+    glm = api.GLM(hits.astype(float), design, family=api.families.Binomial()).fit()
+
+    assert_allclose([found.a, found.b], glm.params, rtol=1e-6)
+
+
+def test_the_estimate_does_not_depend_on_the_unit(rng):
+    """Sizes in micrometres give the same curve, moved."""
+    sizes, hits = flaws(rng)
+    mm, um = (probability_of_detection(sizes * unit, hits) for unit in (1, 1000))
+
+    assert_allclose([um.a50, um.a90, um.a90_95], 1000 * np.array([mm.a50, mm.a90, mm.a90_95]))
+    assert_allclose(um.b, mm.b)
+    assert_allclose(um.curve(), mm.curve(), atol=1e-8)
+
+
+def test_the_bound_covers_the_true_size():
+    """a90/95 is above the true a90 in 95 % of experiments, within four standard errors."""
+    truth, covered = 1.5 * 9 ** (1 / 3), []
+    for seed in range(150):
+        sizes, hits = flaws(np.random.default_rng(seed), n=240)
+        covered.append(probability_of_detection(sizes, hits).a90_95 >= truth)
+
+    assert abs(np.mean(covered) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / 150)
+
+
+def test_only_hits_have_no_curve():
+    """a90 is unknown, and the share of all flaws has its exact bound: 29 of 29 are .9."""
+    found = probability_of_detection(np.linspace(1, 2, 29), np.ones(29))
+
+    assert np.isnan([found.a, found.b, found.a50, found.a90, found.a90_95]).all()
+    assert "All 29 flaws were found" in found.notes[0]
+    assert "at least 0.902 (95 %" in str(found)
+    assert (found.curve()[:, 0] == 1).all()
+
+
+def test_only_misses_have_no_curve():
+    """a90 is unknown and has no upper bound."""
+    found = probability_of_detection([1, 2, 3], [0, 0, 0])
+
+    assert np.isnan([found.a50, found.a90]).all()
+    assert found.a90_95 == np.inf
+    assert "None of the 3 flaws was found" in str(found)
+
+
+def test_hits_above_all_misses_have_a_bound_but_no_estimate():
+    """The slope is infinite; with 20 flaws of each size, a90/95 is the smallest size found."""
+    found = probability_of_detection(np.repeat([1.0, 2, 3, 4], 20), np.repeat([0, 0, 1, 1], 20))
+
+    assert found.b == np.inf
+    assert np.isnan([found.a, found.a50, found.a90]).all()
+    assert_allclose(found.a90_95, 3, rtol=1e-5)
+    assert "a50 and a90 are between 2 and 3" in str(found)
+    assert_allclose(found.curve([1.5, 2.5, 3.5])[:, 0], [0, np.nan, 1])
+    assert_allclose(found.curve([2.5])[0, 1:], [0, 1])
+
+
+def test_the_bound_at_a_step_is_the_literal_one():
+    """Without an overlap, the most likely lines are the steepest: the bound needs no maximum."""
+    sizes, hits = np.array([1.0, 1.5, 2, 3, 4, 5]), np.array([0, 0, 0, 1, 1, 1])
+    found = probability_of_detection(sizes, hits)
+    x = np.log(found.a90_95)
+    slopes = np.linspace(-50, 50, 200_001)
+    odds = np.log(9) + slopes[:, None] * (np.log(sizes) - x)
+    best = np.where(hits == 1, special.log_expit(odds), special.log_expit(-odds)).sum(axis=1).max()
+
+    assert_allclose(-2 * best, stats.chi2.ppf(0.9, 1), atol=1e-4)
+
+
+def test_flaws_that_overlap_at_one_size_alone():
+    """The step is at that size."""
+    found = probability_of_detection([1, 2, 2, 3], [0, 0, 1, 1])
+
+    assert found.b == np.inf
+    assert "a50 and a90 are close to 2" in str(found)
+    assert_allclose(found.curve()[:, 0], [0, 0.5, 1])
+
+
+@pytest.mark.parametrize("hits", [[1, 1, 0, 0], [1, 0, 1, 0]], ids=["step", "overlap"])
+def test_a_curve_that_falls_has_no_a90(hits):
+    """The size at which such a curve has .9 is not reported."""
+    found = probability_of_detection([1, 2, 3, 4], hits)
+
+    assert found.b < 0
+    assert np.isnan([found.a50, found.a90]).all()
+    assert found.a90_95 == np.inf
+    assert "Larger flaws were found less often" in str(found)
+
+
+def test_a_curve_that_may_be_flat_has_no_bound():
+    """And an a90 beyond all sizes is noted."""
+    found = probability_of_detection([1, 2, 3, 4], [0, 1, 0, 1])
+
+    assert np.isfinite(found.a90)
+    assert found.a90_95 == np.inf
+    assert "does not rise is not excluded" in found.notes[0]
+    assert "is outside the sizes 1 to 4" in found.notes[1]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "hits", "message"),
+    [
+        ([1, 0], [0, 1], "`sizes` must be finite and > 0; got 0.0 at index 1"),
+        ([1, np.nan], [0, 1], "`sizes` must be finite and > 0; got nan at index 1"),
+        ([[1, 2]], [0, 1], "`sizes` must be 1-D, one entry per flaw; got shape"),
+        ([1, 2], [0, 1, 1], "`hits` must be True or False for each of the 2 sizes; got shape"),
+        ([1, 2], [0, 2], "`hits` must be True or False for each of the 2 sizes.* with other"),
+        ([1, 1], [0, 1], "`sizes` must have at least two different values; got 1"),
+        ([], [], "`sizes` must have at least two different values; got 0"),
+    ],
+)
+def test_bad_flaws_are_refused(sizes, hits, message):
+    """What must hold, and what came."""
+    with pytest.raises(ValueError, match=message):
+        probability_of_detection(sizes, hits)
+
+
+def test_table_and_plot(rng):
+    """One row per size; points, a curve and both lines; two curves on one pair of axes."""
+    found = probability_of_detection(*flaws(rng))
+    table = found.to_frame()
+    ax = found.plot(label="network")
+    found.plot(ax=ax, label="inspector", colour="#0072B2")
+
+    assert list(table["size"]) == list(found.sizes)
+    assert_allclose(table["share"], table["found"] / table["flaws"])
+    assert_allclose(table["probability"], found.curve()[:, 0])
+    assert len(ax.get_legend().get_texts()) == 4
+    for other in ([1, 1, 1, 1], [0, 0, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]):
+        probability_of_detection([1, 2, 3, 4], other).plot()
+    many = rng.lognormal(size=60)
+    assert probability_of_detection(many, many > rng.lognormal(size=60)).plot() is not None
