@@ -3,11 +3,12 @@
 EBLIME is there three times: as printed, with one ridge parameter for all features and an intercept
 (eblime-ridge), and the default, which has a scale for each feature.
 
-Takes about half an hour on two cores, and the training of the networks for tiles and drilled holes,
-if the scores of the photos' masks are in the cache folder. Computing those scores takes an hour on
-two cores, or two minutes on a GPU. `python -m studies pages` writes the pages from the tables.
+Each part takes minutes on 16 cores, if the scores of the photos' masks are in the cache folder.
+Computing those scores takes an hour on two cores, or two minutes on a GPU. `python -m studies
+pages` writes the pages from the tables.
 
-    pip install -e '.[test,studies]' && EBLIME_DATA=... python -m studies all --jobs 2
+    pip install -e '.[test,studies]' && EBLIME_DATA=... python -m studies all --jobs 16
+    EBLIME_DATA=... python -m studies all --only localisation
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ import argparse
 import json
 import platform
 import time
-from collections.abc import Callable, Sequence
-from importlib.metadata import version
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+import eblime
 from studies.cases import CASES
 from studies.coverage import coverage, summary
+from studies.coverage_by_rank import coverage_by_rank
 from studies.data.faulty_parts import PARTS
 from studies.faithfulness import HIGHER_IS_BETTER, faithfulness
 from studies.localisation import localisation
@@ -38,67 +41,107 @@ N = (50, 100, 200, 300, 400, 500)
 METHODS = ("bayeslime", "eblime-paper", "eblime-ridge", "eblime")
 MASKED = ("lime", "bayeslime", "eblime", "eblime+paired", "quadrature+paired")
 
+Rows = Callable[..., pd.DataFrame]  # of a study, its data set and its settings
+Tables = Iterator[tuple[str, pd.DataFrame]]  # names of files and their content
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of all studies."""
+    parser.add_argument("--only", nargs="+", default=list(STUDIES), choices=STUDIES)
+    parser.add_argument("--items", type=positive, help="inputs of a data set, at most, for a trial")
     parser.add_argument("--jobs", type=positive, default=2, help="processes (default: 2)")
     parser.add_argument("--out", type=Path, default=Path("eblime-studies"), help="of the rows")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="of the tables")
 
 
 def run(options: argparse.Namespace) -> None:
     """Run what is not finished, and store the tables, versions and times."""
-    seconds: dict[str, float] = {}
+    options.results.mkdir(parents=True, exist_ok=True)
 
-    def table_of(study: Callable[..., pd.DataFrame], name: str, **settings: Any) -> pd.DataFrame:
+    def rows_of(study: Rows, name: str = "", **settings: Any) -> pd.DataFrame:
         """The rows of a study; a resumed one takes less time."""
-        start = time.perf_counter()
-        print(f"{study.__name__} {name}", flush=True)
-        rows = study(name, jobs=options.jobs, out=options.out, progress=True, **settings)
-        seconds[f"{study.__name__} {name}"] = round(time.perf_counter() - start, 1)
-        return rows
+        print(study.__name__, name, flush=True)
+        if options.items:
+            settings["items"] = min(options.items, settings.get("items", options.items))
+        how = {"jobs": options.jobs, "out": options.out, "progress": True, **settings}
+        return study(name, **how) if name else study(**how)
 
+    for part in options.only:
+        start = time.perf_counter()
+        for file, table in STUDIES[part](rows_of):
+            digits = None if part == "faithfulness" else 5  # it has four significant digits
+            write_csv(table, options.results / file, digits=digits)
+        note(part, time.perf_counter() - start, options)
+
+
+def note(part: str, seconds: float, options: argparse.Namespace) -> None:
+    """Store the time of a part, and the versions that it was run with."""
+    path = options.results / "runs.json"
+    stored = json.loads(path.read_text()) if path.exists() else {}
+    stored[part] = {"seconds": round(seconds, 1), "cores": options.jobs, "versions": versions()}
+    path.write_text(json.dumps(stored, indent=1) + "\n")
+
+
+def coverage_tables(rows_of: Rows) -> Tables:
+    """Table 2 and figure 3."""
+    settings: dict[str, Any] = {"n": N, "methods": METHODS, "truths": ("exact", "lime", "paper")}
     covered = {
-        name: table_of(
-            coverage,
-            name,
-            n=N,
-            items=20 if name.startswith("digit") else 40,
-            methods=METHODS,
-            truths=("exact", "lime", "paper"),
-        )
+        name: rows_of(coverage, name, items=20 if name.startswith("digit") else 40, **settings)
         for name in CASES
         if not name.startswith("stored")  # not in the paper
     }
-    store(pd.concat(map(summary, covered.values())), "coverage.csv")
-    store(coverage_by_seed(covered["french-bulldog"]), "coverage-french-bulldog.csv")
-    both = ("lime", *METHODS)
-    store(pd.concat(table_of(localisation, p, methods=both) for p in PARTS), "localisation.csv")
-    store(table_of(ridge_parameters, "french-bulldog"), "lambda.csv")
-    three = ("french-bulldog", "german", "compas")
-    again = [table_of(stability, name, items=20, methods=both) for name in three]
-    store(pd.concat(again), "stability.csv")
-    packages = ("eblime", "numpy", "scipy", "scikit-learn", "scikit-image", "torch")
-    about = {"python": platform.python_version(), "versions": versions(packages)}
-    about |= {"cores": options.jobs, "seconds": seconds.copy()}
-    (RESULTS / "runs.json").write_text(json.dumps(about, indent=1) + "\n")
+    yield "coverage.csv", pd.concat(map(summary, covered.values()))
+    yield "coverage-french-bulldog.csv", coverage_by_seed(covered["french-bulldog"])
 
-    league = pd.concat(table_of(faithfulness, name, **how) for name, how in LEAGUE.items())
+
+def localisation_tables(rows_of: Rows) -> Tables:
+    """Table 1."""
+    yield "localisation.csv", pd.concat(rows_of(localisation, name) for name in PARTS)
+
+
+def ridge_tables(rows_of: Rows) -> Tables:
+    """Figure 5."""
+    yield "lambda.csv", rows_of(ridge_parameters, "french-bulldog")
+
+
+def stability_tables(rows_of: Rows) -> Tables:
+    """Repeated runs."""
+    names, methods = ("french-bulldog", "german", "compas"), ("lime", *METHODS)
+    found = [rows_of(stability, name, items=20, methods=methods) for name in names]
+    yield "stability.csv", pd.concat(found)
+
+
+def rank_tables(rows_of: Rows) -> Tables:
+    """Coverage of the most important features."""
+    yield "coverage-by-rank.csv", rows_of(coverage_by_rank)
+
+
+def faithfulness_tables(rows_of: Rows) -> Tables:
+    """Insertion, deletion and other measures of many packages."""
+    league = pd.concat(rows_of(faithfulness, name, **how) for name, how in LEAGUE.items())
     for name in HIGHER_IS_BETTER:
         league[name] = league[name].map(lambda value: float(f"{value:.4g}"))
-    write_csv(league, RESULTS / "faithfulness.csv")
+    yield "faithfulness.csv", league
+
+
+def agreement_tables(rows_of: Rows) -> Tables:
+    """Repeated runs of designs and packages."""
     repeats = []
     for name, how in REPEATS.items():
         more = ("quadrature+adaptive",) if name.startswith("stored") else ()
-        repeats.append(table_of(stability, name, methods=(*MASKED, *more), **how))
-    store(pd.concat(repeats), "agreement.csv")
-    packages = ("eblime", "lime", "shap", "captum", "numpy", "scikit-learn", "torch")
-    about = {"python": platform.python_version(), **versions(packages)}
-    (RESULTS / "faithfulness.json").write_text(json.dumps(about, indent=1) + "\n")
+        repeats.append(rows_of(stability, name, methods=(*MASKED, *more), **how))
+    yield "agreement.csv", pd.concat(repeats)
 
 
-def store(rows: pd.DataFrame, name: str) -> None:
-    """Write a table to docs/results."""
-    write_csv(rows, RESULTS / name, digits=5)
+STUDIES: dict[str, Callable[[Rows], Tables]] = {
+    "coverage": coverage_tables,
+    "localisation": localisation_tables,
+    "ridge": ridge_tables,
+    "stability": stability_tables,
+    "coverage-by-rank": rank_tables,
+    "faithfulness": faithfulness_tables,
+    "agreement": agreement_tables,
+}
 
 
 def coverage_by_seed(rows: pd.DataFrame) -> pd.DataFrame:
@@ -109,6 +152,13 @@ def coverage_by_seed(rows: pd.DataFrame) -> pd.DataFrame:
     return sums.assign(coverage=sums["coverage"] / sums["features"])
 
 
-def versions(packages: Sequence[str]) -> dict[str, str]:
-    """The versions of packages."""
-    return {name: version(name) for name in packages}
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that are installed."""
+    found = {"python": platform.python_version(), "eblime": eblime.__version__}
+    packages = ("numpy", "scipy", "scikit-learn", "scikit-image", "torch", "lime", "shap", "captum")
+    for name in packages:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found

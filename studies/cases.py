@@ -39,7 +39,11 @@ class Item(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RowItem:
-    """A row of a table, perturbed within bins as in lime."""
+    """A row of a table, perturbed within bins as in lime.
+
+    `sample` draws rows as the paper does, each column on its own from the background. `question` is
+    the default of the library, in which rows with rare values are drawn more often.
+    """
 
     model: Any
     table: Any  # the background
@@ -47,13 +51,19 @@ class RowItem:
 
     def sample(self, rng: np.random.Generator, n: int) -> Sampled:
         """N perturbed rows."""
-        explainer, row, target = self.question(n)
+        explainer, row, target = self.question(n, perturb=self.draw)
         e = explainer.explain(row, target=target, rng=rng)
         return e.masks, e.scores, e.weights
 
-    def question(self, n: int) -> tuple[Any, Any, int]:
+    def draw(self, rng: np.random.Generator, n: int, row: Any) -> Any:
+        """N rows with the values of each column from random rows of the background."""
+        places = rng.integers(len(self.table), size=(len(self.table.columns), n))
+        columns = zip(self.table.items(), places, strict=True)
+        return type(self.table)({name: values.to_numpy()[p] for (name, values), p in columns})
+
+    def question(self, n: int, **settings: Any) -> tuple[Any, Any, int]:
         """An explainer with n masks, its input and its target."""
-        settings: dict[str, Any] = {"n_masks": n, "method": "lime", "progress": False}
+        settings = {"n_masks": n, "method": "lime", "progress": False, **settings}
         return eblime.TabularExplainer(self.model, self.table, **settings), self.row, 1
 
     def whole(self) -> Sampled:

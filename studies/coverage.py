@@ -14,10 +14,13 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from scipy.stats import norm
 
 import eblime
 from eblime import registry
+from eblime._types import FloatArray
 from eblime.methods.regression import as_method
 from studies.cases import CASES, TRUTHS, count_items, item, truth_of
 from studies.data import sources
@@ -26,9 +29,10 @@ from studies.paper import TABLE_2
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import table
 
-__all__ = ["coverage", "summary"]
+__all__ = ["coverage", "expected_coverage", "summary"]
 
 METHODS = ("bayeslime", "eblime-paper", "eblime")
+_WEIGHTED = ["coverage", "expected", "width", "score"]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -84,8 +88,9 @@ def coverage(
 ) -> pd.DataFrame:
     """One row per item, number of masks, seed, method and truth, for one row of the paper's table.
 
-    Columns: coverage (of all features), top_1 and top_2_3 (of the features with the largest
-    absolute truth), width, score and features. `how` are the other settings of `run_study`.
+    Columns: coverage (of all features), expected (see `expected_coverage`), top_1 and top_2_3 (of
+    the features with the largest absolute truth), width, score and features. `how` are the other
+    settings of `run_study`.
     """
     settings = {
         "dataset": dataset,
@@ -104,6 +109,7 @@ def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one item; they depend only on the settings and the number."""
     found = item(settings["dataset"], number)
     truths = {kind: truth_of(found, kind) for kind in settings["truths"]}
+    exact = truths.get("exact", truth_of(found, "exact"))
     methods = {name: as_method(name) for name in settings["methods"]}
     rows: list[Row] = []
     for n in settings["n"]:
@@ -116,8 +122,28 @@ def coverage_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
                 for kind, truth in truths.items():
                     head = {"dataset": settings["dataset"], "item": number, "n": n, "seed": draw}
                     measures = interval_measures(ends, truth, settings["prob"])
+                    measures["expected"] = expected_coverage(ends, truth - exact, settings["prob"])
                     rows.append({**head, "method": name, "truth": kind, **measures})
     return rows
+
+
+def expected_coverage(ends: FloatArray, shifts: FloatArray, prob: float) -> float:
+    """Coverage of normal intervals of these widths that are right for a truth `shifts` away.
+
+    It says how much of a low coverage is due to the distance between two definitions of the truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ends = np.array([[-1.96, 1.96], [-1.96, 1.96]])
+    >>> expected_coverage(ends, np.zeros(2), 0.95)
+    0.95
+    >>> round(expected_coverage(ends, np.full(2, 1.96), 0.95), 2)
+    0.5
+    """
+    z = norm.ppf((1 + prob) / 2)
+    away = 2 * z * np.abs(shifts) / np.maximum(ends[:, 1] - ends[:, 0], np.finfo(float).tiny)
+    return float(np.mean(norm.cdf(z - away) - norm.cdf(-z - away)))
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
@@ -139,6 +165,7 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     ...         "method": "eblime",
     ...         "truth": "exact",
     ...         "coverage": [1.0, 0.8],
+    ...         "expected": 0.95,
     ...         "top_1": [1.0, 1.0],
     ...         "top_2_3": [1.0, 0.5],
     ...         "width": [0.1, 0.2],
@@ -150,11 +177,9 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     [['eblime', 0.9, 0.75, 2]]
     """
     keys = ["dataset", "method", "truth", "n"]
-    weighted = table.assign(
-        **{name: table[name] * table["features"] for name in ("coverage", "width", "score")}
-    )
-    sums = weighted.groupby(keys, sort=False)[["coverage", "width", "score", "features"]].sum()
-    means = sums[["coverage", "width", "score"]].div(sums["features"], axis=0)
+    weighted = table.assign(**{name: table[name] * table["features"] for name in _WEIGHTED})
+    sums = weighted.groupby(keys, sort=False)[[*_WEIGHTED, "features"]].sum()
+    means = sums[_WEIGHTED].div(sums["features"], axis=0)
     per_seed = weighted.groupby([*keys, "seed"], sort=False)[["coverage", "features"]].sum()
     by_seed = per_seed["coverage"] / per_seed["features"]
     means["seed_sd"] = by_seed.groupby(level=keys, sort=False).std().fillna(0.0)

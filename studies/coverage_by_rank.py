@@ -13,14 +13,14 @@ of tables. Masks are drawn from that population with replacement, so that nothin
 - German credit, boosted trees; breast cancer, logistic regression on standardised columns and on
   the columns as they are; a linear function of 100 columns that uses 5.
 
-    EBLIME_DATA=... python -m studies coverage-by-rank    # ten minutes
     EBLIME_DATA=... python -m studies coverage-by-rank --quick
+    EBLIME_DATA=... python -m studies all --only coverage-by-rank    # and store it for the page
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ from studies.populations import TITLES, best_fit, count_inputs, population, run_
 from studies.runner import Row, add_run_options, positive
 from studies.tables import table
 
+__all__ = ["coverage_by_rank", "results_table"]
+
+KEYS = ["case", "N", "method"]
 SIZES = (100, 200, 500, 1000)
 BASELINE = "EBLIME(local=False)"
 METHODS = {
@@ -53,11 +56,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Run the study and print a table for each case."""
-    if options.quick:
+    if vars(options).pop("quick"):
         options.sizes, options.fits = list(SIZES[:2]), 20
-    settings = {"sizes": options.sizes, "fits": options.fits}
-    rows = run_cases(rank_rows, settings, options.cases, options)
-    print(results_table(summary(rows.drop(columns="item"))))
+    print(results_table(coverage_by_rank(**vars(options))))
+
+
+def coverage_by_rank(
+    *,
+    cases: Sequence[str] = tuple(TITLES),
+    fits: int = 100,
+    sizes: Sequence[int] = SIZES,
+    items: int | None = None,
+    **how: Any,
+) -> pd.DataFrame:
+    """One row per case, number of masks and method: means over inputs and draws.
+
+    The interval score and the root mean square error are relative to the common ridge parameter.
+    `how` are the other settings of `run_study`.
+    """
+    options = argparse.Namespace(items=items, **how)
+    rows = run_cases(rank_rows, {"sizes": list(sizes), "fits": fits}, cases, options)
+    return summary(rows.drop(columns="item"))
 
 
 def rank_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
@@ -81,21 +100,21 @@ def rank_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
 
 def summary(rows: pd.DataFrame) -> pd.DataFrame:
     """Means by cell, score and root mean square error relative to the common ridge parameter."""
-    means = rows.groupby(["case", "N", "method"], sort=False).mean()
+    means = rows.groupby(KEYS, sort=False).mean()
     means["error"] = np.sqrt(means.pop("square"))
     for name in ("score", "error"):
         common = means[name].xs(BASELINE, level="method")
         means[name] = means[name] / common.reindex(means.index.droplevel("method")).to_numpy()
-    return means
+    return means.reset_index()
 
 
 def results_table(means: pd.DataFrame) -> str:
     """Markdown: a table for each case, a line for each method, N along each cell."""
     digits = {"all": 3, "top 1": 2, "top 2-3": 2, "score": 2, "error": 2}
     parts = []
-    for case, methods in means.groupby(level="case", sort=False):
+    for case, methods in means.groupby("case", sort=False):
         rows = []
-        for method, part in methods.groupby(level="method", sort=False):
+        for method, part in methods.groupby("method", sort=False):
             cells = [
                 " / ".join(f"{value:.{n}f}".lstrip("0") for value in part[name])
                 for name, n in digits.items()

@@ -2,8 +2,10 @@
 
 On simulated ultrasonic scans (the authors' are not public), on real magnetic tiles, and on real
 ultrasonic scans of drilled holes, where each hole is explained by a network that was not trained on
-it. All methods use the same images and masks, so they are compared by the images on which they
-differ.
+it. Hidden superpixels are black and masks are random ("bernoulli"), as in the paper, or they have
+the mean colour and masks come in pairs, the default of the library; both mixtures are run, too. In
+each setting all methods use the same images and masks, so they are compared by the images on which
+they differ.
 
     python -m studies localisation --dataset ultrasonic
 """
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -26,9 +29,16 @@ from studies.intervals import mean_interval
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table
 
-__all__ = ["PAIRS", "counts", "localisation", "mcnemar"]
+__all__ = ["PAIRS", "SETTINGS", "counts", "localisation", "mcnemar"]
 
-METHODS = ("lime", "bayeslime", "eblime-paper", "eblime")
+METHODS = ("lime", "bayeslime", "eblime-paper", "eblime-ridge", "eblime")
+SETTINGS = {  # hidden superpixels and design
+    "the paper's setting": ("black", "bernoulli"),
+    "the library's default": ("mean", "paired"),
+    "black, pairs": ("black", "paired"),
+    "mean colour, random masks": ("mean", "bernoulli"),
+}
+_HIDE: dict[str, Any] = {"black": 0, "mean": "mean"}
 PAIRS = (("eblime", "lime"), ("eblime", "bayeslime"), ("eblime-paper", "lime"))
 
 
@@ -41,6 +51,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--methods", nargs="+", default=list(METHODS), choices=registry.names("methods")
     )
+    parser.add_argument("--hide", nargs="+", default=list(_HIDE), choices=_HIDE)
+    parser.add_argument("--design", nargs="+", default=["paired", "bernoulli"])
     add_run_options(parser)
 
 
@@ -51,16 +63,19 @@ def run(options: argparse.Namespace) -> None:
         f"\n{options.dataset}: defects with at least half of their area under the top "
         f"{options.top} superpixels\n"
     )
-    print(frame_table(counts(rows).drop(columns=["dataset", "found_loosely"])), end="\n\n")
-    for first, second in PAIRS:
-        if {first, second} <= set(options.methods):
-            print(f"{first} against {second}: {comparison(mcnemar(rows, first, second))}")
+    for (hide, design), part in rows.groupby(["hide", "design"], sort=False):
+        found = counts(part).drop(columns=["dataset", "found_loosely"])
+        print(f"hidden: {hide}, design: {design}\n\n{frame_table(found)}\n")
+        for first, second in PAIRS:
+            if {first, second} <= set(options.methods):
+                print(f"{first} against {second}: {comparison(mcnemar(part, first, second))}")
+        print()
 
 
-def comparison(test: Mapping[str, float], unit: str = "") -> str:
+def comparison(test: Mapping[str, float]) -> str:
     """The result of `mcnemar` as a sentence."""
     return (
-        f"better on {test['first']:.0f}, worse on {test['second']:.0f} of {test['of']:.0f}{unit}, "
+        f"better on {test['first']:.0f}, worse on {test['second']:.0f} of {test['of']:.0f}, "
         f"exact p = {test['p']:.2g}, difference {100 * test['difference']:+.1f} points "
         f"({100 * test['low']:+.1f} to {100 * test['high']:+.1f})."
     )
@@ -74,15 +89,18 @@ def localisation(
     superpixels: int = 40,
     items: int | None = None,
     methods: Sequence[str] = METHODS,
+    hide: Sequence[str] = ("black", "mean"),
+    design: Sequence[str] = ("paired", "bernoulli"),
     seed: int = 0,
     jobs: int = 1,
     **how: Any,
 ) -> pd.DataFrame:
-    """One row per image and method: how the explanation of the classifier locates the defect.
+    """One row per image, hiding, design and method: how the explanation locates the defect.
 
     A defect counts as found if the `top` superpixels with the largest positive importances cover at
     least half of it; for `found_loosely` any overlap is enough. `lambda_mean` is missing for a
-    method without a ridge parameter. `how` are the other settings of `run_study`.
+    method without a ridge parameter. Both hidings have the same masks. `how` are the other settings
+    of `run_study`.
     """
     parts = faulty_parts(dataset)
     numbers = range(min(items or len(parts.images), len(parts.images)))
@@ -95,6 +113,8 @@ def localisation(
         "top": top,
         "superpixels": superpixels,
         "methods": list(methods),
+        "hide": list(hide),
+        "design": list(design),
         "seed": seed,
     }
     inputs = sources(dataset)
@@ -104,26 +124,30 @@ def localisation(
 def localisation_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     """All rows of one image."""
     part = faulty_parts(settings["dataset"]).part(number)
-    explainer = eblime.ImageExplainer(
-        part.model,
-        segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 100.0}),
-        n_masks=settings["n"],
-        calls=eblime.Calls(batch_size=50),
-        progress=False,
-    )
-    asked = explainer.explain(part.image, target=1, rng=study_generator(settings, number))
-    head = {"dataset": settings["dataset"], "item": number, "part": part.number}
+    about = {"dataset": settings["dataset"], "item": number, "part": part.number}
     rows = []
-    for name in settings["methods"]:
-        refitted = asked.refit(name)
-        share = measures.covered_share(refitted, part.defect, top=settings["top"])
-        found = {"covered": share, "found": share >= 0.5, "found_loosely": share > 0}
-        lam = refitted.posterior.extras.get("lam")
-        fit = {
-            "r2": refitted.posterior.r2,
-            "lambda_mean": None if lam is None else float(lam.mean),
-        }
-        rows.append({**head, "method": name, **found, "score": asked.prediction, **fit})
+    for hide, design in product(settings["hide"], settings["design"]):
+        explainer = eblime.ImageExplainer(
+            part.model,
+            segmentation=("slic", {"n_segments": settings["superpixels"], "compactness": 100.0}),
+            n_masks=settings["n"],
+            hide=_HIDE[hide],
+            design=design,
+            calls=eblime.Calls(batch_size=50),
+            progress=False,
+        )
+        asked = explainer.explain(part.image, target=1, rng=study_generator(settings, number))
+        head = {**about, "hide": hide, "design": design}
+        for name in settings["methods"]:
+            refitted = asked.refit(name)
+            share = measures.covered_share(refitted, part.defect, top=settings["top"])
+            found = {"covered": share, "found": share >= 0.5, "found_loosely": share > 0}
+            lam = refitted.posterior.extras.get("lam")
+            fit = {
+                "r2": refitted.posterior.r2,
+                "lambda_mean": None if lam is None else float(lam.mean),
+            }
+            rows.append({**head, "method": name, **found, "score": asked.prediction, **fit})
     return rows
 
 

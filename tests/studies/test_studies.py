@@ -13,6 +13,7 @@ from scipy import stats
 
 import studies
 from eblime.datasets.ultrasonic import sample_scans, ultrasonic_network
+from eblime.kernels import ExponentialKernel
 from studies import cases
 from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
@@ -20,7 +21,7 @@ from studies.coverage import coverage, summary
 from studies.data.faulty_parts import FaultyParts
 from studies.games import AnswerTable, ask_all_masks, cached_answers
 from studies.intervals import interval_measures, interval_score
-from studies.localisation import counts, localisation, mcnemar
+from studies.localisation import SETTINGS, counts, localisation, mcnemar
 from studies.ridge import ridge_parameters
 from studies.runner import run_study
 from studies.stability import stability
@@ -305,7 +306,8 @@ def test_methods_without_a_ridge_parameter_locate_defects(monkeypatch):
         network=lambda number: ultrasonic_network(),
     )
     monkeypatch.setattr("studies.localisation.faulty_parts", lambda dataset: parts)
-    table = localisation("ultrasonic", n=60, methods=["quadrature", "bayeslime"])
+    methods = ["quadrature", "bayeslime"]
+    table = localisation("ultrasonic", n=60, methods=methods, hide=["mean"], design=["paired"])
 
     assert table["lambda_mean"].isna().tolist() == [True, False]
     assert table["covered"].between(0, 1).all()
@@ -337,3 +339,31 @@ def test_coverage_on_the_command_line(tmp_path, capsys):
         assert "N=100" in out
         assert "top 2-3" in out
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_rows_of_the_coverage_study_have_the_kernels_weights():
+    """Rows with a rare value are not forced: it is as frequent as in the background."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"rare": rng.random(500) < 0.02, "x": rng.normal(size=500)})
+    made = cases.RowItem(
+        model=lambda rows: np.zeros((len(rows), 2)), table=table, row=table.iloc[0]
+    )
+    masks, _, weights = made.sample(rng, 2000)
+
+    assert_allclose(weights, ExponentialKernel()(masks))
+    assert (1 - masks[:, 0]).mean() < 0.04  # forced rows would make it .1
+
+
+def test_defects_are_looked_for_with_every_hiding_and_design(monkeypatch):
+    """One row per hiding, design and method; both hidings have the same masks."""
+    images, defects = sample_scans()
+    parts = FaultyParts(
+        images=images[:1],
+        defects=defects[:1],
+        numbers=np.arange(1),
+        network=lambda number: ultrasonic_network(),
+    )
+    monkeypatch.setattr("studies.localisation.faulty_parts", lambda dataset: parts)
+    table = localisation("ultrasonic", n=40, methods=["lime"])
+
+    assert set(zip(table["hide"], table["design"], strict=True)) == set(SETTINGS.values())
