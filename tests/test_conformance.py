@@ -50,8 +50,22 @@ def volume():
     return explainer, _RNG.random((6, 8, 9)).astype(np.float32)
 
 
+def signal():
+    """An explainer of signals, and a signal of two channels."""
+    model = lambda batch: batch[:, 0, 10:20].max(axis=1)  # noqa: E731
+    cells = ("cells", {"n": 4})
+    return eblime.SignalExplainer(model, cells, rate=50), np.random.default_rng(0).random((2, 40))
+
+
 SAMPLES = {
-    **{"image": image, "tabular": tabular, "text": text, "prompt": prompt, "volume": volume},
+    **{
+        "image": image,
+        "tabular": tabular,
+        "text": text,
+        "prompt": prompt,
+        "signal": signal,
+        "volume": volume,
+    },
 }
 
 

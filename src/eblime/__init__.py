@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from eblime.explainers.general import Explainer as Explainer
     from eblime.explainers.image import ImageExplainer as ImageExplainer
     from eblime.explainers.prompt import PromptExplainer as PromptExplainer
+    from eblime.explainers.signal import SignalExplainer as SignalExplainer
     from eblime.explainers.tabular import TabularExplainer as TabularExplainer
     from eblime.explainers.text import TextExplainer as TextExplainer
     from eblime.explainers.volume import VolumeExplainer as VolumeExplainer
@@ -59,6 +60,7 @@ _HOMES = {
     "ModelError": "eblime.engine.calls",
     "OnnxModel": "eblime.models.onnx",
     "PromptExplainer": "eblime.explainers.prompt",
+    "SignalExplainer": "eblime.explainers.signal",
     "Retry": "eblime.engine.calls",
     "TabularExplainer": "eblime.explainers.tabular",
     "TextExplainer": "eblime.explainers.text",

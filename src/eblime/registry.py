@@ -79,6 +79,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "tabular": "eblime.domains.tabular:TABULAR",
         "text": "eblime.domains.text:TEXT",
         "prompt": "eblime.domains.prompt:PROMPT",
+        "signal": "eblime.domains.signal:SIGNAL",
         "volume": "eblime.domains.volume:VOLUME",
     },
     "plots": {
@@ -120,6 +121,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "tabular": "eblime.explainers.tabular:TabularExplainer",
         "text": "eblime.explainers.text:TextExplainer",
         "prompt": "eblime.explainers.prompt:PromptExplainer",
+        "signal": "eblime.explainers.signal:SignalExplainer",
         "volume": "eblime.explainers.volume:VolumeExplainer",
     },
     "views": {
@@ -132,6 +134,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "tabular": "eblime.cli.tabular:COMMAND",
         "text": "eblime.cli.text:COMMAND",
         "prompt": "eblime.cli.prompt:COMMAND",
+        "signal": "eblime.cli.signal:COMMAND",
     },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}

@@ -245,7 +245,7 @@ class State:
         settings = self.settings
         found: dict[str, Any] = {
             "method": stable_repr(settings.method),
-            "input": dict(settings.about),
+            "input": {**settings.about, **getattr(settings.model, "about", {})},
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,

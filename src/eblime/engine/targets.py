@@ -10,6 +10,7 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._types import FloatArray
 from eblime.models.likelihood import AnswerScore
+from eblime.models.signal import SignalModel
 from eblime.models.sklearn import SklearnModel
 
 __all__ = [
@@ -96,7 +97,8 @@ def has_ranked_outputs(model: Any) -> bool:
 
     Not for a regressor with several outputs, nor for the parts of an answer.
     """
-    regressor = isinstance(model, SklearnModel) and model.regressor
+    inner = model.model if isinstance(model, SignalModel) else model
+    regressor = isinstance(inner, SklearnModel) and inner.regressor
     return not (regressor or isinstance(model, AnswerScore))
 
 

@@ -16,6 +16,7 @@ from eblime.models.conversion import descends
 from eblime.models.language import ServerModel, TransformersModel
 from eblime.models.likelihood import AnswerScore
 from eblime.models.onnx import OnnxModel, stamps_of
+from eblime.models.signal import SignalModel
 from eblime.models.sklearn import SklearnModel, XgboostModel, has_method
 from eblime.models.torch import TorchModel, lock_module
 
@@ -38,6 +39,8 @@ def fingerprint(model: Any) -> str:
         If it is another kind of model, or has the user's own code in it: what code does can depend
         on other code, files and services, so that no digest of it is certain.
     """
+    if isinstance(model, SignalModel):
+        return f"{fingerprint(model.model)}-{model.layout}"
     if isinstance(model, OnnxModel):
         settings = (model.preprocess, model.activation, model.output)
         return digest_of(("onnx", _file_digest(model), *settings), replace=_content)

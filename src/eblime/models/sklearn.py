@@ -27,11 +27,14 @@ class SklearnModel:
         names for each.
     regressor
         Whether it is a regressor; then the largest output is not "the prediction".
+    as_is
+        Whether batches are not flattened, for estimators of signals (n, C, T).
     """
 
     predict: Callable[[Any], Any]
     classes: tuple[Any, ...] | None = None
     regressor: bool = False
+    as_is: bool = False
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch; the result has one column if the model returns one number per input.
@@ -39,7 +42,7 @@ class SklearnModel:
         The columns of a classifier with several outputs follow each other. A classifier that
         returns class names gets score 1 for that class and 0 for the others.
         """
-        images = isinstance(batch, np.ndarray) and batch.ndim > 2
+        images = isinstance(batch, np.ndarray) and batch.ndim > 2 and not self.as_is
         scores = self.predict(batch.reshape(len(batch), -1) if images else batch)
         if isinstance(scores, list) and scores and np.ndim(scores[0]) > 1:
             scores = np.concatenate(scores, axis=1)

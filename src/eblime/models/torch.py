@@ -61,6 +61,9 @@ class TorchModel:
     output
         Name or position of the output to explain, for a network with several outputs. None takes
         the only one, or the one named `logits`.
+    as_is
+        Whether the network gets batches in the layout that they have, such as signals (n, C, T),
+        rather than as images.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class TorchModel:
     activation: Literal["softmax", "sigmoid", "none"] = "softmax"
     autocast: bool = False
     output: str | int | None = None
+    as_is: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an unknown activation and objects that are not networks."""
@@ -112,6 +116,9 @@ class TorchModel:
         """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
         batch = as_array(batch)
         last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
+        if self.as_is:
+            with evaluation(self.module, self.device, autocast=self.autocast) as device:
+                return _to_numpy(self.score(_to_tensor(batch).to(device).float()))
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
             images = _to_tensor(batch).to(device)
             images = images[:, None] if batch.ndim == 3 else images

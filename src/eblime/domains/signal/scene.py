@@ -15,6 +15,7 @@ from eblime._field_checks import (
     MOST_FEATURES,
     array_of,
     check_object,
+    flag,
     floats,
     list_of,
     optional,
@@ -61,6 +62,7 @@ class SignalScene:
     unit: str  # of the times, such as "s"; empty if it is not known
     start: str  # date and time of time 0 in ISO 8601, for times in seconds; empty without one
     fade: int  # samples over which a cut is faded
+    flat: bool = False  # whether the model gets (n, T), without an axis of channels
 
     domain: ClassVar[str] = "signal"
 
@@ -161,11 +163,17 @@ class SignalScene:
         """One signal (C, T) per mask; several whose mean score counts, if `hidden` has several."""
         shown = masks > 0.5
         if self.cost == 1:
-            return self._render(shown, 0)
+            rendered: FloatArray = self._render(shown, 0)[self._axes]
+            return rendered
         every = np.stack([self._render(shown, k) for k in range(self.cost)], axis=1)
         sizes = np.where(shown.all(axis=1), 1, self.cost)  # the signal itself is asked once
         wanted = np.arange(self.cost) < sizes[:, None]
-        return MeanBatch(inputs=every[wanted], sizes=sizes)
+        return MeanBatch(inputs=every[wanted][self._axes], sizes=sizes)
+
+    @property
+    def _axes(self) -> Any:
+        """Takes the axis of channels from a batch, if the model does not get it."""
+        return np.s_[:, 0] if self.flat else np.s_[:]
 
     def _render(self, shown: NDArray[np.bool_], k: int) -> FloatArray:
         """The signal minus what its hidden features take away, (n, C, T); exact if all are shown.
@@ -194,7 +202,8 @@ def _channel_words(names: Sequence[str]) -> str:
 
 def _spans(ends: FloatArray) -> list[str]:
     """Pairs of numbers, (p, 2), with as many decimals as the shortest needs: `0.30-0.40`."""
-    digits = int(max(0, 1 - np.floor(np.log10(np.diff(ends, axis=1).min()))))
+    shortest = np.diff(ends, axis=1).min() * (1 + 1e-6)  # 1.3 - 1.2 is below 0.1
+    digits = int(max(0, 1 - np.floor(np.log10(shortest))))
     dash = "-" if ends.min() >= 0 else " to "
     return [f"{low:.{digits}f}{dash}{high:.{digits}f}" for low, high in ends.tolist()]
 
@@ -296,9 +305,11 @@ _FIELDS = {
     "unit": text(40),
     "start": text(40),
     "fade": whole(0, 1 << 20),
+    "flat": flag(),
 }
 _RULES = {
     "at least one sample and one hidden signal": lambda scene: scene.hidden.size > 0,
+    "one channel if it is flat": lambda scene: not scene.flat or len(scene.signal) == 1,
     "times that increase": lambda s: s.times is None or bool((np.diff(s.times) > 0).all()),
     "bands of two edges": lambda s: s.bands is None or (s.bands.shape[1] == 2 and len(s.bands) > 0),
     "labels 0 .. p - 1 for all samples, or bands that touch": _labels_fit,

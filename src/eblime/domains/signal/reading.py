@@ -1,0 +1,325 @@
+"""Reading signals: arrays, series, frames and files as channels of samples, with their times."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime._checks import HUGE, check_number
+from eblime._types import FloatArray
+from eblime._warn import warn_user
+from eblime.domains.composite import plain_array
+
+__all__ = ["SIGNAL_ENDINGS", "Recording", "read_recording"]
+
+# a column with the times, such as "time", "t" or "Time [ms]"
+_TIME = re.compile(r"(?:time|t|timestamp|datetime|date)(?:\s*[\[(](\w{1,20})[\])])?", re.IGNORECASE)
+_SHORTEST = 2  # samples
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recording:
+    """The samples of a signal, the names of its channels, and when they were taken."""
+
+    signal: FloatArray  # (C, T)
+    channels: Sequence[str]
+    times: FloatArray | None = None
+    unit: str = ""
+    start: str = ""
+    flat: bool = False  # whether it came without an axis of channels
+
+
+def read_recording(
+    source: Any, *, rate: float | None = None, channels: Sequence[str] | None = None
+) -> Recording:
+    """Read and check a signal.
+
+    Parameters
+    ----------
+    source
+        An array (T,) or (C, T); a series or a frame of pandas, polars or another library, with one
+        column per channel; or the path of a .wav, .csv, .npy or .mat file.
+    rate
+        Samples per second, for a source that does not have times.
+    channels
+        Names of the channels; None takes those of a frame, or numbers.
+    """
+    if isinstance(source, (str, os.PathLike)):
+        found = _read_file(Path(source))
+    else:
+        found = _read_columns(source) or _read_array(source)
+    _check_samples(found.signal)
+    if channels is not None:
+        found = replace(found, channels=_check_names(channels, len(found.signal)))
+    return found if rate is None else _with_rate(found, rate)
+
+
+def _with_rate(found: Recording, rate: float) -> Recording:
+    """A recording with its samples per second, which must not differ from its own times."""
+    check_number("rate", rate)
+    n = found.signal.shape[1]
+    if found.times is None:
+        return replace(found, times=np.arange(n) / rate, unit="s")
+    own = (n - 1) / (found.times[-1] - found.times[0])
+    if found.unit in ("s", "") and not np.isclose(own, rate, rtol=1e-3):
+        raise ValueError(
+            f"`rate` must be left out, or equal to that of the signal's own times, {own:g}; "
+            f"got {rate:g}."
+        )
+    return found
+
+
+def _check_names(names: Sequence[str], count: int) -> list[str]:
+    """Names of channels, one each and all different."""
+    found = [str(name) for name in names]
+    if isinstance(names, str) or len(found) != count:
+        raise ValueError(
+            f"`channels` must have a name for each of the {count} channels; got {names!r:.80}."
+        )
+    if len(set(found)) < count:
+        raise ValueError(f"`channels` must differ; got {names!r:.80}.")
+    return found
+
+
+def _check_samples(signal: FloatArray) -> None:
+    """Refuse a signal that is too short or not finite; warn about one that may be transposed."""
+    n_channels, n = signal.shape
+    if n < _SHORTEST or not n_channels:
+        raise ValueError(
+            f"`signal` must have at least {_SHORTEST} samples; got {n} in {n_channels} channels."
+        )
+    bad = np.argwhere(~(np.abs(signal) <= HUGE))
+    if len(bad):
+        channel, sample = bad[0].tolist()
+        raise ValueError(
+            f"`signal` must be finite; got {signal[channel, sample]} at sample {sample} of channel "
+            f"{channel}, and {len(bad)} such samples in all. Fill them first, such as by "
+            "interpolation."
+        )
+    if n_channels > n:
+        warn_user(
+            f"The signal is read as {n_channels} channels of {n} samples each. If it is the other "
+            "way round, pass `signal.T`."
+        )
+
+
+def _read_array(source: Any) -> Recording:
+    """An array of one or two axes, or what can be converted to one."""
+    values = plain_array(source, "signal")
+    if values.dtype.kind not in "buif":
+        hint = " Pass its size, `np.abs(signal)`, or its parts." if values.dtype.kind == "c" else ""
+        raise TypeError(
+            "`signal` must be an array of real numbers, a series, a frame or a path; got "
+            f"{type(source).__name__} of dtype {values.dtype}.{hint}"
+        )
+    if np.ma.is_masked(source):
+        raise ValueError("`signal` must have no masked samples; fill them first.")
+    if values.ndim not in (1, 2) or not values.size:
+        batch = values.ndim == 3 and len(values) == 1
+        raise ValueError(
+            f"`signal` must have shape (T,) or (C, T), and not be empty; got shape {values.shape}."
+            + (" Pass `signal[0]`, without the batch axis." if batch else "")
+        )
+    samples = np.array(np.atleast_2d(values), dtype=np.float64)  # a copy: the explanation keeps it
+    return Recording(signal=samples, channels=_numbers(len(samples)), flat=values.ndim == 1)
+
+
+def _numbers(count: int) -> list[str]:
+    """Names of channels that have none."""
+    return [str(k) for k in range(count)]
+
+
+def _read_columns(source: Any) -> Recording | None:
+    """A series or a frame of any library that narwhals reads; None for other objects."""
+    import narwhals as nw
+
+    native: Any = nw.from_native(source, pass_through=True, eager_only=True, allow_series=True)
+    if isinstance(native, nw.Series):
+        columns = {str(native.name or "0"): native.to_numpy()}
+    elif isinstance(native, nw.DataFrame):
+        columns = {str(name): native[name].to_numpy() for name in native.columns}
+    else:
+        return None
+    index = nw.maybe_get_index(native)
+    found = _from_columns(columns, "`signal`", flat=isinstance(native, nw.Series))
+    if found.times is not None or index is None:
+        return found
+    stamps = np.asarray(index.tz_localize(None) if getattr(index, "tz", None) else index)
+    if np.array_equal(stamps, np.arange(len(stamps))):
+        return found  # numbers of rows, which are not times
+    return _with_times(found, stamps, "", "the index of `signal`")
+
+
+def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = False) -> Recording:
+    """Columns as channels; one that is called time, if there are others, has the times."""
+    named = {name: _TIME.fullmatch(name.strip()) for name in columns}
+    clock = next((name for name, match in named.items() if match), None)
+    names = [name for name in columns if name != clock or len(columns) == 1]
+    signal = [_channel(columns[name], f"column {name!r} of {owner}") for name in names]
+    if not signal or not len(signal[0]):
+        raise ValueError(f"{owner} must have at least one column and not be empty.")
+    found = Recording(signal=np.array(signal), channels=names, flat=flat)
+    match = named[clock] if clock is not None and len(columns) > 1 else None
+    if match is None or clock is None:
+        return found
+    return _with_times(found, columns[clock], match[1] or "", f"column {clock!r} of {owner}")
+
+
+def _channel(values: NDArray[Any], place: str) -> FloatArray:
+    """A column of real numbers; missing ones become NaN."""
+    try:
+        if values.dtype.kind in "cMmSU":
+            raise TypeError
+        return values.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{place} must have real numbers; got dtype {values.dtype}.") from error
+
+
+def _with_times(found: Recording, stamps: NDArray[Any], unit: str, place: str) -> Recording:
+    """A recording with its times: dates become seconds after the first one."""
+    if stamps.dtype.kind == "O":
+        try:
+            stamps = stamps.astype("datetime64[ns]")
+        except (TypeError, ValueError):
+            return found  # names of rows
+    if stamps.dtype.kind in "SU":
+        return found
+    start = ""
+    if stamps.dtype.kind in "Mm":
+        if np.isnat(stamps).any():
+            raise ValueError(f"{place} must have a time for each sample; some are missing.")
+        if stamps.dtype.kind == "M":
+            start = str(stamps[0].astype("datetime64[ns]"))
+            stamps = stamps - stamps[0]
+        stamps, unit = stamps / np.timedelta64(1, "s"), "s"
+    times = stamps.astype(np.float64)
+    wrong = np.flatnonzero(~(np.diff(times) > 0))  # also NaN
+    if len(wrong):
+        raise ValueError(
+            f"{place} must increase from sample to sample; sample {wrong[0] + 1} does not come "
+            "after the one before. Sort the rows, or leave the times out."
+        )
+    return replace(found, times=times, unit=unit, start=start)
+
+
+def _read_file(path: Path) -> Recording:
+    """A signal from a file, by its ending."""
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{str(path)!r} must end in {', '.join(SIGNAL_ENDINGS)}. Read other formats with "
+            "another package, and pass the array."
+        )
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    return reader(path)
+
+
+def _read_wav(path: Path) -> Recording:
+    """A .wav file; whole numbers become floats from -1 to 1, as in audio packages."""
+    from scipy.io import wavfile
+
+    try:
+        rate, values = wavfile.read(path)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read as .wav: {error}") from error
+    if values.dtype == np.uint8:
+        values = (values - 128.0) / 128
+    elif values.dtype.kind == "i":
+        values = values / -float(np.iinfo(values.dtype).min)
+    found = _read_array(values.T)
+    return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit="s")
+
+
+def _read_npy(path: Path) -> Recording:
+    """A .npy file."""
+    try:
+        return _read_array(np.load(path, allow_pickle=False))
+    except (ValueError, EOFError) as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def _read_mat(path: Path) -> Recording:
+    """A .mat file with one array of numbers; samples are in the longer of its two directions."""
+    from scipy.io import loadmat
+
+    try:
+        content = loadmat(path)
+    except (NotImplementedError, ValueError, OSError, TypeError) as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be read: {error}. Files of MATLAB 7.3 are HDF5: read them with "
+            "h5py, and pass the array."
+        ) from error
+    arrays = {
+        name: value
+        for name, value in content.items()
+        if not name.startswith("__") and value.dtype.kind in "buifc" and value.size > 1
+    }
+    if len(arrays) != 1:
+        raise ValueError(
+            f"{str(path)!r} must have one array of numbers; it has "
+            f"{', '.join(map(repr, arrays)) or 'none'}. Read it with scipy.io.loadmat, and pass "
+            "the array."
+        )
+    (value,) = arrays.values()
+    value = value.T if value.ndim == 2 and value.shape[0] > value.shape[1] else value
+    return _read_array(value[0] if len(value) == 1 else value)
+
+
+def _read_csv(path: Path) -> Recording:
+    """A .csv file with one column per channel, with or without a header."""
+    with path.open(newline="", encoding="utf-8-sig") as stream:
+        sample = stream.read(4096)
+        stream.seek(0)
+        marks = max(",;\t", key=sample.count)
+        rows = [row for row in csv.reader(stream, delimiter=marks) if any(map(str.strip, row))]
+    if not rows:
+        raise ValueError(f"{str(path)!r} must not be empty.")
+    header = rows.pop(0) if not all(map(_is_value, rows[0])) else _numbers(len(rows[0]))
+    wrong = next((k for k, row in enumerate(rows) if len(row) != len(header)), None)
+    if wrong is not None or len(set(header)) < len(header):
+        what = "different names" if wrong is None else f"{len(header)} values in each row"
+        raise ValueError(f"The columns of {str(path)!r} must have {what}.")
+    names = [name.strip() for name in header]
+    cells = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = {name: _csv_column(part) for name, part in zip(names, cells, strict=True)}
+    return _from_columns(columns, repr(str(path)), flat=len(names) == 1)
+
+
+def _is_value(cell: str) -> bool:
+    """Whether a cell of a .csv file is a number, or empty, rather than a name."""
+    try:
+        float(cell or "nan")
+    except ValueError:
+        return False
+    return True
+
+
+def _csv_column(cells: Iterable[str]) -> NDArray[Any]:
+    """Cells as numbers, empty ones as NaN; else as dates, or as texts."""
+    texts = [cell.strip() for cell in cells]
+    try:
+        return np.array([float(cell or "nan") for cell in texts])
+    except ValueError:
+        pass
+    try:
+        return np.array(texts, dtype="datetime64[ns]")
+    except ValueError:
+        return np.array(texts)
+
+
+_READERS: dict[str, Callable[[Path], Recording]] = {
+    ".wav": _read_wav,
+    ".csv": _read_csv,
+    ".npy": _read_npy,
+    ".mat": _read_mat,
+}
+SIGNAL_ENDINGS = tuple(_READERS)

@@ -1,0 +1,130 @@
+"""`SignalExplainer`: signals, by windows, channels or frequency bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from eblime._checks import check_choice, check_count, check_number
+from eblime._progress import Progress
+from eblime.domains.masked import MaskedSubject
+from eblime.domains.signal.segmentation import (
+    HIDES,
+    Hide,
+    Segmentation,
+    check_segmentation,
+    read_signal,
+)
+from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.settings import LoopSettings
+from eblime.engine.targets import Labels
+from eblime.explainers.base import BaseExplainer
+from eblime.models.signal import LAYOUTS, SignalModel
+from eblime.protocols import Kernel, Method
+
+__all__ = ["SignalExplainer"]
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SignalExplainer(BaseExplainer):
+    """Explains a model's prediction for a signal, by windows, channels or frequency bands.
+
+    Parameters
+    ----------
+    model
+        Anything that scores a batch of signals: a classifier of scikit-learn, aeon or sktime, a
+        `torch.nn.Module`, an ONNX file, a function, ... (see `as_model`).
+    segmentation
+        How to cut the signal. "windows": 20 equal stretches of time over all channels, or
+        ("windows", {"n": 40}), or ("windows", {"width": 25}) in samples. "changes": stretches
+        between changes of the signal, which `ruptures` finds (extra `signal`), with `n`, `width`
+        and `kernel`. "channels": whole channels. "cells": windows of each channel, with `n` or
+        `width`. "bands": frequency bands, 8 or ("bands", {"n": 4}) of equal width, or
+        ("bands", {"edges": [10, 50]}). Or an array of labels, (T,) or (C, T), or a function from
+        the signal (C, T) to one.
+    hide
+        What a hidden part shows. "bridge": a straight line between the ends of its window, whatever
+        else is hidden; a band is taken out. "mean" of the part, "zero", or "noise" with the
+        spectrum of the channel. A number. A signal of the same shape, or several, (m, C, T), such
+        as a background set: the score of a mask is then the mean over them, with m model calls. Or
+        a function from the signal (C, T) to one of these.
+    fade
+        Samples over which a cut between a shown and a hidden part is faded, so that the cut itself
+        is no signal.
+    rate
+        Samples per second of a signal that does not have times; names of windows and bands use it.
+    channels
+        Names of the channels; None takes the columns of a frame, or numbers.
+    layout
+        What the model gets: "flat" (n, C x T), as in scikit-learn, "first" (n, C, T), as in aeon
+        and torch, or "last" (n, T, C). "auto" tries them on the first batch and keeps the first
+        that works; `provenance["input"]["layout"]` says which.
+    n_masks, design, kernel, method, progress, labels, calls, cache
+        As for `ImageExplainer`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> signal = np.sin(np.arange(200) / 5)
+    >>> loudest = lambda batch: batch[:, 40:50].max(axis=1)
+    >>> explainer = eblime.SignalExplainer(loudest, ("windows", {"n": 10}), hide="zero", rate=100)
+    >>> e = explainer.explain(signal)
+    >>> e.as_list(top=1)[0][0], e.provenance["input"]["layout"]
+    ('0.40-0.60 s', '(n, C x T)')
+    """
+
+    model: Any
+    segmentation: Segmentation = "windows"
+    hide: Hide = "bridge"
+    n_masks: int = 1000
+    design: Any = "paired"
+    kernel: str | Kernel | None = None
+    method: str | Method = "eblime"
+    progress: Progress = None
+    labels: Labels | None = None
+    fade: int = 4
+    rate: float | None = None
+    channels: Sequence[str] | None = None
+    layout: str = "auto"
+    calls: Calls | None = None
+    cache: CacheLike = None
+    loop: LoopSettings = field(init=False)
+
+    domain = "signal"
+    about = ("segmentation", "hide", "fade")
+
+    def __post_init__(self) -> None:
+        """Check and normalise the settings."""
+        check_segmentation(self.segmentation)
+        if isinstance(self.hide, str):
+            check_choice("hide", self.hide, HIDES)
+        check_count("fade", self.fade, minimum=0)
+        if self.rate is not None:
+            check_number("rate", self.rate)
+        check_choice("layout", self.layout, ("auto", *LAYOUTS))
+        self._make_loop()
+        model = SignalModel.wrap(self.model, self.layout)
+        self._normalise(model=model, loop=replace(self.loop, model=model))
+
+    def subject(self, x: Any) -> MaskedSubject:
+        """Read a signal and cut it into features.
+
+        Parameters
+        ----------
+        x
+            An array (T,) or (C, T); a series or a frame with one column per channel, whose time
+            index or column "time" is used for names; or the path of a .wav, .csv, .npy or .mat
+            file.
+        """
+        scene = read_signal(
+            x,
+            segmentation=self.segmentation,
+            hide=self.hide,
+            fade=self.fade,
+            rate=self.rate,
+            channels=self.channels,
+        )
+        self.model.check(scene.signal.shape[1:] if scene.flat else scene.signal.shape)
+        return MaskedSubject(scene=scene)

@@ -1,0 +1,133 @@
+"""Models of signals: the layout that each one takes, found from its own first answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime.models.conversion import as_scores
+from eblime.models.onnx import OnnxModel
+from eblime.models.sklearn import SklearnModel
+from eblime.models.torch import TorchModel
+from eblime.protocols import Model
+
+__all__ = ["LAYOUTS", "SignalModel"]
+
+LAYOUTS = {"flat": "(n, C x T)", "first": "(n, C, T)", "last": "(n, T, C)"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignalModel:
+    """A model that gets signals in the layout that it takes.
+
+    Parameters
+    ----------
+    model
+        An adapter or a function.
+    layout
+        "flat" (n, C x T), "first" (n, C, T) or "last" (n, T, C). "auto" tries them on the first
+        batch, and keeps the first that the model answers with one row of scores per signal.
+    """
+
+    model: Model
+    layout: str = "auto"
+    _found: dict[int, str] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def wrap(cls, model: Any, layout: str) -> SignalModel:
+        """A model that does not take signals for images."""
+        if isinstance(model, cls):
+            return replace(model, layout=layout, _found={})
+        if isinstance(model, (TorchModel, SklearnModel)):
+            model = replace(model, as_is=True)
+        return cls(model=model, layout=layout)
+
+    @property
+    def about(self) -> dict[str, str]:
+        """The layout in words, once it is known."""
+        known = [self.layout] if self.layout != "auto" else list(self._found.values())
+        return {"layout": LAYOUTS[known[-1]]} if known else {}
+
+    def __call__(self, batch: NDArray[Any]) -> Any:
+        """Score a batch of signals, (n, T) or (n, C, T)."""
+        layout = self.layout if self.layout != "auto" else self._found.get(batch.ndim)
+        if layout is not None:
+            return self.model(arrange(batch, layout))
+        failures = []
+        for layout in self.candidates(batch.shape[1:]):
+            try:
+                returned = as_scores(self.model(arrange(batch, layout)))
+                shape = np.shape(returned)
+                if len(shape) not in (1, 2) or shape[0] != len(batch):
+                    raise ValueError(f"it returned shape {shape} for a batch of {len(batch)}")
+            except (OSError, MemoryError):  # which another layout does not help
+                raise
+            except Exception as error:
+                failures.append((layout, error))
+                continue
+            self._found[batch.ndim] = layout
+            return returned
+        told = "; ".join(f"{LAYOUTS[name]}: {str(error)[:200]}" for name, error in failures)
+        raise ValueError(
+            f"The model takes signals of shape {batch.shape[1:]} in no layout. Check the number of "
+            f"channels and samples, or set `layout`. {told}"
+        ) from failures[0][1]
+
+    def candidates(self, shape: tuple[int, ...]) -> list[str]:
+        """Layouts to try for a signal of shape (T,) or (C, T), the most likely one first."""
+        if self.layout != "auto":
+            return [self.layout]
+        flat_first = len(shape) == 1 and not isinstance(self.model, TorchModel)
+        order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
+        if isinstance(self.model, OnnxModel):
+            wanted = self.model.session.get_inputs()[0].shape
+            order = [name for name in order if _fits(arranged_shape(shape, name), wanted[1:])]
+        return order
+
+    def check(self, shape: tuple[int, ...]) -> None:
+        """Refuse a signal, (T,) or (C, T), of another size than the model says that it takes."""
+        size = "x".join(map(str, shape))
+        if not self.candidates(shape):
+            assert isinstance(self.model, OnnxModel)
+            wanted = self.model.session.get_inputs()[0].shape
+            raise ValueError(
+                f"`signal` must have the size of the graph's input, {wanted[1:]}; it is {size}."
+            )
+        owner = getattr(getattr(self.model, "predict", None), "__self__", None)
+        known = getattr(owner, "metadata_", None)  # of aeon
+        channels = known.get("n_channels") if isinstance(known, dict) else None
+        if channels is not None and channels != (1 if len(shape) == 1 else shape[0]):
+            raise ValueError(
+                f"`signal` must have {channels} channels, as the model was fitted with; it is "
+                f"{size}."
+            )
+        columns = getattr(owner, "n_features_in_", None)
+        if known is None and columns is not None and columns != np.prod(shape):
+            raise ValueError(
+                f"`signal` must have {columns} numbers, as the model was fitted with; it is {size}."
+            )
+
+
+def arrange(batch: NDArray[Any], layout: str) -> NDArray[Any]:
+    """A batch, (n, T) or (n, C, T), in a layout."""
+    if layout == "flat":
+        return batch.reshape(len(batch), -1)
+    stacked = batch[:, None] if batch.ndim == 2 else batch
+    return stacked if layout == "first" else np.ascontiguousarray(np.swapaxes(stacked, 1, 2))
+
+
+def arranged_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
+    """The shape of one signal in a layout."""
+    return arrange(np.empty((1, *shape), dtype=bool), layout).shape[1:]
+
+
+def _fits(shape: Sequence[int], wanted: Sequence[Any]) -> bool:
+    """Whether a shape has the fixed sizes of a graph; named axes may have any size."""
+    same = len(shape) == len(wanted)
+    return same and all(
+        not isinstance(w, int) or w == s for s, w in zip(shape, wanted, strict=True)
+    )

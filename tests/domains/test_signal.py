@@ -1,0 +1,306 @@
+"""Signals: reading, cutting, hiding, rendering, and planted truths."""
+
+import warnings
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.io import savemat, wavfile
+
+import eblime
+from eblime.domains.signal.reading import read_recording
+from eblime.domains.signal.scene import SignalScene, split_bands
+from eblime.domains.signal.segmentation import hidden_signals, read_signal
+
+
+def never(batch):
+    """A model that must not be asked."""
+    raise AssertionError("the model was asked")
+
+
+def slow_render(scene, mask):
+    """The literal definition: each sample is shown by the shares of its features."""
+    channels, n = scene.signal.shape
+    out = np.empty((channels, n))
+    for c in range(channels):
+        own = scene.labels[c]
+        cuts = [t for t in range(1, n) if own[t] != own[t - 1]]
+        share = [{int(own[t]): 1.0} for t in range(n)]
+        ends = [0, *cuts, n]
+        for k, cut in enumerate(cuts, start=1):
+            shorter = min(cut - ends[k - 1], ends[k + 1] - cut)
+            half = min(scene.fade // 2, shorter // 2)
+            for t in range(cut - half, cut + half):
+                behind = np.sin(np.pi / 2 * (t - cut + half + 0.5) / (2 * half)) ** 2
+                share[t] = {int(own[cut - 1]): 1 - behind, int(own[cut]): behind}
+        for t in range(n):
+            seen = sum(part * mask[j] for j, part in share[t].items())
+            out[c, t] = seen * scene.signal[c, t] + (1 - seen) * scene.hidden[0, c, t]
+    return out
+
+
+@pytest.mark.parametrize("fade", [0, 4, 7])
+@pytest.mark.parametrize(
+    "segmentation", [("windows", {"n": 5}), ("cells", {"width": 6}), "channels", "own"]
+)
+def test_rendering_equals_its_definition(rng, segmentation, fade):
+    """Fades, short features and several channels."""
+    own = np.array([[0, 0, 1, 1, 1] * 6, [2] * 29 + [0]])
+    cut = own if segmentation == "own" else segmentation
+    scene = read_signal(rng.normal(size=(2, 30)), segmentation=cut, hide="mean", fade=fade)
+    masks = rng.integers(0, 2, (6, scene.n_features)).astype(float)
+
+    for mask, found in zip(masks, scene.inputs(masks), strict=True):
+        assert_allclose(found, slow_render(scene, mask), atol=1e-12)
+    assert_array_equal(scene.inputs(np.ones((1, scene.n_features)))[0], scene.signal)
+
+
+def test_bands_add_up_and_hold_their_frequencies(rng):
+    """All shown is the signal to the bit; all hidden is nothing; a tone is in its own band."""
+    t = np.arange(1000) / 1000
+    signal = np.sin(2 * np.pi * 60 * t) + 0.5 * np.sin(2 * np.pi * 310 * t)
+    scene = read_signal(signal, segmentation=("bands", {"n": 5}), hide="bridge", rate=1000)
+    parts = split_bands(scene.signal, scene.bands / 1000)
+
+    assert scene.features[0] == "0-100 Hz"
+    assert_array_equal(scene.inputs(np.ones((1, 5)))[0], signal)
+    assert_allclose(scene.inputs(np.zeros((1, 5))), 0, atol=1e-12)
+    assert_allclose(parts.sum(axis=0), scene.signal, atol=1e-12)
+    middle = slice(100, 900)
+    assert_allclose(parts[0, 0, middle], np.sin(2 * np.pi * 60 * t)[middle], atol=0.02)
+    assert_allclose(parts[3, 0, middle], 0.5 * np.sin(2 * np.pi * 310 * t)[middle], atol=0.02)
+
+
+@pytest.mark.parametrize("n", [2, 3, 7, 64])
+def test_bands_of_short_signals_add_up(rng, n):
+    """Down to two samples."""
+    signal = rng.normal(size=(2, n))
+    bands = np.array([[0, 0.1], [0.1, 0.2], [0.2, 0.5]])
+    assert_allclose(split_bands(signal, bands).sum(axis=0), signal, atol=1e-12)
+
+
+def test_a_planted_window_has_its_importance(rng):
+    """A model that is linear in what the windows show has known importances."""
+    signal, weights = rng.normal(size=400), rng.normal(size=400)
+    model = lambda batch: batch @ weights  # noqa: E731
+    explainer = eblime.SignalExplainer(model, ("windows", {"n": 8}), hide="zero", fade=0)
+    e = explainer.explain(signal)
+    truth = [(signal * weights)[50 * k : 50 * k + 50].sum() for k in range(8)]
+
+    assert e.exhaustive
+    assert_allclose(e.posterior.mean, truth, atol=1e-3 * np.abs(truth).max())
+
+
+def test_a_planted_window_a_channel_and_a_band_are_found(rng):
+    """Each is the most important one, with certainty, from 200 masks."""
+    t = np.arange(600) / 600
+    noise = rng.normal(size=(6, 600))
+    signal = noise[0].copy()
+    signal[300:330] += 5
+    peak = lambda batch: 1 / (1 + np.exp(10 - 4 * batch[:, 300:330].mean(axis=1)))  # noqa: E731
+    e = eblime.SignalExplainer(peak, n_masks=200).explain(signal)
+    assert e.features[np.argmax(e.posterior.top_k_probability(1))] == "window 300-330"
+    assert e.posterior.top_k_probability(1).max() > 0.95
+
+    power = lambda batch: batch[:, 4].std(axis=1)  # noqa: E731
+    e = eblime.SignalExplainer(power, "channels").explain(noise)
+    assert e.features[np.argmax(e.posterior.top_k_probability(1))] == "channel 4"
+
+    tone = np.sin(2 * np.pi * 130 * t) + 0.1 * noise[1]
+    energy = lambda batch: np.abs(np.fft.rfft(batch)[:, 130])  # noqa: E731
+    e = eblime.SignalExplainer(energy, ("bands", {"n": 8}), rate=600).explain(tone)
+    best = int(np.argmax(e.posterior.top_k_probability(1)))
+    low, high = e.scene.bands[best]
+    assert low < 130 < high
+
+
+def test_a_bridge_joins_the_ends_of_its_window():
+    """It passes the first samples of the windows and the last one of the signal."""
+    signal = np.array([[0.0, 9, 2, 9, 4, 9, 8]])
+    labels = np.array([[0, 0, 1, 1, 2, 2, 2]])
+
+    assert_allclose(hidden_signals(signal, labels, "bridge")[0], [[0, 1, 2, 3, 4, 6, 8]])
+    assert_allclose(hidden_signals(signal, labels, "mean")[0], [[4.5, 4.5, 5.5, 5.5, 7, 7, 7]])
+
+
+def test_noise_has_the_spectrum_of_the_signal(rng):
+    """The same sizes of frequencies, for even and odd lengths, and always the same noise."""
+    for n in (64, 65):
+        signal = rng.normal(size=(2, n))
+        noise = hidden_signals(signal, None, "noise")[0]
+        assert_allclose(np.abs(np.fft.rfft(noise)), np.abs(np.fft.rfft(signal)), atol=1e-10)
+        assert not np.allclose(noise, signal)
+        assert_array_equal(noise, hidden_signals(signal, None, "noise")[0])
+
+
+def test_a_background_set_is_averaged(rng):
+    """The score of a mask is the mean over the signals of the set, and calls are counted."""
+    signal, others = rng.normal(size=60), rng.normal(size=(5, 60))
+    model = lambda batch: (batch[:, :20] ** 2).sum(axis=1)  # noqa: E731
+    explainer = eblime.SignalExplainer(model, ("windows", {"n": 3}), hide=others, fade=0)
+    e = explainer.explain(signal)
+    hidden = e.scores[e.masks[:, 0] == 0]
+
+    assert_allclose(hidden, model(others).mean())
+    assert e.prediction == model(signal[None])[0]
+    assert e.provenance["model_calls"] <= 5 * 8
+
+
+def test_frames_and_series_keep_names_and_times(rng):
+    """An index of dates or numbers in pandas, a column of times in polars."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    values = rng.normal(size=(48, 2))
+    index = pd.date_range("2026-01-31 22:00", periods=48, freq="h")
+    scene = read_signal(
+        pd.DataFrame(values, columns=["x", "y"], index=index),
+        segmentation=("cells", {"n": 4}),
+        hide="zero",
+    )
+    assert scene.features[0] == "2026-01-31 22:00 to 2026-02-01 10:00, channel x"
+    assert scene.start == "2026-01-31T22:00:00.000000000"
+
+    frame = pl.DataFrame({"Time [ms]": np.arange(48) / 2, "x": values[:, 0], "y": values[:, 1]})
+    found = read_recording(frame)
+    assert (found.unit, list(found.channels)) == ("ms", ["x", "y"])
+    assert_array_equal(found.signal, values.T)
+
+    series = read_recording(pd.Series(values[:, 0], index=np.arange(48) * 0.1))
+    assert series.flat
+    assert_allclose(series.times, np.arange(48) * 0.1)
+    assert read_recording(pl.Series("a", values[:, 0])).times is None
+    zoned = pd.Series(values[:, 0], index=index.tz_localize("Europe/Berlin"))
+    assert read_recording(zoned).start.startswith("2026-01-31T22:00")
+
+
+def test_files_are_read(tmp_path, rng):
+    """wav, csv, npy and mat."""
+    values = rng.normal(size=(2, 50))
+    np.save(tmp_path / "a.npy", values)
+    savemat(tmp_path / "a.mat", {"scan": values.T, "fs": 10.0})
+    wavfile.write(tmp_path / "a.wav", 100, (values.T * 1000).astype(np.int16))
+    lines = [f"{t / 10},{a},{b}" for t, (a, b) in enumerate(values.T)]
+    (tmp_path / "a.csv").write_text("\n".join(["time (s),x,y", *lines]))
+    (tmp_path / "b.csv").write_text("\n".join(map(str, values[0])))
+
+    assert_array_equal(read_recording(tmp_path / "a.npy").signal, values)
+    assert_array_equal(read_recording(str(tmp_path / "a.mat")).signal, values)
+    wave = read_recording(tmp_path / "a.wav")
+    assert_allclose(wave.signal, np.trunc(values * 1000) / 32768)
+    assert_allclose(wave.times[-1], 0.49)
+    table = read_recording(tmp_path / "a.csv")
+    assert_allclose(table.signal, values)
+    assert (table.unit, list(table.channels)) == ("s", ["x", "y"])
+    assert read_recording(tmp_path / "b.csv").flat
+
+
+def test_changes_are_found(rng):
+    """Cuts at the changes of the mean; long signals are cut on a shorter copy."""
+    pytest.importorskip("ruptures")
+    signal = np.repeat([0.0, 5.0, 1.0], [1000, 500, 1500]) + 0.1 * rng.normal(size=3000)
+    scene = read_signal(signal, segmentation=("changes", {"n": 3}), hide="mean")
+
+    assert [part.stop for part in scene.parts] == [1000, 1500, 3000]
+
+
+ONES = np.sin(np.arange(40.0))
+
+
+@pytest.mark.parametrize(
+    ("signal", "settings", "message"),
+    [
+        (np.array([1.0, np.nan, 2.0]), {}, "must be finite; got nan at sample 1 of channel 0"),
+        (np.array([]), {}, "must have shape .* not be empty"),
+        (np.ones((2, 3, 4)), {}, "must have shape"),
+        (np.ones((1, 3, 4)), {}, "without the batch axis"),
+        (ONES + 1j, {}, "np.abs"),
+        ([1.0], {}, "at least 2 samples"),
+        ([[1.0, 2.0], [1.0]], {}, "same length"),
+        (ONES, {"segmentation": ("windows", {"width": 41})}, "`width` .* from 1 to 39"),
+        (ONES, {"segmentation": ("windows", {"n": 41})}, "`n` .* from 1 to 40"),
+        (ONES, {"segmentation": ("windows", {"n": 1})}, "at least 2 features"),
+        (ONES, {"segmentation": ("windows", {"n": 2, "width": 2})}, "not both"),
+        (ONES, {"segmentation": "channels"}, "at least 2 channels"),
+        (ONES, {"segmentation": np.zeros(39, int)}, "signal's shape"),
+        (ONES, {"segmentation": np.zeros(40)}, "whole numbers"),
+        (ONES, {"segmentation": ("bands", {"edges": [0.2, 0.9]})}, "half the sampling rate"),
+        (ONES, {"segmentation": ("bands", {"n": 1})}, "at least 2 frequency bands"),
+        (np.arange(40.0), {}, "Hiding must change the signal"),
+        (ONES, {"hide": np.ones((3, 41))}, "`hide` must have signals of the shape"),
+        (ONES, {"hide": lambda x: x * np.nan}, "`hide` must be finite"),
+        (ONES, {"channels": ["a", "b"]}, "a name for each of the 1 channels"),
+        ("missing.wav", {}, "There is no file"),
+        ("notes.txt", {}, "must end in .wav"),
+    ],
+)
+def test_bad_signals_are_refused_before_the_model_is_asked(signal, settings, message):
+    """Each message says what must hold and what came."""
+    explainer = eblime.SignalExplainer(never, **settings)
+    with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
+        explainer.explain(signal)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"segmentation": "window"}, "`segmentation` must be one of 'windows'"),
+        ({"segmentation": ("windows", {"m": 3})}, "those of 'windows', 'n', 'width'"),
+        ({"segmentation": ("windows", {"n": 0})}, "`n` must be >= 1"),
+        ({"segmentation": 3}, "must be a name"),
+        ({"hide": "blur"}, "`hide` must be one of 'bridge'"),
+        ({"fade": -1}, "`fade` must be >= 0"),
+        ({"rate": 0}, "`rate` must be finite and > 0"),
+        ({"layout": "rows"}, "`layout` must be one of 'auto'"),
+    ],
+)
+def test_bad_settings_are_refused(settings, message):
+    """By the constructor."""
+    with pytest.raises((ValueError, TypeError), match=message):
+        eblime.SignalExplainer(never, **settings)
+
+
+def test_times_that_do_not_fit_are_refused(rng):
+    """Not increasing, uneven for bands, and a rate that differs from the signal's own."""
+    pd = pytest.importorskip("pandas")
+    values = rng.normal(size=10)
+    times = np.arange(10.0)
+    times[5] = 2
+    with pytest.raises(ValueError, match="sample 5 does not come after"):
+        read_recording(pd.Series(values, index=times))
+    uneven = pd.Series(values, index=np.arange(10.0) ** 2)
+    with pytest.raises(ValueError, match="evenly spaced"):
+        read_signal(uneven, segmentation="bands", hide="zero")
+    with pytest.raises(ValueError, match="`rate` must be left out"):
+        read_recording(pd.Series(values, index=np.arange(10) / 4), rate=5)
+
+
+def test_a_transposed_signal_gets_a_warning(rng):
+    """More channels than samples."""
+    with pytest.warns(UserWarning, match=r"pass `signal.T`"):
+        read_recording(rng.normal(size=(50, 3)))
+
+
+def test_damaged_scenes_are_refused(rng):
+    """Files are checked."""
+    from eblime.domains.signal import SIGNAL
+
+    good = read_signal(rng.normal(size=20), segmentation="windows", hide="zero")
+    fields = {name: getattr(good, name) for name in SignalScene.__slots__}
+    for changes in (
+        {"labels": None},
+        {"labels": good.labels + 1},
+        {"times": np.zeros(20)},
+        {"hidden": good.hidden[:, :, 1:]},
+        {"flat": 1},
+    ):
+        with pytest.raises(ValueError, match="SignalScene"):
+            SIGNAL.check_scene(SignalScene(**{**fields, **changes}))
+
+
+def test_names_without_warnings_for_negative_times():
+    """A dash would look like a sign."""
+    pd = pytest.importorskip("pandas")
+    series = pd.Series(ONES, index=np.arange(40) / 10 - 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scene = read_signal(series, segmentation=("windows", {"n": 2}), hide="zero")
+    assert scene.features == ["-2.0 to 0.0", "0.0 to 2.0"]
