@@ -255,9 +255,9 @@ def test_heavy_packages_are_imported_where_used(path):
 # the change that adds it raises the number: a kind of input is about 300 lines of domains and
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_660, "cli": 2_510, "compat": 1_700, "core": 4_970, "datasets": 250},
-    **{"designs": 1_270, "domains": 6_250, "engine": 2_680, "explainers": 1_740, "family": 1_300},
-    **{"methods": 1_900, "models": 2_510, "plot": 1_700, "reporting": 950, "results": 2_220},
+    **{"batch": 3_660, "cli": 2_610, "compat": 1_700, "core": 4_990, "datasets": 250},
+    **{"designs": 1_270, "domains": 6_250, "engine": 2_680, "explainers": 1_900, "family": 1_300},
+    **{"methods": 1_900, "models": 2_510, "plot": 1_730, "reporting": 1_000, "results": 2_580},
     **{"stopping": 1_070},
 }
 SINGLE = 4_450  # lines of all parts that are one module

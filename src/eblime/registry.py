@@ -113,6 +113,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "page": "eblime.reporting.page:report",
         "notebook": "eblime.reporting.notebook:fragment",
         "comparison": "eblime.plot.charts:side_by_side",
+        "pictures": "eblime.plot.poster:pictures",
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },

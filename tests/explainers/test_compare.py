@@ -470,3 +470,124 @@ def test_an_explainer_is_not_a_model_and_a_frame_is_not_an_image():
     pd = pytest.importorskip("pandas")
     with pytest.raises(ValueError, match="`background` must be given"):
         eblime.compare(lambda table: table["a"], pd.DataFrame({"a": [1.0], "b": [2.0]}))
+
+
+GRID = ("grid", {"rows": 4, "columns": 4})
+
+
+def test_choices_vary_one_at_a_time():
+    """Two lists: the first of both, and one explanation for each other choice."""
+    model = Counter(pixels_score)
+    settings = {"hide": [0.0, "mean", (0.5,)], "design": ["paired", "bernoulli"], "n_masks": 60}
+    found = eblime.compare(model, IMAGE, segmentation=GRID, **settings)
+    alone = eblime.ImageExplainer(pixels_score, GRID, "mean", n_masks=60).explain(IMAGE)
+    rows = found.sensitivity(top=3)
+
+    assert found.methods[0] == "hide=0.0, design=paired"
+    assert found.methods[1:] == ("hide=mean", "hide=(0.5,)", "design=bernoulli")
+    assert_allclose(found["hide=mean"].posterior.mean, alone.posterior.mean)
+    assert found.total_calls == model.asked == sum(found.model_calls.values())
+    assert rows["setting"].tolist() == ["seed", "hide", "hide", "design"]
+    assert rows["choice"].tolist()[1:] == ["mean", "(0.5,)", "bernoulli"]
+    assert found.notes()[0].startswith("hide matters most here")
+
+
+def test_choices_in_other_segments_are_compared_by_pixel():
+    """Weighted by area, which is the same as repeating each pixel."""
+    from scipy.stats import kendalltau
+
+    cuts = [GRID, ("grid", {"rows": 3, "columns": 2})]
+    found = eblime.compare(pixels_score, IMAGE, segmentation=cuts, hide=0.0, n_masks=80)
+    first, second = found.explanations.values()
+    pixels = [e.heatmap() / np.bincount(e.segments.ravel())[e.segments] for e in (first, second)]
+    row = found.agreement(top=2).iloc[0]
+    tau = kendalltau(*(np.abs(one).ravel() for one in pixels)).statistic
+    low, high = ([e.posterior.interval()[:, k] for e in (first, second)] for k in (0, 1))
+    apart = 0
+    for i, j in zip(first.segments.ravel(), second.segments.ravel(), strict=True):
+        areas = (first.segments == i).sum(), (second.segments == j).sum()
+        m = [
+            e.posterior.mean[k] / a for e, k, a in zip((first, second), (i, j), areas, strict=True)
+        ]
+        ends = [(low[n][k] / areas[n], high[n][k] / areas[n]) for n, k in enumerate((i, j))]
+        down = np.hypot(m[0] - ends[0][0], ends[1][1] - m[1])
+        up = np.hypot(ends[0][1] - m[0], m[1] - ends[1][0])
+        apart += m[0] - m[1] > down or m[1] - m[0] > up
+
+    assert found.unit == "pixel"
+    assert row["kendall"] == pytest.approx(tau)
+    assert row["changed"] == pytest.approx(apart / IMAGE.size)
+    with pytest.raises(ValueError, match=r"use `pictures\(\)`"):
+        found.plot()
+    assert len(found.pictures(top=2).axes) >= 2
+    assert "per pixel" in str(found)
+
+
+def test_another_seed_agrees_as_foreseen():
+    """Taus of eight other seeds lie where the posterior of the first expects them."""
+
+    def curved(texts):
+        return [
+            0.1 * len(t) / 60 + 0.5 * ("good" in t) * ("film" in t) - 0.2 * ("not" in t)
+            for t in texts
+        ]
+
+    found = eblime.compare(curved, TEXT, hide=["", "[MASK]"], n_masks=100)
+    seeds = found._other_seeds(5)[:, 0]
+    first, *others = (
+        eblime.TextExplainer(curved, n_masks=100).explain(TEXT, rng=k).posterior.mean
+        for k in range(9)
+    )
+    real = [kendall(first, other) for other in others]
+
+    assert np.quantile(seeds, 0.005) <= np.median(real) <= np.quantile(seeds, 0.995)
+
+
+def test_choices_of_texts_rows_and_prompts():
+    """Tokens by characters, rows by columns, sources by name; pages and JSON of all of them."""
+    import json
+
+    texts = eblime.compare(mood, TEXT, tokens=["word", "sentence"], n_masks=50)
+    rows = eblime.compare(
+        rows_score, PEOPLE[0], background=PEOPLE, perturb=["bins", "rows"], n_masks=80
+    )
+    prompts = eblime.compare(
+        mood,
+        "why?",
+        sources=["a good film", "not long", "new"],
+        prompt=["{sources} {question}", "{question}\n{sources}"],
+    )
+
+    assert (texts.unit, rows.unit, prompts.unit) == ("character", "feature", "feature")
+    for found in (texts, rows, prompts):
+        assert "How far the explanation depends" in found.to_html()
+        assert "another seed" in found._repr_html_()
+        assert len(json.loads(found.to_json())["rows"]) == 2
+        assert found.to_frame().columns[1] == "choice"
+
+
+def test_bad_choices_are_refused_before_any_model_call():
+    """Unknown settings and choices, doubles, and a colour for a grey image."""
+    model = Counter(pixels_score)
+    for settings, message in (
+        ({"hide": []}, "`hide` must not be an empty list"),
+        ({"hide": [0.0, "men"]}, "`hide` must be one of 'mean', 'blur'"),
+        ({"hide": [0.0, 0.0]}, "must differ; '0.0' is there twice"),
+        ({"hide": [0.0, (1, 2, 3)]}, "one for each of the 1 channels"),
+        ({"hiding": ["mean"]}, "`hiding` must be a setting of ImageExplainer"),
+        ({"methods": ["s-lime", "lime"], "hide": [0.0, "mean"]}, "must begin with a method"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            eblime.compare(model, IMAGE, **{"segmentation": GRID, **settings})
+
+    assert model.asked == 0
+
+
+def test_progress_counts_all_calls_before_they_are_made():
+    """The first report has the total of all explanations."""
+    seen = []
+    explainer = eblime.TextExplainer(mood, n_masks=40, progress=lambda *n: seen.append(n))
+    eblime.compare(None, TEXT, explainer=explainer, hide={"gone": "", "masked": "[MASK]"})
+
+    assert seen[0] == (0, 80)
+    assert seen[-1] == (80, 80)

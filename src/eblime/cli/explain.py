@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -92,7 +93,7 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
         return load_model(values["model"], trust_pickle=values["trust_pickle"], **settings)
 
     items = [Item(*item) for item in registry.resolve(command.items)(given, model, options)]
-    explain = _explaining(make_explainer(domain, command, model(), values, given), values)
+    explain = _explaining(make_explainer(domain, command, model(), values, given), command, values)
     folder = make_folder(values["out"])
     failed = 0
     pages: list[Path] = []
@@ -116,23 +117,64 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
         raise RuntimeError(f"{failed} of {len(items)} inputs failed; the others are in {folder}.")
 
 
-def _explaining(explainer: Any, values: Mapping[str, Any]) -> partial[Any]:
+def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> partial[Any]:
     """A function from an input to its explanations: by target, or with --compare by method."""
     limits = {name: values[name] for name in ("until", "max_masks", "max_seconds")}
     targets = parse_targets(values["target"], values["targets"])
     stop_settings(explainer.loop, **limits)
     common = {"rng": values["seed"], "cache": cache_of(values)}
-    if values["compare"] is None:
+    if not values["compare"]:
         return partial(explainer.explain_targets, targets=targets, **common, **limits)
     for option in ("targets", "until", "max_seconds"):
         if values[option] is not None:
             flag = f"--{option.replace('_', '-')}"
             raise ValueError(f"--compare cannot be used together with {flag}.")
-    names = [name.strip() for name in values["compare"].split(",")]
+    choices = _choices(explainer, command, values)
+    plain = [text for text in values["compare"] if "=" not in text]
+    names = [name.strip() for text in plain for name in text.split(",")]
     others = [name for name in names if name != values["method"]]
     parse_methods([values["method"], *others])
     methods = {values["method"]: explainer.method} | {name: name for name in others}
-    return partial(compare_with, explainer, methods=methods, target=values["target"], **common)
+    if more := sum(len(found) - 1 for found in choices.values()):
+        say(
+            f"{more + 1} explanations of each input, with {values['masks']} masks each: about "
+            f"{(more + 1) * values['masks']:,} model calls.",
+            error=True,
+        )
+    return partial(
+        compare_with, explainer, methods=methods, choices=choices, target=values["target"], **common
+    )
+
+
+def _choices(
+    explainer: Any, command: Command, values: Mapping[str, Any]
+) -> dict[str, dict[str, Any]]:
+    """The choices of options in --compare, such as hide=0, by setting; the option's own first."""
+    shared = [one for one in ASKING if one.name in ("masks", "design", "kernel")]
+    known = {one.name: one for one in (*command.options, *shared) if one.used_by == "explainer"}
+    found: dict[str, dict[str, Any]] = {}
+    for text in values["compare"]:
+        name, equals, value = text.partition("=")
+        if not equals:
+            continue
+        option = known.get(name.strip().removeprefix("--").replace("-", "_"))
+        if option is None or option.many or option.type is bool:
+            names = ", ".join(
+                o.flag[2:] for o in known.values() if not o.many and o.type is not bool
+            )
+            raise ValueError(f"--compare must name one of {names}; got {text!r}.")
+        setting = option.setting or option.name
+        usual = values[option.name]
+        first = {"default" if usual is None else str(usual): getattr(explainer, setting)}
+        try:
+            given = option.type(value)
+        except ValueError as error:
+            raise ValueError(f"--compare {text} must have a number: {error}.") from error
+        options = found.setdefault(setting, first)
+        if value in options:
+            raise ValueError(f"--compare {text} must differ from the other choices.")
+        options[value] = option.parse(given) if option.parse else given
+    return found
 
 
 def _write(
@@ -145,7 +187,7 @@ def _write(
     """Write and print what was found about one input; returns the pages."""
     prob, top, quiet = values["prob"], values["top"], values["json"]
     if isinstance(found, Comparison):
-        explanations = [found[values["method"]]]
+        explanations = [found[found.methods[0]]]
     else:
         explanations = list(found.values())
     pages = []
@@ -159,6 +201,8 @@ def _write(
         print_explanation(explanation, prob=prob, top=top)
         say("Wrote " + ", ".join(str(file) for file in written) + ".")
     if isinstance(found, Comparison):
+        if found.settings:
+            return [*pages, _write_choices(found, folder / f"{stem}-choices", values)]
         table, picture = (folder / f"{stem}-methods{ending}" for ending in (".csv", ".png"))
         write_whole(table.resolve(), csv_text(found.to_frame(prob)).encode())
         save_figure(found.plot(top=top, prob=prob).figure, picture, dpi=110)
@@ -166,6 +210,26 @@ def _write(
             notes = [f"Note: {note}" for note in found.notes()]
             say("\n".join([found.table(top, prob), *notes, f"Wrote {table}, {picture}."]))
     return pages
+
+
+def _write_choices(found: Comparison, base: Path, values: Mapping[str, Any]) -> Path:
+    """Write how far the explanation depends on the choices, and print it; returns the page."""
+    prob, top = values["prob"], values["top"]
+    table, numbers, picture, page = (
+        base.with_name(f"{base.name}{ending}") for ending in (".csv", ".json", ".png", ".html")
+    )
+    text = found.to_json(top, prob)
+    write_whole(table.resolve(), csv_text(found.sensitivity(top, prob)).encode())
+    write_whole(numbers.resolve(), f"{text}\n".encode())
+    save_figure(found.pictures(top), picture, dpi=110)
+    found.to_html(page)
+    if values["json"]:
+        say(json.dumps(json.loads(text), allow_nan=False))
+        return page
+    notes = [f"Note: {note}" for note in found.notes(top, prob)]
+    wrote = f"Wrote {table}, {numbers}, {picture}, {page}."
+    say("\n".join([found.sensitivity_table(top, prob), *notes, wrote]))
+    return page
 
 
 def _stems(items: Sequence[Item], out: Path) -> list[str]:

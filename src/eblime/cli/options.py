@@ -114,9 +114,12 @@ EXPLAIN = (  # of `explain` alone
     ),
     Option(
         "compare",
-        "Other methods in addition to --method, such as lime,bayeslime or "
-        "quadrature+adaptive (a method and its design); adds NAME-methods.csv and .png.",
+        "Other methods in addition to --method, such as lime,bayeslime or quadrature+adaptive (a "
+        "method and its design): adds NAME-methods.csv and .png. Or another choice of an option, "
+        "such as hide=0 or design=bernoulli, which costs as many model calls again: adds "
+        "NAME-choices.csv, .json, .png and .html. May be repeated.",
         setting="methods",
+        many=True,
     ),
     Option(
         "max_seconds",

@@ -440,14 +440,23 @@ def same_signs(first: FloatArray, second: FloatArray, k: int) -> float:
     return float((np.sign(first[either]) == np.sign(second[either])).mean())
 
 
-def kendall(first: FloatArray, second: FloatArray) -> float:
+def kendall(first: FloatArray, second: FloatArray, weights: FloatArray | None = None) -> float:
     """Kendall's tau-b between two rankings by absolute size; NaN where one has no order.
 
-    1 is the same order and -1 the reverse.
+    1 is the same order and -1 the reverse. An entry of weight w counts as w entries that are tied.
     """
     if np.ptp(np.abs(first)) == 0 or np.ptp(np.abs(second)) == 0:
         return float("nan")
-    return float(stats.kendalltau(np.abs(first), np.abs(second)).statistic)
+    if weights is None:
+        return float(stats.kendalltau(np.abs(first), np.abs(second)).statistic)
+    a, b, sums = np.abs(first), np.abs(second), np.zeros(3)
+    step = max(1, _BLOCK // len(a))
+    for k in range(0, len(a), step):
+        some = slice(k, k + step)
+        ours, theirs = np.sign(a[some, None] - a), np.sign(b[some, None] - b)
+        pairs = weights[some, None] * weights
+        sums += [(pairs * x * y).sum() for x, y in ((ours, theirs), (ours, ours), (theirs, theirs))]
+    return float(sums[0] / np.sqrt(sums[1] * sums[2]))
 
 
 _RANK = 1e-9  # smallest singular value that counts, relative to the largest

@@ -15,7 +15,7 @@ from eblime.engine import loop
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
-from eblime.engine.targets import Labels, Target
+from eblime.engine.targets import Labels, Target, target_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
@@ -61,6 +61,14 @@ class BaseExplainer(ABC):
     def input_of(self, entry: Any) -> Any:
         """The input in an entry of a run, such as the text in a row of a table."""
         return entry
+
+    def input_again(self, x: Any, explanation: Explanation) -> Any:
+        """The input as it was explained, for another explanation of the same prediction."""
+        return x
+
+    def target_again(self, target: Target, explanation: Explanation) -> Target:
+        """The target of an explanation, for another one of the same prediction."""
+        return target_of(explanation.target, self.labels)
 
     @property
     def description(self) -> dict[str, str]:

@@ -1,20 +1,22 @@
-"""`compare`: several methods on one input, with the same budget of model calls."""
+"""`compare`: several methods, or several choices of a setting, on one input."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eblime import registry
 from eblime._checks import check_choice
+from eblime._progress import Progress, progress_reporter
 from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
-from eblime.engine.targets import Target, target_of
+from eblime.engine.targets import Target
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
+from eblime.explainers.prompt import PromptExplainer
 from eblime.explainers.tabular import TabularExplainer
 from eblime.explainers.text import TextExplainer
 from eblime.methods.regression import as_method
@@ -40,6 +42,10 @@ class System(Protocol):
 
 
 MethodSpec = str | Method | System | tuple[str | Method, Any]  # the pair: a method and its design
+_METHODS = ("eblime", "quadrature", "lime")  # by default
+_SHARED = ("n_masks", "design", "kernel")  # settings that may have several choices, besides `about`
+_ONE_VALUE = {"bins": (list, Mapping), "settings": (Mapping,)}  # what is one choice of these
+_LONGEST = 40  # characters of a choice
 _ENDS = ("required", "useful", "unused")  # whose answers the other methods of a design can use
 
 
@@ -64,34 +70,41 @@ class Entry(NamedTuple):
 def compare(
     model: Any,
     x: Any,
-    methods: Sequence[MethodSpec] | Mapping[str, MethodSpec] = ("eblime", "quadrature", "lime"),
+    methods: Sequence[MethodSpec] | Mapping[str, MethodSpec] | None = None,
     *,
     explainer: Any = None,
-    n_masks: int | None = None,
+    n_masks: Any = None,
     target: Target = None,
     rng: RNGLike = 0,
     design: Any = None,
     cache: CacheLike = None,
     **settings: Any,
 ) -> Comparison:
-    """Explain one prediction by several methods, with the same budget of model calls.
+    """Explain one prediction by several methods, or with several choices of a setting.
 
     Methods with the same design share one set of masks, so that the model is asked once for all of
     them. A method with a design of its own, such as "quadrature+adaptive", asks about as many masks
     of its own. The scores of the input itself and with everything hidden, which some methods need,
     cost at most two calls more.
 
+    A setting that is given as a list, `hide=["mean", 0, "blur"]`, has several choices. The first
+    choices of all lists together are what the others are compared with; each other choice replaces
+    one of them. So k choices besides the first ones cost k more explanations: (k + 1) `n_masks`
+    calls. The progress bar counts all of them.
+
     Parameters
     ----------
     model
         The model; None takes the one of `explainer`.
     x
-        The input: an image, a text, or, with `background=...` in the settings, a row of a table.
+        The input: an image, a text, or, with `background=...` in the settings, a row of a table;
+        with `sources=...` the question of a prompt. For other inputs pass an `explainer`.
     methods
         Methods by name or as objects; "name+design" or a pair (method, design) for one with its own
         design. With at least one of them, also systems: "averaged-lime" and "s-lime", for rows of
         numbers "dlime", "dmm-men" and "unravel", and those of other packages. A dictionary gives
-        them names of your own.
+        them names of your own. None is "eblime", "quadrature" and "lime"; if a setting has several
+        choices, the explainer's method alone.
     explainer
         An explainer whose settings are used. None makes one from `settings`.
     n_masks
@@ -101,8 +114,12 @@ def compare(
     design
         Which masks the methods without a design of their own share; None is the explainer's.
     settings
-        Other settings of `ImageExplainer`, `TabularExplainer` (if `background` is among them) or
-        `TextExplainer` (if `x` is a string).
+        Other settings of `ImageExplainer`, `TabularExplainer` (if `background` is among them),
+        `PromptExplainer` (if `sources` is) or `TextExplainer` (if `x` is a string). A list of
+        choices may be given for `n_masks`, `design`, `kernel` and for what says how an input is
+        cut and hidden: `segmentation`, `hide`, `tokens`, `bag`, `representation`, `perturb`,
+        `rows_per_mask`, `prompt`, `score`. A tuple is one choice, such as a colour. A dictionary
+        gives choices names of your own.
 
     Examples
     --------
@@ -113,11 +130,39 @@ def compare(
     (('eblime', 'lime'), True)
     >>> both.agreement(top=2)["top_jaccard"].tolist()
     [1.0]
+
+    Does it matter what a hidden superpixel shows?
+
+    >>> import numpy as np
+    >>> image = np.arange(64.0).reshape(8, 8) / 64
+    >>> corner = lambda batch: batch[:, :4, :4].mean(axis=(1, 2))
+    >>> grid = ("grid", {"rows": 2, "columns": 2})
+    >>> found = eblime.compare(corner, image, hide=[0.0, "mean"], segmentation=grid)
+    >>> found.methods, found.total_calls
+    (('hide=0.0', 'hide=mean'), 32)
     """
-    chosen = _explainer(model, x, explainer, settings)
-    changes = {"n_masks": n_masks, "design": design}
-    chosen = _set(chosen, **{k: v for k, v in changes.items() if v is not None})
-    return compare_with(chosen, x, methods, target=target, rng=rng, cache=cache)
+    given = settings | {
+        k: v for k, v in (("n_masks", n_masks), ("design", design)) if v is not None
+    }
+    kind = _kind(model, x, explainer, settings)
+    names = {entry.name for entry in fields(kind) if entry.init} - {"model"}
+    for name in given:
+        if name not in names:
+            known = ", ".join(sorted(names))
+            raise TypeError(f"`{name}` must be a setting of {kind.__name__}, which has {known}.")
+    choices = {k: _choices(k, v) for k, v in given.items() if _has_choices(kind, k, v)}
+    fixed = given | {name: next(iter(found.values())) for name, found in choices.items()}
+    if explainer is None:
+        chosen = kind(model, **fixed)
+    else:
+        for name in set(settings) - set(choices):
+            raise TypeError(
+                f"`explainer` has its own settings; got {name} as well. Set it in the explainer."
+            )
+        chosen = _set(explainer, **({} if model is None else {"model": model}), **fixed)
+    if methods is None:
+        methods = [chosen.method] if choices else _METHODS
+    return compare_with(chosen, x, methods, choices=choices, target=target, rng=rng, cache=cache)
 
 
 def compare_with(
@@ -125,12 +170,16 @@ def compare_with(
     x: Any,
     methods: Sequence[MethodSpec] | Mapping[str, MethodSpec],
     *,
+    choices: Mapping[str, Mapping[str, Any]] | None = None,
     target: Target = None,
     rng: RNGLike = 0,
     cache: CacheLike = None,
-    progress: Any = None,
+    progress: Progress = None,
 ) -> Comparison:
-    """`compare` with the settings and the model of an explainer; its own method is not used."""
+    """`compare` with the settings and the model of an explainer; its own method is not used.
+
+    `choices` has the choices of settings by name; the explainer has the first of each.
+    """
     entries = parse_methods(methods)
     groups = _groups([entry for entry in entries if not entry.is_system])
     systems = [entry for entry in entries if entry.is_system]
@@ -139,50 +188,137 @@ def compare_with(
     ]  # refuses before any call
     for other in systems:
         other.method.check(explainer, x)
+    varied = {name: found for name, found in (choices or {}).items() if len(found) > 1}
+    others = _others(explainer, entries[0], x, varied)
+    asking_all = [*(asking for asking, _ in ready), *(asking for asking, _ in others.values())]
     found: dict[str, Explanation] = {}
-    for asking, group in ready:
-        first = asking.explain(x, target, rng, cache=cache, progress=progress)
-        for entry in group:
-            method = method_for(entry.method, asking.loop.kernel)
-            found[entry.label] = first if method is first.method else first.refit(method)
-        target = target_of(first.target, explainer.labels)
+    shown = explainer.progress if progress is None else progress
+    total, done, first = sum(one.n_masks for one in asking_all), 0, None
+    with progress_reporter(shown, total, unit="mask", what="asking the model") as report:
+        report(0)
+
+        def explain(asking: BaseExplainer) -> Explanation:
+            nonlocal done, first, target, x
+            asked = asking.explain(
+                x, target, rng, cache=cache, progress=lambda n, _: report(done + n)
+            )
+            done += asking.n_masks
+            report(done)
+            if first is None:
+                first, x = asked, explainer.input_again(x, asked)
+                target = explainer.target_again(target, asked)
+            return asked
+
+        for asking, group in ready:
+            asked = explain(asking)
+            for entry in group:
+                method = method_for(entry.method, asking.loop.kernel)
+                found[entry.label] = asked if method is asked.method else asked.refit(method)
+        changed = {label: explain(asking) for label, (asking, _) in others.items()}
     cached = explainer if cache is None else _set(explainer, cache=cache)
     for other in systems:
         found[other.label] = other.method.explain(cached, x, target, rng)
-    return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
+    ordered = {entry.label: found[entry.label] for entry in entries}
+    if not varied:
+        return Comparison(explanations=ordered)
+    label, baseline = next(iter(ordered.items()))
+    base = [f"{name}={next(iter(options))}" for name, options in varied.items()]
+    named = ", ".join([label, *base] if len(entries) > 1 else base)
+    ordered = {named: baseline} | {k: v for k, v in ordered.items() if k != label} | changed
+    return Comparison(
+        explanations=ordered, settings={label: setting for label, (_, setting) in others.items()}
+    )
 
 
-def _explainer(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> BaseExplainer:
-    """The explainer that is given, with the model, or one made from settings."""
+def _others(
+    explainer: BaseExplainer, first: Entry, x: Any, varied: Mapping[str, Mapping[str, Any]]
+) -> dict[str, tuple[BaseExplainer, str]]:
+    """For each choice but the first ones: the explainer that has it, and its setting.
+
+    Refuses choices that do not suit the input, before any call.
+    """
+    if varied and first.is_system:
+        raise ValueError(
+            "`methods` must begin with a method, such as 'lime', if a setting has several choices; "
+            f"got {first.label!r}."
+        )
+    found: dict[str, tuple[BaseExplainer, str]] = {}
+    base: dict[str, Any] = {"method": first.method}
+    base |= {} if first.design is None else {"design": first.design}
+    for setting, options in varied.items():
+        for label, value in list(options.items())[1:]:
+            made = _set(explainer, **(base | {setting: value}))
+            if not isinstance(made, PromptExplainer):  # which may ask the model for an answer
+                made.subject(x)
+            found[f"{setting}={label}"] = made, setting
+    return found
+
+
+def _has_choices(kind: Any, name: str, value: Any) -> bool:
+    """Whether a value of a setting is a list of choices, or a dictionary of them."""
+    if name not in (*kind.about, *_SHARED) or isinstance(value, _ONE_VALUE.get(name, ())):
+        return False
+    return isinstance(value, (list, Mapping))
+
+
+def _choices(name: str, value: Any) -> dict[str, Any]:
+    """The choices of a setting by their names, which differ."""
+    if not value:
+        raise ValueError(f"`{name}` must not be an empty list of choices.")
+    if isinstance(value, Mapping):
+        return {str(label): choice for label, choice in value.items()}
+    found: dict[str, Any] = {}
+    for number, choice in enumerate(value, start=1):
+        label = _label(choice, number)
+        if label in found:
+            raise ValueError(
+                f"The choices of `{name}` must differ; {label!r} is there twice. Name choices with "
+                "a dictionary."
+            )
+        found[label] = choice
+    return found
+
+
+def _label(choice: Any, number: int) -> str:
+    """A choice in a few words; by its number if it has no short name."""
+    if isinstance(choice, tuple) and len(choice) == 2 and isinstance(choice[1], Mapping):
+        parameters = ", ".join(f"{key}={value}" for key, value in choice[1].items())
+        return f"{choice[0]}({parameters})"
+    name = choice if isinstance(choice, str) and choice.strip() else short_repr(choice)
+    if callable(choice):
+        name = getattr(choice, "__name__", name)
+    short = len(name) <= _LONGEST and not (hasattr(choice, "ndim") or "<" in name)
+    return " ".join(name.split()) if short else f"choice {number}"
+
+
+def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> Any:
+    """The class of the explainer that is given, or of the one for the input."""
     if isinstance(model, BaseExplainer):
         raise TypeError(
             "`model` must be a model; got an explainer. Pass it as compare(None, x, explainer=...)."
         )
     if explainer is not None:
-        if settings:
-            raise TypeError(
-                f"`explainer` has its own settings; got {', '.join(sorted(settings))} as well. "
-                "Set them in the explainer."
-            )
         if not isinstance(explainer, BaseExplainer):
             raise TypeError(
                 f"`explainer` must be an explainer such as ImageExplainer(model); got "
                 f"{type(explainer).__name__}."
             )
-        return explainer if model is None else _set(explainer, model=model)
+        return type(explainer)
     if model is None:
         raise TypeError("`model` must be given without an `explainer`.")
     if "background" in settings:
-        return TabularExplainer(model, **settings)
+        return TabularExplainer
+    if "sources" in settings:
+        return PromptExplainer
     if isinstance(x, str):
-        return TextExplainer(model, **settings)
+        return TextExplainer
     is_row = getattr(x, "ndim", None) == 1 or is_frame(x)
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
             "`background` must be given to explain a row of a table: compare(model, row, "
             "background=table)."
         )
-    return ImageExplainer(model, **settings)
+    return ImageExplainer
 
 
 def _set(explainer: Any, **settings: Any) -> BaseExplainer:

@@ -111,8 +111,9 @@ class PromptExplainer(BaseExplainer):
         check_template(self.prompt)
         if self.sources is not None:
             self._sources(self.sources)
-        if is_language_model(self.model):
-            model = AnswerScore(language=as_language_model(self.model), score=self.score)
+        if self._is_language or is_language_model(self.model):
+            language = self.model.language if self._is_language else as_language_model(self.model)
+            model = AnswerScore(language=language, score=self.score)
             model.check()
             self._normalise(model=model, labels=["answer"])
         self._make_loop()
@@ -243,6 +244,16 @@ class PromptExplainer(BaseExplainer):
                 "the prompt differs from that of the explanation."
             )
         return loop.source_of(self.loop, self._subject(scene), explanation)
+
+    def input_again(self, x: Any, explanation: Explanation) -> Any:
+        """The question with the answer that was explained."""
+        scene: Any = explanation.scene
+        return {**self._row(x), "answer": scene.answer} if scene.answer else x
+
+    def target_again(self, target: Target, explanation: Explanation) -> Target:
+        """The part of the answer as it was given; outputs of a function as in other domains."""
+        again = BaseExplainer.target_again
+        return target if self._is_language else again(self, target, explanation)
 
     @property
     def _is_language(self) -> bool:

@@ -1,4 +1,4 @@
-"""The most informative figure: the input with its features marked, and their intervals."""
+"""Figures of several axes: the most informative one of an explanation, and several side by side."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._checks import check_count
-from eblime.plot.style import new_figure
+from eblime.plot.style import caption, new_figure
 from eblime.plot.text import text_size
+from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["poster"]
+__all__ = ["pictures", "poster"]
 
 _LISTED = 10  # features with their intervals
+_ACROSS = 3  # pictures in a row
 _WIDE = 0.3  # height of an image, in widths, below which its maps are one below the other
 
 
@@ -44,6 +46,27 @@ def poster(explanation: Explanation, top: int = 5) -> Figure:
     domain = registry.get("domains", explanation.scene.domain)
     picture = "intervals" if domain is None else domain.picture
     return _POSTERS.get(picture, _picture_poster)(explanation, picture, top)
+
+
+def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
+    """The pictures of all explanations of a comparison, named, with the same number of features."""
+    check_count("top", top)
+    domain = registry.get("domains", comparison[comparison.methods[0]].scene.domain)
+    kind = "intervals" if domain is None else domain.picture
+    across = 1 if kind == "text" else min(_ACROSS, len(comparison))
+    down = -(-len(comparison) // across)
+    tall = max(text_size(comparison[n])[1] for n in comparison) + 0.4 if kind == "text" else 3.6
+    figure = new_figure(((8.0 if across == 1 else 4.6 * across), tall * down))
+    panels = figure.subplots(down, across, squeeze=False).ravel()
+    for panel, name in zip(panels, comparison, strict=False):
+        entry = comparison[name]
+        settings: dict[str, Any] = {} if kind == "text" else {"top": top}
+        chosen = None if kind in ("intervals", "values") else kind  # None: "means" for an estimate
+        entry.plot(chosen, ax=panel, **settings)
+        panel.set_title(caption(name, 44), fontsize="medium", loc="left")
+    for panel in panels[len(comparison) :]:
+        panel.remove()
+    return figure
 
 
 def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:

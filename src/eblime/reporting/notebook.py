@@ -71,6 +71,19 @@ def _table(post: Posterior, names: Sequence[str], noun: str, **parts: Any) -> st
 def _comparison(comparison: Comparison) -> str:
     """The most important features by every method, with 95 % intervals, as HTML."""
     first = comparison[comparison.methods[0]]
+    if comparison.settings:
+        lines = comparison.sensitivity_table(between="\t").split("\n")
+        table = [line.split("\t") for line in lines]
+        return str(
+            render(
+                "choices.html.j2",
+                label=first.label,
+                prediction=first.prediction,
+                table=table,
+                calls=comparison.total_calls,
+                notes=comparison.notes(),
+            )
+        )
     order, names = comparison.order()[:_ROWS], first.features
     columns = [_numbers(comparison[name], order) for name in comparison.methods]
     return str(

@@ -20,6 +20,7 @@ from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
 from eblime.reporting.views import MOST, input_view
+from eblime.results.comparison import Comparison
 from eblime.results.estimand import describe_estimand
 from eblime.results.explanation import Explanation
 from eblime.results.indices import every_index
@@ -44,7 +45,7 @@ _TOP_K_NOTE = (
 
 
 def report(
-    explanations: Explanation | Sequence[Explanation],
+    explanations: Explanation | Sequence[Explanation] | Comparison,
     path: str | os.PathLike[str] | None = None,
     *,
     title: str | None = None,
@@ -55,7 +56,7 @@ def report(
     Parameters
     ----------
     explanations
-        One explanation, or several in reading order.
+        One explanation, or several in reading order; or a comparison, whose table comes first.
     path
         Where to write the page; None only returns it.
     title
@@ -80,6 +81,9 @@ def report(
     ...     Path(folder, "days.html").read_text(encoding="utf8")[:15]
     '<!DOCTYPE html>'
     """
+    compared = explanations if isinstance(explanations, Comparison) else None
+    if compared is not None:
+        explanations = list(compared.explanations.values())
     listed: list[Any] = list(explanations) if isinstance(explanations, Iterable) else [explanations]
     if not listed or not all(isinstance(entry, Explanation) for entry in listed):
         kinds = sorted({type(entry).__name__ for entry in listed})
@@ -91,7 +95,13 @@ def report(
     page = render_page(
         "report.html.j2",
         heading=_title(listed) if title is None else title,
-        sections=[_section(entry, number, k) for number, entry in enumerate(listed)],
+        comparison=None if compared is None else _comparison(compared, k),
+        sections=[
+            {**_section(entry, number, k), "name": None if compared is None else name}
+            for number, (name, entry) in enumerate(
+                zip(compared or range(len(listed)), listed, strict=True)
+            )
+        ],
         k=min(k, max(entry.scene.n_features for entry in listed)),
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
@@ -106,6 +116,25 @@ def report(
 def _title(listed: Sequence[Explanation]) -> str:
     """The default heading."""
     return f"Why {listed[0].label!r}?" if len(listed) == 1 else f"{len(listed)} explanations"
+
+
+def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
+    """What the template shows of a comparison: the picture, the table and its notes."""
+    import base64
+    import io
+
+    content = io.BytesIO()
+    compared.pictures(k).savefig(content, format="png", dpi=80)
+    head, *rows = [
+        line.split("\t") for line in compared.sensitivity_table(k, between="\t").split("\n")
+    ]
+    return {
+        "picture": base64.b64encode(content.getvalue()).decode(),
+        "head": head,
+        "rows": rows,
+        "notes": compared.notes(k),
+        "calls": compared.total_calls,
+    }
 
 
 def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:

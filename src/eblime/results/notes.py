@@ -20,7 +20,7 @@ from eblime.results.indices import by_quadrature
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["fit_sentence", "is_poor_fit", "notes", "stop_sentence"]
+__all__ = ["fit_sentence", "is_poor_fit", "notes", "prediction_r2", "stop_sentence"]
 
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
@@ -37,7 +37,7 @@ def fit_sentence(explanation: Explanation) -> str:
     post = explanation.posterior
     if post.constant:
         return "The score never changed, whatever was hidden: there is nothing to explain."
-    r2, label = _r2(post), post.fit_label(2, "R²")
+    r2, label = prediction_r2(post), post.fit_label(2, "R²")
     if by_quadrature(explanation):  # over functions of the mask: how well would a line predict?
         line = f"{100 * max(0.0, post.r2):.0f} % of the changes of the score"
         if not label.startswith("held-out"):
@@ -59,7 +59,7 @@ def stop_sentence(explanation: Explanation) -> str:
 
 def is_poor_fit(explanation: Explanation) -> bool:
     """Whether the linear fit explains less than half of the changes of the score."""
-    return not explanation.posterior.constant and not _r2(explanation.posterior) >= _POOR
+    return not explanation.posterior.constant and not prediction_r2(explanation.posterior) >= _POOR
 
 
 def notes(explanation: Explanation) -> list[str]:
@@ -80,7 +80,7 @@ def notes(explanation: Explanation) -> list[str]:
     if not quadrature:
         found += _fit_notes(explanation)
         found += _mask_notes(explanation)
-    elif not (explanation.exhaustive or post.constant or _r2(post) >= _POOR):
+    elif not (explanation.exhaustive or post.constant or prediction_r2(post) >= _POOR):
         found.append(
             "The score of a mask that was not asked is hard to predict here: the intervals allow "
             "for it and are wide. More masks or fewer features will narrow them."
@@ -108,20 +108,20 @@ def notes(explanation: Explanation) -> list[str]:
 def _fit_notes(explanation: Explanation) -> list[str]:
     """Notes about R^2 and its cause: the model, few masks, or the method's prior."""
     post = explanation.posterior
-    r2, found = _r2(post), list[str]()
+    r2, found = prediction_r2(post), list[str]()
     if post.constant or r2 >= _FAIR:
         return found
     free = _free_of_prior(explanation, r2)
     if free is not None:
         kinds = ("no intercept", "penalised intercept")
         kind = next((f" ({words})" for words in kinds if words in post.estimand), "")
-        model = ", not by the model" if _r2(free) >= _POOR else ""
+        model = ", not by the model" if prediction_r2(free) >= _POOR else ""
         found.append(
             f"The low R² ({r2:.2f}) is caused by the prior of {printable(post.method)}{kind}"
             f"{model}: EBLIME() has {free.fit_label(2, 'R²')} on the same answers. Use "
             '`refit("eblime")`.'
         )
-        post, r2 = free, _r2(free)
+        post, r2 = free, prediction_r2(free)
     if r2 >= _FAIR:
         return found
     if r2 < _NOTHING:
@@ -156,8 +156,8 @@ def _free_of_prior(explanation: Explanation, r2: float) -> Posterior | None:
         return None
     free = explanation.refit("eblime").posterior
     # a fit with a free intercept is never worse than the mean on its own data
-    blamed = _r2(free) >= _POOR or explanation.posterior.r2 < 0
-    return free if blamed and _r2(free) - r2 > _PRIOR else None
+    blamed = prediction_r2(free) >= _POOR or explanation.posterior.r2 < 0
+    return free if blamed and prediction_r2(free) - r2 > _PRIOR else None
 
 
 def _mask_notes(explanation: Explanation) -> list[str]:
@@ -259,7 +259,7 @@ def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.divide(above, below, out=np.zeros_like(above), where=below > 0)
 
 
-def _r2(post: Posterior) -> float:
+def prediction_r2(post: Posterior) -> float:
     """The held-out R^2, or the in-sample one if that is all there is."""
     held_out = post.r2_held_out
     return post.r2 if held_out is None or np.isnan(held_out) else held_out
