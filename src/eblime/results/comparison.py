@@ -404,12 +404,12 @@ class Comparison:
                 f"{against}."
             )
             if seen[1:] and far[0].matters:
-                notes.append(f"More than another seed matter too: {', '.join(seen[1:])}.")
+                notes.append(f"Matters more than another seed, too: {', '.join(seen[1:])}.")
         rest = [row.setting for row in others if row.setting not in seen]
         if rest:
             named = ", ".join(dict.fromkeys(rest))
             about = "" if far else f" ({expected})"
-            notes.append(f"No more than another seed would matters here: {named}{about}.")
+            notes.append(f"Matters no more than another seed would: {named}{about}.")
         if unit != "feature":
             notes.append(
                 f"The features differ, so all rows compare the importance per {unit}, and the "
