@@ -34,8 +34,8 @@ def importance_table(
         columns += [found[name] for name in ("sd", "low", "high")]
         last = [f"{value:.3f}" for value in found["prob_positive"]]
     lines = [
-        f"{printable(post.method)}: {printable(count_noun(post.n_masks, 'mask'))}, {post.fit_label()}, "
-        f"effective sample size {post.ess:.1f}",
+        f"{printable(post.method)}: {printable(count_noun(post.n_masks, 'mask'))}, "
+        f"{post.fit_label()}, effective sample size {post.ess:.1f}",
         *number_table(head, labels, [columns], last),
     ]
     if len(mean) > top:
