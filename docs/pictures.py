@@ -140,11 +140,35 @@ def biopsy() -> tuple[Any, int]:
     return score, 10
 
 
+def box() -> None:
+    """A box of a simple detector of coins, as in the how-to about images."""
+    from scipy import ndimage
+    from skimage import data
+
+    import eblime
+
+    def detect(images: Any) -> Any:
+        found = []
+        for image in images:
+            objects = ndimage.find_objects(ndimage.label(image > 130)[0])
+            large = [(r, c) for r, c in objects if r.stop - r.start > 15]
+            corners = [(c.start, r.start, c.stop, r.stop) for r, c in large]
+            scores = [image[r, c].mean() / 255 for r, c in large]
+            found.append({"boxes": corners, "scores": scores, "labels": [1 for _ in large]})
+        return found
+
+    explainer = eblime.ImageExplainer(detect, hide=60, labels={1: "coin"}, progress=False)
+    coins = data.coins()[160:240, 90:250]
+    e = explainer.explain(coins, target=eblime.scores.Box("coin"))
+    print(e)
+    save(e.plot("map").figure, "box")
+
+
 def save(figure: Any, name: str) -> None:
     """Write a picture."""
     figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
 
 
 if __name__ == "__main__":
-    for draw in (interval, row, text, detection, photo):
+    for draw in (interval, row, text, detection, photo, box):
         draw()

@@ -62,6 +62,7 @@ ALLOWED = {
         *("_checks", "_digest", "_repr", "_threads", "_types", "protocols", "PIL", "narwhals"),
         *("numpy", "onnxruntime", "scipy", "torch", "transformers", "xgboost"),
     },
+    "scores": {"_checks", "_types", "models", "numpy", "scipy", "torch"},
     "results": {
         *("_checks", "_field_checks", "_files", "_lazy", "_pandas", "_progress", "_repr"),
         *("_table", "_text", "_types", "_warn", "answers", "core", "kernels", "methods"),
@@ -70,7 +71,7 @@ ALLOWED = {
     "engine": {
         *("_checks", "_digest", "_progress", "_repr", "_threads", "_types"),
         *("_version", "_warn", "answers", "core", "designs", "kernels", "methods", "models"),
-        *("posterior", "protocols", "results", "stopping", "numpy", "scipy"),
+        *("posterior", "protocols", "results", "scores", "stopping", "numpy", "scipy"),
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "_warn", "domains", "engine", "methods"),
@@ -122,7 +123,7 @@ ALLOWED = {
             "_types",
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
-        *("protocols", "registry", "reporting", "results", "stopping", "fsspec"),
+        *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
         *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
     "measures": {
@@ -256,11 +257,11 @@ def test_heavy_packages_are_imported_where_used(path):
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
     **{"batch": 3_660, "cli": 2_610, "compat": 1_700, "core": 4_990, "datasets": 250},
-    **{"designs": 1_270, "domains": 6_250, "engine": 2_680, "explainers": 1_900, "family": 1_300},
-    **{"methods": 1_900, "models": 2_510, "plot": 1_730, "reporting": 1_000, "results": 2_580},
+    **{"designs": 1_270, "domains": 6_300, "engine": 2_780, "explainers": 1_900, "family": 1_300},
+    **{"methods": 1_900, "models": 2_590, "plot": 1_790, "reporting": 1_020, "results": 2_590},
     **{"stopping": 1_070},
 }
-SINGLE = 4_450  # lines of all parts that are one module
+SINGLE = 5_020  # lines of all parts that are one module
 
 
 def test_parts_keep_their_budgets():

@@ -86,7 +86,17 @@ _HOMES = {
 
 __all__ = ["__version__", *_HOMES]
 
-_PACKAGES = ("compat", "core", "datasets", "designs", "family", "games", "kernels", "measures")
+_PACKAGES = (
+    "compat",
+    "core",
+    "datasets",
+    "designs",
+    "family",
+    "games",
+    "kernels",
+    "measures",
+    "scores",
+)
 _module = lazy_modules("eblime", (*_PACKAGES, "methods", "plot", "results", "stopping", "testing"))
 
 

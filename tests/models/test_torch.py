@@ -316,7 +316,7 @@ def test_maps_of_scores_are_refused():
     pooled = torch.nn.Sequential(pixels, torch.nn.AdaptiveAvgPool2d(1))
     with pytest.raises(
         eblime.ModelError,
-        match=r"shape \(n, outputs\); it returned shape \(\d+, 5, 22, 30\)\..*mean of each class",
+        match=r"shape \(n, outputs\); it returned shape \(\d+, 5, 22, 30\)\..*scores\.Region",
     ):
         explain(pixels)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
 from itertools import chain
@@ -33,8 +33,10 @@ from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings
 from eblime.batch.workers import Count, Workers
 from eblime.engine.settings import check_max_masks, rule_name
+from eblime.engine.targets import Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import Stop
+from eblime.scores import Box, Region
 from eblime.stopping.rules import as_rule
 
 __all__ = ["explain_many"]
@@ -47,7 +49,7 @@ def explain_many(
     inputs: Any,
     out: str | os.PathLike[str],
     *,
-    targets: int | Sequence[int | str] = 1,
+    targets: Targets = 1,
     seed: int = 0,
     workers: Count | Workers = 1,
     part_size: int | None = None,
@@ -78,7 +80,8 @@ def explain_many(
     out
         The run folder, or an address such as s3://bucket/run; not the folder of the inputs.
     targets
-        How many of the highest outputs to explain, or a list of outputs.
+        How many of the highest outputs to explain, or a list of outputs; for images also boxes and
+        regions of `eblime.scores`, the detector's or the network's own if none is given.
     seed
         Input i draws from `SeedSequence(seed, spawn_key=(i,))`, so neither the order nor the
         number of workers nor restarts change a number.
@@ -253,8 +256,9 @@ def _plain_targets(targets: Any) -> int | list[int | str]:
     if not listed:
         raise ValueError("`targets` must list at least one output.")
     for target in listed:
-        if not isinstance(target, (int, np.integer, str)):
+        if not isinstance(target, (int, np.integer, str, Box, Region)):
             raise TypeError(f"`targets` must list whole numbers and labels; got {target!r}.")
+    listed = [t.text if isinstance(t, (Box, Region)) else t for t in listed]
     return [target if isinstance(target, str) else int(target) for target in listed]
 
 

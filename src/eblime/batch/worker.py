@@ -39,6 +39,7 @@ from eblime.engine.calls import Caller, Calls, call_model
 from eblime.engine.loop import (
     Talk,
     advance,
+    aim,
     converse,
     explain,
     first_question,
@@ -49,7 +50,7 @@ from eblime.engine.loop import (
 from eblime.engine.questions import Draft, Question, Reply, open_books
 from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.state import State
-from eblime.engine.targets import check_targets
+from eblime.engine.targets import check_targets, scores_of
 from eblime.explainers.base import BaseExplainer
 from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
 from eblime.results.explanation import Explanation
@@ -132,7 +133,8 @@ class Worker:
         self, parts: Sequence[int], begin: Callable[[int], object] = lambda part: None
     ) -> Iterator[tuple[int, int]]:
         """Do parts; yields (part, number of failed inputs) after each, and calls `begin` before."""
-        if on_gpu(self.explainer):
+        scores = scores_of(self.job.settings["targets"], self.explainer.labels)
+        if on_gpu(self.explainer) and not scores:  # these ask about each input first
             yield from self._pipeline(parts, begin)
             return
         for part in parts:
@@ -341,7 +343,9 @@ def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
     def ask() -> Any:
         loop = replace(worker.loop, calls=replace(worker.loop.calls, cache=None))
         try:
-            scores = score_of_input(loop, worker.subject(int(row.input)))
+            subject = worker.subject(int(row.input))
+            loop, subject, _ = aim(loop, subject, worker.job.settings["targets"])
+            scores = score_of_input(loop, subject)
         except Exception:
             return None
         return float(scores[int(row.target)]) if row.target < len(scores) else np.inf

@@ -12,6 +12,7 @@ import hashlib
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,27 @@ import numpy as np
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._types import FloatArray, RNGLike
+from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
+from eblime.engine.calls import Caller, model_error
 from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
+from eblime.engine.targets import class_number, scores_of
+from eblime.models.adapt import with_reader
+from eblime.models.conversion import on_cpu
 from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
+from eblime.scores import Reader, restore_score
 from eblime.stopping.rule import Rule, Verdict, is_due, next_total
 
 __all__ = [
     "Source",
     "Talk",
     "advance",
+    "aim",
     "converse",
     "design_of",
     "explain",
@@ -57,7 +65,62 @@ def explain(
     progress: Progress = None,
 ) -> dict[int, Explanation]:
     """Explain one input: section 2 of the paper perturbs, section 3 infers."""
+    settings, subject, targets = aim(settings, subject, targets)
     return finish(converse(settings, subject, targets, rng), settings, subject, progress=progress)
+
+
+def aim(
+    settings: LoopSettings, subject: Subject, targets: Any
+) -> tuple[LoopSettings, Subject, Any]:
+    """Settings whose model returns the scores of boxes and regions, if these are the targets.
+
+    The model is asked about the input once: its answer has the form of the output, and the boxes,
+    regions and activations that the user has not given. The scene keeps them.
+    """
+    scores = scores_of(targets, settings.labels)
+    if not scores:
+        return settings, subject, targets
+    scene: Any = subject.scene
+    if not hasattr(scene, "scores"):
+        raise TypeError(f"A box or a region is a target for images; got one for a {scene.domain}.")
+    shape = scene.labels.shape
+    for score in scores:
+        score.check(shape)
+    find = partial(class_number, labels=settings.labels)
+    output = _output_of_input(settings, scene)
+    reader = Reader(*zip(*(score.settle(output, shape, find) for score in scores), strict=True))
+    for score, value in zip(reader.scores, np.ravel(on_cpu(reader(output, 1))), strict=True):
+        if value == 0:
+            warn_user(f"The model finds no {score.name} in the input: the score is 0.")
+    calls = settings.calls
+    if calls.max_calls is not None:  # one call is made
+        calls = replace(calls, max_calls=max(1, calls.max_calls - 1))
+    settings = replace(
+        settings,
+        model=with_reader(settings.model, reader),
+        labels=[score.name for score in reader.scores],
+        about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
+        calls=calls,
+    )
+    marked = replace(scene, scores=[score.plain() for score in reader.scores])
+    return settings, replace(subject, scene=marked), list(range(len(scores)))  # type: ignore[type-var]
+
+
+def _output_of_input(settings: LoopSettings, scene: Any) -> Any:
+    """All that the model returns for the input itself."""
+    found: list[Any] = []
+
+    def keep(output: Any, n: int) -> FloatArray:
+        found[:] = [output]
+        return np.zeros((n, 1))
+
+    batch = scene.batch(1)
+    batch[0] = scene.shown
+    try:
+        Caller(with_reader(settings.model, keep), settings.calls).answer(batch, 1)
+    except Exception as error:
+        raise model_error(1, error) from error
+    return found[0]
 
 
 def finish(
@@ -312,6 +375,8 @@ class Source:
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
     _check_same_input(subject.scene, explanation.scene)
+    stored = [restore_score(score) for score in getattr(explanation.scene, "scores", ())]
+    settings, subject, _ = aim(settings, subject, stored)
     state = State(
         settings=replace(settings, labels=None),  # a label may also be a number
         subject=subject,

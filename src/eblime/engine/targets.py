@@ -12,23 +12,45 @@ from eblime._types import FloatArray
 from eblime.models.likelihood import AnswerScore
 from eblime.models.signal import SignalModel
 from eblime.models.sklearn import SklearnModel
+from eblime.scores import Box, Region, Score, parse_score
 
 __all__ = [
     "Labels",
     "Target",
+    "Targets",
     "check_labels",
     "check_targets",
+    "class_number",
     "columns_of",
     "has_ranked_outputs",
     "output_label",
+    "scores_of",
     "target_of",
     "top_outputs",
 ]
 
-Target = int | str | None
+Target = int | str | Box | Region | None
+Targets = int | Sequence[int | str | Box | Region]
 Labels = Sequence[str] | Mapping[int, str]
 
 _SHOWN = 10  # labels that a message lists
+
+
+def scores_of(targets: Any, labels: Labels | None) -> list[Score]:
+    """The boxes and regions among targets, also as texts; all of them, or none."""
+    if not isinstance(targets, (list, tuple)):
+        return []
+    names = _by_column(labels).values()
+    found = [target if target in names else parse_score(target) for target in targets]
+    scores = [target for target in found if isinstance(target, (Box, Region))]
+    if scores and len(scores) < len(found):
+        raise TypeError(f"`targets` must be all boxes and regions, or none; got {targets!r:.80}.")
+    return scores
+
+
+def class_number(label: str | int, labels: Labels | None) -> int:
+    """The number of a class of a detector or a map, by its name or by its number."""
+    return _column_of_label(label, labels) if isinstance(label, str) else int(label)
 
 
 def check_labels(labels: Any) -> None:
@@ -54,6 +76,8 @@ def check_targets(targets: Any, labels: Labels | None) -> None:
     if isinstance(targets, (int, np.integer)):
         check_count("targets", int(targets))
     elif isinstance(targets, (list, tuple)):
+        if scores_of(targets, labels):
+            return
         _columns(targets, None, labels)
     else:
         raise TypeError(f"`targets` must be a number or a list of targets; got {targets!r}.")
@@ -99,7 +123,8 @@ def has_ranked_outputs(model: Any) -> bool:
     """
     inner = model.model if isinstance(model, SignalModel) else model
     regressor = isinstance(inner, SklearnModel) and inner.regressor
-    return not (regressor or isinstance(model, AnswerScore))
+    read = getattr(model, "reader", None) is not None
+    return not (regressor or read or isinstance(model, AnswerScore))
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:
@@ -138,7 +163,10 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
     elif isinstance(target, (float, bool, np.bool_)) and str(target) in _by_column(labels).values():
         column = _column_of_label(str(target), labels)  # a class such as True or 1.0
     elif isinstance(target, bool) or not isinstance(target, (int, np.integer)):
-        raise TypeError(f"`target` must be a whole number, a label or None; got {target!r}.")
+        raise TypeError(
+            "`target` must be a whole number, a label, None, or for an image an eblime.scores.Box "
+            f"or Region; got {target!r:.80}."
+        )
     else:
         column = int(target)
         _check_unambiguous(column, labels)

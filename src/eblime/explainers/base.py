@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -15,7 +14,7 @@ from eblime.engine import loop
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
-from eblime.engine.targets import Labels, Target, target_of
+from eblime.engine.targets import Labels, Target, Targets, target_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
@@ -101,9 +100,10 @@ class BaseExplainer(ABC):
         x
             The input.
         target
-            Column number of the model's output, or its label as a string. None is the highest
-            output; it is refused for a regressor with several outputs. A number that is the column
-            of one output and the label of another is refused too.
+            Column number of the model's output, or its label as a string; for an image also a box
+            or a region, `eblime.scores.Box` or `Region`. None is the highest output; it is refused
+            for a regressor with several outputs. A number that is the column of one output and the
+            label of another is refused too.
         rng
             Seed or generator; the same seed gives the same masks and the same result.
         n_masks
@@ -156,7 +156,7 @@ class BaseExplainer(ABC):
     def explain_targets(
         self,
         x: Any,
-        targets: int | Sequence[int | str] = 3,
+        targets: Targets = 3,
         rng: RNGLike = 0,
         *,
         n_masks: int | None = None,
@@ -174,7 +174,8 @@ class BaseExplainer(ABC):
         x
             The input.
         targets
-            How many of the highest outputs to explain, or a list of column numbers and labels.
+            How many of the highest outputs to explain, or a list of column numbers and labels, or
+            for an image of boxes and regions.
         rng, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a rule must be reached for every output.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -28,7 +28,7 @@ from eblime.engine.cache import as_cache
 from eblime.engine.calls import CacheLike, Caller, Calls, ModelError, model_error
 from eblime.engine.loop import Source
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels, Target
+from eblime.engine.targets import Labels, Target, Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
@@ -182,7 +182,7 @@ class PromptExplainer(BaseExplainer):
     def explain_targets(
         self,
         x: Any = None,
-        targets: int | Sequence[int | str] | None = None,
+        targets: Targets | None = None,
         rng: RNGLike = 0,
         *,
         answer: str | None = None,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime.models.asynchronous import AsyncModel
-from eblime.models.conversion import descends, is_async
+from eblime.models.conversion import descends, is_async, on_cpu
 from eblime.models.keras import KerasModel
 from eblime.models.onnx import OnnxModel
 from eblime.models.sklearn import SklearnModel, XgboostModel, has_method, wrap_predict
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
 
-__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model"]
+__all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "with_reader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,30 @@ def as_model(model: Any) -> Model:
         "torch.nn.Module, an ONNX file or session, a Keras model or a Hugging Face pipeline; "
         f"got {type(model).__name__}."
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _ReadModel:
+    """A function whose answers another function reads."""
+
+    model: Model
+    reader: Callable[[Any, int], Any]
+
+    def __call__(self, batch: Any) -> NDArray[Any]:
+        """Score a batch."""
+        return np.asarray(on_cpu(self.reader(self.model(batch), len(batch))))
+
+
+def with_reader(model: Any, reader: Callable[[Any, int], Any] | None) -> Model:
+    """A model with a function from what it returned for n inputs, and n, to scores, (n, outputs).
+
+    Networks take the function themselves: it gets all that they return. None removes it.
+    """
+    if isinstance(model, _ReadModel):
+        model = model.model
+    if hasattr(model, "reader"):
+        return replace(model, reader=reader)  # type: ignore[no-any-return]
+    return model if reader is None else _ReadModel(model=model, reader=reader)
 
 
 TASKS = ("image-classification", "text-classification", "sentiment-analysis")

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    *("as_array", "as_columns", "as_scores", "default_output", "descends", "is_async"),
-    *("pick_output", "refuse_one_softmax"),
+    *("as_array", "as_columns", "as_scores", "default_output", "descends", "entries_of"),
+    *("is_async", "on_cpu", "pick_output", "refuse_one_softmax"),
 ]
 
 
@@ -123,7 +123,7 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
     names
         Names of the outputs, for networks that have them and return a list.
     """
-    entries = _entries(outputs, names)
+    entries = entries_of(outputs, names)
     if wanted is None:
         wanted = default_output(list(entries))
     elif isinstance(wanted, int) and wanted not in entries:
@@ -131,13 +131,16 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
     if wanted not in entries:
         raise ValueError(
             f"The network returns {_list_names(entries)}. Choose one of them with `output`, such "
-            f"as output={next(iter(entries), 0)!r}; got {wanted!r}."
+            f"as output={next(iter(entries), 0)!r}; got {wanted!r}. For a detector, explain a box: "
+            "target=eblime.scores.Box(label)."
         )
     found = entries[wanted]
     if not _has_shape(found):
         raise TypeError(
             f"The network must return a tensor of scores, shape (n, outputs); output {wanted!r} is "
-            f"a {type(found).__name__}. Wrap the network in a function that returns the scores."
+            f"a {type(found).__name__}. For a detector, explain a box, "
+            "target=eblime.scores.Box(label); or wrap the network in a function that returns the "
+            "scores."
         )
     return found
 
@@ -152,8 +155,9 @@ def as_columns(outputs: Any) -> Any:
     if not shape or sum(size > 1 for size in shape[1:]) > 1:
         raise ValueError(
             "The network must return one score per output, shape (n, outputs); it returned shape "
-            f"{shape}. Wrap it in a function that returns one score per output, such as the mean "
-            "of each class over the pixels."
+            f"{shape}. For a map of scores, explain a region, target=eblime.scores.Region(label); "
+            "for a detector a box, target=eblime.scores.Box(label). Or wrap the network in a "
+            "function that returns one score per output."
         )
     return outputs.reshape(shape[0], -1)
 
@@ -167,7 +171,7 @@ def refuse_one_softmax(n_outputs: int, model: str) -> None:
         )
 
 
-def _entries(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
+def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:
     """What a network returned, by name or position, without entries that are None."""
     found: dict[str | int, Any]
     fields = getattr(outputs, "_fields", None)  # of a named tuple
@@ -217,12 +221,13 @@ def as_scores(returned: Any) -> NDArray[Any]:
         keys = ", ".join(repr(key) for key in list(returned)[:5])
         raise TypeError(
             f"The model must return scores; it returned a {type(returned).__name__} with the keys "
-            f"{keys}. Return one of its entries as an array."
+            f"{keys}. Return one of its entries as an array, or explain a box or a region, "
+            "target=eblime.scores.Box(label) or eblime.scores.Region(label)."
         )
     try:
         if np.ma.is_masked(returned):
             raise TypeError("some are masked")
-        scores = returned if isinstance(returned, np.ndarray) else np.asarray(_on_cpu(returned))
+        scores = returned if isinstance(returned, np.ndarray) else np.asarray(on_cpu(returned))
         if scores.dtype == object:  # perhaps other numbers, such as Decimal
             scores = np.array([_number(score) for score in scores.flat]).reshape(scores.shape)
         if scores.dtype.kind not in "biufc":
@@ -234,7 +239,7 @@ def as_scores(returned: Any) -> NDArray[Any]:
     return scores
 
 
-def _on_cpu(returned: Any) -> Any:
+def on_cpu(returned: Any) -> Any:
     """A tensor of torch in main memory, in a dtype that NumPy has; all else as it is."""
     if not descends(returned, "torch", "Tensor"):
         return returned

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eblime._digest import UnknownContentError, digest_of
+from eblime.models.adapt import with_reader
 from eblime.models.conversion import descends
 from eblime.models.language import ServerModel, TransformersModel
 from eblime.models.likelihood import AnswerScore
@@ -41,6 +42,7 @@ def fingerprint(model: Any) -> str:
     """
     if isinstance(model, SignalModel):
         return f"{fingerprint(model.model)}-{model.layout}"
+    model = with_reader(model, None)  # the input that answers are stored for names the scores
     if isinstance(model, OnnxModel):
         settings = (model.preprocess, model.activation, model.output)
         return digest_of(("onnx", _file_digest(model), *settings), replace=_content)

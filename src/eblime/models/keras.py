@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import as_array, as_columns, descends, pick_output
+from eblime.models.conversion import as_array, as_columns, descends, on_cpu, pick_output
 
 __all__ = ["KerasModel"]
 
@@ -25,6 +26,8 @@ class KerasModel:
     output
         Name or position of the output to explain, for a network with several outputs. None takes
         the only one, or the one named `logits`.
+    reader
+        As for `TorchModel`.
 
     Examples
     --------
@@ -40,12 +43,16 @@ class KerasModel:
 
     network: Any
     output: str | int | None = None
+    reader: Callable[[Any, int], Any] | None = None
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
         with self._without_gradients():
             outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
+        if self.reader is not None:
+            chosen = outputs if self.output is None else pick_output(outputs, self.output, names)
+            return np.asarray(on_cpu(self.reader(chosen, len(batch))))
         scores = pick_output(outputs, self.output, names)
         if descends(scores, "torch", "Tensor"):  # perhaps on a GPU
             scores = scores.detach().cpu().numpy()

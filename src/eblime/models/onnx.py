@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -56,6 +56,8 @@ class OnnxModel:
     output
         Name of the output to explain. None takes the only one, or the one named `logits`; a graph
         with several other outputs needs a name.
+    reader
+        As for `TorchModel`; it gets all outputs by name, or that of `output` alone.
     file
         Path, times, size and inode of the file that `load` opened and of all external data that it
         names; None for a session. A cache of answers recognises the model by these files.
@@ -88,6 +90,7 @@ class OnnxModel:
     preprocess: Callable[[NDArray[Any]], Any] | None = None
     activation: Literal["none", "softmax", "sigmoid"] = "none"
     output: str | None = None
+    reader: Callable[[Any, int], Any] | None = None
     file: tuple[tuple[Any, ...], ...] | None = None
 
     def __post_init__(self) -> None:
@@ -101,6 +104,8 @@ class OnnxModel:
         known = {output.name: output.type for output in self.session.get_outputs()}
         if self.output is not None:
             check_choice("output", self.output, tuple(known))
+        if self.output is None and _is_detector(self.session):  # refused when it is called
+            return
         kind = known.get(self._output_name(), "")
         if not kind.startswith("tensor"):
             raise TypeError(
@@ -117,6 +122,7 @@ class OnnxModel:
             raise ValueError(
                 f"`output` must be given for a graph with several outputs: one of "
                 f"{', '.join(map(repr, names))}, such as OnnxModel.load(path, output={names[0]!r})."
+                " For a detector, explain a box: target=eblime.scores.Box(label)."
             )
         return str(name)
 
@@ -173,26 +179,43 @@ class OnnxModel:
             is_photo = batch.dtype == np.uint8 and batch.ndim > 2
             images = images.astype(np.float32) / (255 if is_photo else 1)
         images = images if self.preprocess is None else np.asarray(self.preprocess(images))
-        outputs = self._run(images.astype(kind, copy=False), entry)
-        scores = as_columns(outputs).astype(np.float64)
+        if self.reader is None:
+            names, reader = [self._output_name()], lambda found, n: as_columns(*found.values())
+        else:
+            names = [out.name for out in self.session.get_outputs()]
+            names, reader = [self.output] if self.output else names, self.reader
+        scores = self._run(images.astype(kind, copy=False), entry, names, reader)
+        if self.reader is not None:
+            return scores
         if self.activation == "softmax":
             refuse_one_softmax(scores.shape[1], "OnnxModel")
             return np.asarray(special.softmax(scores, axis=1))
         return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
 
-    def _run(self, images: NDArray[Any], entry: Any) -> NDArray[Any]:
+    def _run(
+        self,
+        images: NDArray[Any],
+        entry: Any,
+        names: list[str],
+        read: Callable[[Mapping[str, Any], int], Any],
+    ) -> NDArray[Any]:
         """Run the graph; one with a fixed batch size is run several times, the last one padded."""
-        names = [self._output_name()]
-        fixed = entry.shape[0] if isinstance(entry.shape[0], int) else None
-        if fixed is None or fixed == len(images):
-            return np.asarray(self.session.run(names, {entry.name: images})[0])
+        fixed = entry.shape[0] if isinstance(entry.shape[0], int) else len(images)
         short = -len(images) % fixed
         padded = np.concatenate([images, np.repeat(images[-1:], short, axis=0)])
-        parts = [
-            np.asarray(self.session.run(names, {entry.name: padded[i : i + fixed]})[0])
-            for i in range(0, len(padded), fixed)
-        ]
-        return np.concatenate(parts)[: len(images)]
+        parts = []
+        for start in range(0, len(padded), fixed):
+            found = self.session.run(names, {entry.name: padded[start : start + fixed]})
+            parts.append(np.asarray(read(dict(zip(names, found, strict=True)), fixed)))
+        return np.concatenate(parts)[: len(images)].astype(np.float64)
+
+
+def _is_detector(session: Any) -> bool:
+    """Whether a graph has several outputs, one of which has boxes."""
+    outputs = session.get_outputs()
+    shapes = [out.shape for out in outputs if isinstance(out.shape, (list, tuple))]
+    boxes = any(len(shape) > 1 and shape[-1] == 4 for shape in shapes)
+    return len(outputs) > 1 and (boxes or any("box" in out.name.lower() for out in outputs))
 
 
 def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:

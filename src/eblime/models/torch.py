@@ -64,6 +64,9 @@ class TorchModel:
     as_is
         Whether the network gets batches in the layout that they have, such as signals (n, C, T),
         rather than as images.
+    reader
+        A function from what the network returned for n images, and n, to scores, (n, outputs),
+        instead of `activation`; set for the targets in `eblime.scores`.
 
     Examples
     --------
@@ -91,6 +94,7 @@ class TorchModel:
     autocast: bool = False
     output: str | int | None = None
     as_is: bool = False
+    reader: Callable[[Any, int], Any] | None = None
 
     def __post_init__(self) -> None:
         """Refuse an unknown activation and objects that are not networks."""
@@ -155,6 +159,11 @@ class TorchModel:
         """Scores of float images, (n, C, H, W) -> (n, outputs); both are on the device."""
         images = images if self.preprocess is None else self.preprocess(images)
         returned = self.module(images if self.autocast else _in_precision(self.module, images))
+        if self.reader is not None:
+            import torch
+
+            chosen = returned if self.output is None else pick_output(returned, self.output)
+            return torch.as_tensor(self.reader(chosen, len(images))).to(images.device).float()
         outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
         if self.activation == "softmax":
             refuse_one_softmax(outputs.shape[1], "TorchModel")

@@ -15,6 +15,7 @@ from eblime._checks import check_count
 from eblime._types import FloatArray, IntArray
 from eblime.plot.style import (
     INK,
+    MARK,
     axes,
     caption,
     diverging,
@@ -72,7 +73,7 @@ def importance_map(
     drawn = axes(ax, drawing.size)
     drawing.show(drawn, np.clip(shown, 0, 1))
     for j in order[:top]:
-        drawing.outline(drawn, int(j), sign_colour(mean[j]))
+        drawing.outline(drawn, drawing.labels == j, sign_colour(mean[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
     return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
@@ -213,14 +214,33 @@ def _numbers(drawn: Axes, drawing: Canvas, order: IntArray, numbered: int, top: 
         drawn.text(column, row, str(j), ha="center", va="center", fontsize=size, bbox=box)
 
 
+def _target(drawn: Axes, drawing: Canvas, explanation: Explanation) -> None:
+    """Draw the box or the region whose score is explained, dashed."""
+    scene: Any = explanation.scene
+    if explanation.target >= len(scene.scores):
+        return
+    score = scene.scores[explanation.target]
+    style = {"linewidths": 2.0, "linestyles": "dashed"}
+    if score["kind"] == "box":
+        x0, y0, x1, y1 = (corner - 0.5 for corner in score["box"])
+        corners = [[(x0, y0), (x1, y0), (x1, y1), (x0, y1), (x0, y0)]]
+        from matplotlib.collections import LineCollection
+
+        drawn.add_collection(LineCollection(corners, colors=MARK, zorder=4, **style))
+    else:
+        drawing.outline(drawn, drawing.reduce(score["mask"]) > 0, MARK, **style)
+
+
 def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) -> Axes:
     """Remove the ticks, show the whole image, set the title; in two lines above a narrow image."""
+    _target(drawn, drawing, explanation)
     drawn.set_xticks([])
     drawn.set_yticks([])
     drawn.set_xlim(-0.5, drawing.width - 0.5)
     drawn.set_ylim(drawing.height - 0.5, -0.5)
     gap = "\n" if drawing.height > 2 * drawing.width else " "
-    name = caption(explanation.label, 24)
+    scene: Any = explanation.scene
+    name = caption(explanation.label, 44 if scene.scores else 24)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
     return drawn
 
@@ -274,16 +294,22 @@ class Canvas:
         line[edges] = (1, 1, 1, 0.6)
         return line
 
-    def outline(self, drawn: Axes, j: int, colour: str) -> None:
-        """Draw the border of a superpixel, unless it is too small to be visible."""
-        inside = np.pad(self.labels == j, 1)
+    def reduce(self, pixels: NDArray[Any]) -> NDArray[Any]:
+        """An array of the image's size at the resolution of the canvas."""
+        (down, across), (rows, columns) = self.steps, self.photo.shape[:2]
+        return pixels[down // 2 :: down, across // 2 :: across][:rows, :columns]
+
+    def outline(self, drawn: Axes, inside: NDArray[Any], colour: str, **style: Any) -> None:
+        """Draw the border of some pixels of the canvas, unless there are none."""
+        inside = np.pad(inside, 1)
         if not inside.any():
             return
         down, across = (
             step * (np.arange(-1, count + 1) + 0.5) - 0.5
             for step, count in zip(self.steps, self.labels.shape, strict=True)
         )
-        drawn.contour(across, down, inside, levels=[0.5], colors=[colour], linewidths=1.6)
+        settings = {"linewidths": 1.6, **style}
+        drawn.contour(across, down, inside, levels=[0.5], colors=[colour], **settings)
 
     def inside(self, j: int) -> tuple[float, float]:
         """Column and row of the image deepest inside a superpixel."""

@@ -31,6 +31,7 @@ _NEUTRAL = "#888888"
 _STYLES = {  # what the page's style sheet says about these classes
     "document": "white-space:pre-wrap;line-height:1.9",
     "picture": "filter:grayscale(1)",
+    "target": "stroke:#0072b2;stroke-width:2.5;stroke-dasharray:7 4",
 }
 
 

@@ -62,7 +62,22 @@ def image_view(explanation: Explanation) -> Markup:
             if paths[j]
         ],
         rest="".join(paths[j] for j in order[MOST:]),
+        target=_target_path(explanation, *labels.shape),
     )
+
+
+def _target_path(explanation: Explanation, rows: int, columns: int) -> str:
+    """An SVG path around the box or the region whose score is explained; empty without one."""
+    scene: Any = explanation.scene
+    if explanation.target >= len(scene.scores):
+        return ""
+    score = scene.scores[explanation.target]
+    if score["kind"] == "region":
+        return (*outlines(_resize(score["mask"].astype(np.intp), rows, columns)), "", "")[1]
+    height, width = scene.labels.shape
+    x0, x1 = (round(x * columns / width, 1) for x in score["box"][::2])
+    y0, y1 = (round(y * rows / height, 1) for y in score["box"][1::2])
+    return f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"
 
 
 def text_view(explanation: Explanation) -> Markup:

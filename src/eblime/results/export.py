@@ -63,7 +63,7 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
         "ess": post.ess,
         "intercept": post.intercept,
         "estimand": explanation.estimand,
-        **_question(explanation.scene),
+        **_question(explanation.scene, explanation.target),
         "lambda": lam and {"median": lam.median, "interval": lam.quantile(tails)},
         "features": [
             {"name": str(feature), **{name: values[j] for name, values in columns.items()}}
@@ -75,8 +75,12 @@ def to_json(explanation: Explanation, prob: float = 0.95, k: int = 5) -> str:
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text)
 
 
-def _question(scene: Any) -> dict[str, str]:
-    """The question of a prompt, its answer, and what the score is; nothing for other inputs."""
+def _question(scene: Any, target: int) -> dict[str, Any]:
+    """The question of a prompt, its answer, and what the score is; a box that is explained."""
+    scores = getattr(scene, "scores", ())
+    if target < len(scores):
+        kept = {name: part for name, part in scores[target].items() if name != "mask"}
+        return {"score": kept}
     names = ("question", "answer", "score") if scene.domain == "prompt" else ()
     return {name: getattr(scene, name) for name in names}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -9,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from eblime._field_checks import MOST_FEATURES, array_of, check_object, one_of
+from eblime._field_checks import (
+    MOST_FEATURES,
+    array_of,
+    check_fields,
+    check_object,
+    instance,
+    list_of,
+    number,
+    one_of,
+    text,
+)
 from eblime._types import FloatArray
 from eblime.domains.composite import (
     Channels,
@@ -44,6 +55,7 @@ class ImageScene:
     hidden: NDArray[Any]  # everything hidden, same shape and dtype
     labels: NDArray[np.intp]  # (H, W) superpixel of each pixel, 0 .. p - 1
     channel_axis: int | None  # 0 or 2, None for a grey image of two axes
+    scores: Sequence[Mapping[str, Any]] = ()  # the boxes and regions that are targets, in order
 
     domain: ClassVar[str] = "image"
 
@@ -153,11 +165,30 @@ def as_pixels(image: Any) -> NDArray[Any]:
     return as_numbers(image, pixels, "image", layouts, "a PIL image or a path")
 
 
+def _scores_fit(scene: ImageScene) -> bool:
+    """Whether every target is a box inside the image, or a region of its size."""
+    high = np.array(scene.labels.shape[::-1] * 2)
+    for score in scene.scores:
+        if not isinstance(score, Mapping) or not isinstance(score.get("label"), (str, int)):
+            return False
+        if score.get("kind") == "box":
+            check_fields(score, {"box": list_of(number(0), "corner", most=4)})
+            corners = np.array(score["box"])
+            if len(corners) != 4 or (corners > high).any() or (corners[:2] >= corners[2:]).any():
+                return False
+        else:
+            check_fields(score, {"mask": array_of("u", 2), "activation": text(20)})
+            if score["mask"].shape != scene.labels.shape or score["mask"].max() != 1:
+                return False
+    return True
+
+
 _FIELDS = {
     "shown": array_of("buif", 2, 3),
     "hidden": array_of("buif", 2, 3),
     "labels": array_of("i", 2),
     "channel_axis": one_of(None, 0, 2),
+    "scores": instance(list, tuple),
 }
 _RULES = {
     "a channel axis if the image has three axes": lambda scene: (
@@ -165,6 +196,7 @@ _RULES = {
     ),
     "a hidden image with the shape and dtype of the shown one": same_kind,
     f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}": labels_fit,
+    "targets inside the image": _scores_fit,
 }
 
 IMAGE = Domain(
