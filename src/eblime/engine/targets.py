@@ -164,8 +164,8 @@ def _column(target: Any, outputs: int | None, labels: Labels | None) -> int:
         column = _column_of_label(str(target), labels)  # a class such as True or 1.0
     elif isinstance(target, bool) or not isinstance(target, (int, np.integer)):
         raise TypeError(
-            f"`target` must be a whole number, a label or None; got {target!r:.80}. For an image it "
-            "may be an eblime.scores.Box or Region."
+            f"`target` must be a whole number, a label or None; got {target!r:.80}. For an image "
+            "it may be an eblime.scores.Box or Region."
         )
     else:
         column = int(target)
