@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 STUDIES = {
-    "The paper's studies": ("coverage", "localisation", "ridge", "stability", "figure-2"),
+    "The paper's studies": ("coverage", "figures", "localisation", "stability"),
     "Accuracy": (
         *(
             "coverage-by-rank",

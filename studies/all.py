@@ -30,9 +30,9 @@ from studies.coverage import coverage, summary
 from studies.coverage_by_rank import coverage_by_rank
 from studies.data.faulty_parts import PARTS
 from studies.faithfulness import HIGHER_IS_BETTER, faithfulness
+from studies.figures import CUTS, figure_numbers, superpixels
 from studies.localisation import localisation
 from studies.pages import LEAGUE, REPEATS, RESULTS
-from studies.ridge import ridge_parameters
 from studies.runner import positive
 from studies.stability import stability
 from studies.tables import write_csv
@@ -99,9 +99,10 @@ def localisation_tables(rows_of: Rows) -> Tables:
     yield "localisation.csv", pd.concat(rows_of(localisation, name) for name in PARTS)
 
 
-def ridge_tables(rows_of: Rows) -> Tables:
-    """Figure 5."""
-    yield "lambda.csv", rows_of(ridge_parameters, "french-bulldog")
+def figure_tables(rows_of: Rows) -> Tables:
+    """Figures 2, 4 and 5; `python -m studies figures` draws them."""
+    for name in CUTS:
+        yield f"figures-{name}.csv", figure_numbers(rows_of(superpixels, name))
 
 
 def stability_tables(rows_of: Rows) -> Tables:
@@ -136,7 +137,7 @@ def agreement_tables(rows_of: Rows) -> Tables:
 STUDIES: dict[str, Callable[[Rows], Tables]] = {
     "coverage": coverage_tables,
     "localisation": localisation_tables,
-    "ridge": ridge_tables,
+    "figures": figure_tables,
     "stability": stability_tables,
     "coverage-by-rank": rank_tables,
     "faithfulness": faithfulness_tables,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from scipy import stats
 
 from eblime._types import FloatArray
 from studies.cases import CASES
@@ -83,6 +83,13 @@ COLOURS = {
     "eblime": "#009E73",
     "eblime-ridge": "#56B4E9",
 }
+# the groups of figure 5: dataset, kind of masks -> what they are
+GROUPS = {
+    ("french-bulldog", "paper"): "dogs",
+    ("ultrasonic", "paper"): "scans",
+    ("french-bulldog", "library"): "dogs",
+    ("ultrasonic", "library"): "scans",
+}
 TRUTHS = {
     "exact": "truth: lime's ridge, all masks",
     "lime": "truth: lime's ridge, 10,000 masks",
@@ -97,7 +104,7 @@ def run(options: argparse.Namespace) -> None:
     covered, located, again, ranks, found, repeats = (
         pd.read_csv(RESULTS / f"{name}.csv") for name in (*names, "faithfulness", "agreement")
     )
-    draw_figures(located)
+    draw_figures()
     paper = {
         **coverage_tables(covered),
         "scores": score_table(covered),
@@ -117,6 +124,7 @@ def run(options: argparse.Namespace) -> None:
         ),
         **claims(covered),
         **rank_claims(ranks),
+        **figure_parts(),
     }
     fill("results", paper)
     fill("coverage", paper)
@@ -383,19 +391,11 @@ def stability_part(found: pd.DataFrame) -> str:
     return table(head, rows)
 
 
-def draw_figures(located: pd.DataFrame) -> None:
-    """The coverage of the French bulldogs, and lambda for photos and scans."""
+def draw_figures() -> None:
+    """The coverage of the French bulldogs."""
     photos = pd.read_csv(RESULTS / "coverage-french-bulldog.csv")
     both = photos[photos["truth"].isin(["paper", "exact"])]
     coverage_figure(both, "French bulldog").savefig(IMAGES / "coverage.png", dpi=80)
-    scans = setting(located[located["dataset"] == "ultrasonic"], next(iter(SETTINGS)))
-    scans = scans[(scans["method"] == "eblime-paper") & scans["found"]]
-    scans = scans.assign(log_mean=pd.Series(scans["lambda_mean"]).map(math.log))
-    ridge = pd.read_csv(RESULTS / "lambda.csv")
-    good = ridge[ridge["score"] > 0.5]
-    lambda_figure(
-        {f"{len(good)} French bulldogs": good, f"{len(scans)} ultrasonic scans": scans}
-    ).savefig(IMAGES / "lambda.png", dpi=80)
 
 
 def independent(found: pd.DataFrame) -> pd.DataFrame:
@@ -541,17 +541,125 @@ def _by_seed(part: pd.DataFrame) -> FloatArray:
     return (sums["hit"] / sums["features"]).to_numpy()
 
 
-def lambda_figure(tables: Mapping[str, pd.DataFrame]) -> Figure:
-    """Fig. 5: boxes of log E(lambda | Y) for several studies."""
-    figure = Figure(figsize=(5.2, 3.6), layout="constrained")
-    axes = figure.subplots()
-    names = list(tables)
-    drawn = axes.boxplot(
-        [tables[name]["log_mean"].to_numpy() for name in names], widths=0.4, patch_artist=True
+def good_explanations(found: pd.DataFrame) -> pd.DataFrame:
+    """The explanations of figure 5: recognised dogs, and defects that EBLIME as printed finds."""
+    printed = found[(found["method"] == "eblime-paper") & (found["covered"] >= 0.5)]
+    keys = ["dataset", "item", "masks"]
+    hits = pd.MultiIndex.from_frame(printed[keys])
+    dogs = (found["dataset"] == "french-bulldog") & (found["score"] > 0.5)
+    scans = (found["dataset"] == "ultrasonic") & pd.MultiIndex.from_frame(found[keys]).isin(hits)
+    return found[dogs | scans]
+
+
+def figure_parts() -> dict[str, str]:
+    """Tables and sentences about the paper's figures 1, 2, 4 and 5."""
+    cat = pd.read_csv(RESULTS / "figure-1.csv")
+    dogs, scans = (
+        pd.read_csv(RESULTS / f"figures-{n}.csv") for n in ("french-bulldog", "ultrasonic")
     )
-    for box in drawn["boxes"]:
-        box.set(facecolor="#0072B2", alpha=0.4)
-    axes.set_xticks(range(1, len(names) + 1), names)
-    axes.set_ylabel("log E(λ | Y), published grid")
-    axes.grid(axis="y", alpha=0.3)
-    return figure
+    certain = dogs[dogs["score"] >= 0.9]
+    shown = certain[certain["item"].isin(certain["item"].unique()[:3])]
+    printed = shown[(shown["masks"] == "paper") & (shown["method"] == "eblime-paper")]
+    return {
+        "figure-1": cat_table(cat),
+        "figure-2": maps_table(certain),
+        "figure-2-count": str(certain["item"].nunique()),
+        "figure-2-ratios": ", ".join(f"{ratio:.1f}" for ratio in printed["sd_ratio"]),
+        "figure-2-shared": ", ".join(f"{count}" for count in printed["shared"]),
+        "figure-2-variance": variance_line(certain, "scaled_region"),
+        "figure-4": maps_table(scans),
+        "figure-4-variance": variance_line(both_found(scans), "scaled_top"),
+        "figure-5": ridge_table(pd.concat([dogs, scans])),
+    }
+
+
+def cat_table(found: pd.DataFrame) -> str:
+    """Figure 1: width of the intervals, how many contain the truth, and which is the largest."""
+    rows = []
+    for (masks, method, n), part in found.groupby(["masks", "method", "n"], sort=False):
+        inside = int(((part["low"] <= part["truth"]) & (part["truth"] <= part["high"])).sum())
+        first = part.loc[part["largest"].idxmax()]
+        rows.append(
+            [
+                f"{NAMES[method]}, {masks}'s masks",
+                n,
+                f"{(part['high'] - part['low']).mean():.2f}",
+                f"{inside} of {len(part)}",
+                f"{first['feature']} ({first['largest']:.2f})",
+            ]
+        )
+    head = ["", "N", "mean width", "contain the truth", "most likely the largest (probability)"]
+    return table(head, rows)
+
+
+def maps_table(found: pd.DataFrame) -> str:
+    """Figures 2 and 4: what the maps say, over many images."""
+    dogs = found["dataset"].iloc[0] == "french-bulldog"
+    count = found["item"].nunique()
+    rows = []
+    for masks in ("paper", "library"):
+        for method in ("bayeslime", "eblime-paper", "eblime"):
+            part = found[(found["masks"] == masks) & (found["method"] == method)]
+            ratios = part["sd_ratio"]
+            same = method == "bayeslime"
+            cells = [
+                "1"
+                if same
+                else f"{ratios.median():.2f} ({ratios.min():.2f} to {ratios.max():.2f})",
+                "" if same else f"{part['shared'].mean():.1f}",
+                f"{part['scaled_region'].mean():.2f}",
+                f"{part['scaled_top'].mean():.2f}",
+                f"{part['certainty'].median():.1f}",
+            ]
+            columns = ("region_positive", "elsewhere_positive", "elsewhere_negative")
+            if dogs:
+                cells += [str(int((part[name] > 0).sum())) for name in columns]
+            else:
+                cells.append(str(int((part["covered"] >= 0.5).sum())))
+            rows.append([f"{NAMES[method]}, {masks}'s masks", *cells])
+    region = "dog" if dogs else "defect"
+    head = ["", "sd / BayesLIME's", "top five shared with BayesLIME"]
+    head += [f"scaled variance on the {region}", "in the top five", "mean / sd in the top five"]
+    photos = ["dog, positive", "background, positive", "background, negative"]
+    tops = [f"photos of {count} with {name}" for name in photos] if dogs else [f"found, of {count}"]
+    return table([*head, *tops], rows)
+
+
+def both_found(found: pd.DataFrame) -> pd.DataFrame:
+    """Scans whose defect both methods of the paper find, for each kind of masks."""
+    hits = found[found["covered"] >= 0.5].pivot_table(
+        index=["item", "masks"], columns="method", values="covered"
+    )
+    keys = hits[[*PRINTED]].dropna().index
+    return found[pd.MultiIndex.from_frame(found[["item", "masks"]]).isin(keys)]
+
+
+def variance_line(found: pd.DataFrame, name: str) -> str:
+    """On how many images BayesLIME's scaled variance is larger than that of EBLIME as printed."""
+    parts = []
+    for masks in ("paper", "library"):
+        wide = found[found["masks"] == masks].pivot(index="item", columns="method", values=name)
+        larger, total = int((wide["bayeslime"] > wide["eblime-paper"]).sum()), len(wide)
+        p = stats.binomtest(larger, total).pvalue
+        parts.append(f"{larger} of {total} images with the {masks}'s masks (sign test p = {p:.2g})")
+    return " and ".join(parts)
+
+
+def ridge_table(found: pd.DataFrame) -> str:
+    """Figure 5: where the posterior of lambda is, on the published grid and on the half-line."""
+    good = good_explanations(found)
+    rows = []
+    for (dataset, masks), name in GROUPS.items():
+        part = good[(good["dataset"] == dataset) & (good["masks"] == masks)]
+        logs = part[part["method"] == "eblime-paper"]["log_mean"]
+        cells = [f"{logs.median():.2f} ({logs.min():.2f} to {logs.max():.2f})"]
+        for method in ("eblime-half-line", "eblime-ridge"):
+            some = part[part["method"] == method]
+            most = int((some["above"] > 0.5).sum())
+            share = f"{100 * most / len(some):.0f} %"
+            cells += [f"{most} of {len(some)} ({share})", f"{some['median'].median():.2g}"]
+        rows.append([f"{part['item'].nunique()} {name}, {masks}'s masks", *cells])
+    head = ["", "log E(λ \\| Y), λ ≤ 1: median (range)"]
+    for name in ("the paper's model", "free intercept"):
+        head += [f"P(λ > 1 \\| Y) > ½, {name}", f"median λ, {name}"]
+    return table(head, rows)

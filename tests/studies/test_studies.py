@@ -19,10 +19,10 @@ from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
 from studies.coverage import coverage, summary
 from studies.data.faulty_parts import FaultyParts
+from studies.figures import figure_numbers, maps_figure, outlines, superpixels
 from studies.games import AnswerTable, ask_all_masks, cached_answers
 from studies.intervals import interval_measures, interval_score
 from studies.localisation import SETTINGS, counts, localisation, mcnemar
-from studies.ridge import ridge_parameters
 from studies.runner import run_study
 from studies.stability import stability
 
@@ -170,7 +170,7 @@ def test_truths_differ_by_the_intercept(monkeypatch):
     assert np.abs(paper - exact).max() > 0.05
 
 
-def test_stability_and_lambda_studies(monkeypatch):
+def test_stability_study(monkeypatch):
     """The posterior's sd is about the spread of the means over runs; LIME has no sd."""
     table_case(monkeypatch)
     found = stability("made-up", n=(60,), runs=6, items=6)
@@ -179,9 +179,32 @@ def test_stability_and_lambda_studies(monkeypatch):
     assert 0.5 < ours["claimed"].mean() / ours["spread"].mean() < 2
     assert found[found["method"] == "lime"]["claimed"].isna().all()
 
-    ridge = ridge_parameters("made-up", n=60, items=3)
-    assert (ridge["low"] < ridge["median"]).all()
-    assert (ridge["log_mean"] < 0).all()  # the published grid ends at 1
+
+def test_figures_of_scans():
+    """Their numbers by hand from the rows of superpixels, and lambda on both of its ranges."""
+    rows = superpixels("ultrasonic", n=60, items=1)
+    numbers = figure_numbers(rows).set_index(["masks", "method"])
+    one = rows[(rows["masks"] == "paper") & (rows["method"] == "eblime-paper")]
+    base = rows[(rows["masks"] == "paper") & (rows["method"] == "bayeslime")]
+    top = one.sort_values("mean", ascending=False).head(5)
+    variance = one["sd"] ** 2
+    scaled = (variance - variance.min()) / (variance.max() - variance.min())
+    found = numbers.loc["paper", "eblime-paper"]
+
+    assert found["sd_ratio"] == pytest.approx(np.median(one["sd"].values / base["sd"].values))
+    assert found["scaled_top"] == pytest.approx(scaled[top.index].mean())
+    assert found["covered"] == pytest.approx(top["inside"].sum() / one["inside"].sum())
+    assert found["shared"] == len({*top["feature"]} & {*base.nlargest(5, "mean")["feature"]})
+    assert found["log_mean"] < 0  # the published grid ends at 1
+    assert numbers.loc["paper", "eblime-half-line"]["above"] > 0
+    assert len(maps_figure(rows, [0]).axes) == 8  # seven panels and the colour bar
+
+
+def test_outlines_of_dogs_are_inside_the_photo():
+    """Corners are pairs of pixels of a photo of 224 by 224."""
+    for corners in outlines().values():
+        assert np.array(corners).shape[1] == 2
+        assert 0 <= np.min(corners) <= np.max(corners) <= 224
 
 
 def test_all_masks_are_scored_once_and_cached(tmp_path, monkeypatch):
