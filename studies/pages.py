@@ -578,7 +578,7 @@ def cat_table(found: pd.DataFrame) -> str:
     rows = []
     for (masks, method, n), part in found.groupby(["masks", "method", "n"], sort=False):
         inside = int(((part["low"] <= part["truth"]) & (part["truth"] <= part["high"])).sum())
-        first = part.loc[part["largest"].idxmax()]
+        first = part.sort_values("largest").iloc[-1]
         rows.append(
             [
                 f"{NAMES[method]}, {masks}'s masks",

@@ -14,7 +14,6 @@ SMALL = [
     "league --games games-dev.npz --photos --limit 1 --calls 5 --plot l.png --summary l.csv",
     "overall --hardest --seeds 2",
     "quadrature --items 1 --cases p13 p40 --fits 1 --sizes 100",
-    "ridge --dataset stored-photos --n 60",
     "stability --dataset stored-games --n 60 --runs 2",
     "stopping --items 1 --rules top1 --seeds 1 --fixed-seeds 2 --max-masks 200",
 ]
