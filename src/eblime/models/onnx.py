@@ -213,7 +213,7 @@ class OnnxModel:
 def _is_detector(session: Any) -> bool:
     """Whether a graph has several outputs, one of which has boxes."""
     outputs = session.get_outputs()
-    shapes = [getattr(out, "shape", None) or () for out in outputs]
+    shapes: list[Any] = [getattr(out, "shape", None) or () for out in outputs]
     boxes = any(len(shape) > 1 and shape[-1] == 4 for shape in shapes)
     return len(outputs) > 1 and (boxes or any("box" in out.name.lower() for out in outputs))
 
