@@ -25,6 +25,7 @@ STUDIES = {
             "family",
             "held-out",
             "indices",
+            "inspection",
         ),
         *(
             "league",

@@ -23,7 +23,7 @@ from studies.data.networks import cached_network, scan_layers, train_classifier
 if TYPE_CHECKING:
     from eblime.models.torch import TorchModel
 
-__all__ = ["Patches", "drilled_network", "drilled_patches"]
+__all__ = ["Echo", "Patches", "drilled_network", "drilled_patches", "echo_positions"]
 
 # position along and across the scan, and depth in the block, in millimetres
 _ACRYLIC = ((79, 12, 8.3), (59, 12, 14.0), (38, 12, 20.2), (18, 12, 25.3))
@@ -58,7 +58,7 @@ def drilled_patches() -> Patches:
     path = find("ultrasonic/PlaneScan3D_PlexiAluFBH.mat")
     stored: Any = io.loadmat(path)
     level = _level(stored["ptxy"])
-    echoes = _echo_positions(stored)
+    echoes = echo_positions(stored)
     rng = np.random.default_rng(0)
     found: list[Patch] = []
     for number in range(len(echoes)):
@@ -123,7 +123,7 @@ def _level(echoes: FloatArray) -> FloatArray:
     return np.asarray(np.clip(1 + decibels / 50, 0, 1))
 
 
-def _echo_positions(stored: Any) -> list[Echo]:
+def echo_positions(stored: Any) -> list[Echo]:
     """Position along the scan, position across it, and sample of each hole's echo."""
     rate, start = float(stored["fs"].item()), float(stored["tDelay"].item())
     water, acrylic, aluminium = stored["cc"].ravel()

@@ -82,7 +82,7 @@ def scan(rng: np.random.Generator, *, defect: bool, block: Block | None = None) 
     made = Block() if block is None else block
     pores = _pores(rng, made) if defect else np.empty((0, 3))
     image = block_image(rng, made, pores)
-    return Scan(image=image, defect=_inside(pores, made), pores=pores)
+    return Scan(image=image, defect=pore_mask(pores, made), pores=pores)
 
 
 def scans(count: int = 123, defects: int = 69, seed: int = 0) -> list[Scan]:
@@ -126,7 +126,7 @@ def _pores(rng: np.random.Generator, block: Block) -> FloatArray:
     return np.column_stack([centre + shift, radius])
 
 
-def _inside(pores: FloatArray, block: Block) -> NDArray[np.bool_]:
+def pore_mask(pores: FloatArray, block: Block) -> NDArray[np.bool_]:
     """Pixels inside a pore."""
     x = (np.arange(block.pixels) + 0.5) * block.width / block.pixels
     z = (np.arange(block.pixels) + 0.5) * block.span / block.pixels
