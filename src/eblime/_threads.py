@@ -1,4 +1,4 @@
-"""Limits on threads of linear algebra: one is best for small fits between model calls."""
+"""Cores, memory and threads of linear algebra: one thread is best for small fits."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
-__all__ = ["at_fork", "available_cores", "few_threads", "limit_threads"]
+__all__ = ["at_fork", "available_cores", "few_threads", "free_memory", "limit_threads"]
 
 _SMALL = 2e9  # multiplications, those of a fit to about 1,000 x 1,000 numbers; takes a second
 _LOCK = threading.RLock()
@@ -75,6 +76,17 @@ def available_cores() -> int:
     """Cores that this process may use."""
     allowed = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
     return len(allowed(0))
+
+
+def free_memory() -> int | None:
+    """Bytes of memory that are available; None if the system does not report it."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
 
 
 def limit_threads(count: int = 1) -> None:

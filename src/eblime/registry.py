@@ -136,6 +136,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "text": "eblime.cli.text:COMMAND",
         "prompt": "eblime.cli.prompt:COMMAND",
         "signal": "eblime.cli.signal:COMMAND",
+        "volume": "eblime.cli.volume:COMMAND",
     },
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}

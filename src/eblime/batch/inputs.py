@@ -37,7 +37,7 @@ from eblime.domains.image.scene import as_pixels
 from eblime.engine.calls import copy_of
 
 __all__ = [
-    *("Inputs", "Stream", "as_inputs", "content", "find_files", "has_rows", "is_frame"),
+    *("ENDINGS", "Inputs", "Stream", "as_inputs", "content", "find_files", "has_rows", "is_frame"),
     *("is_large", "is_sparse", "store_inputs"),
 ]
 
@@ -46,6 +46,7 @@ _READ_WHOLE = 1 << 30  # bytes of inputs that are read in full to detect changes
 _COUNT = 4096  # inputs of a stream that are stored in a chunk, at most
 _BYTES = 32 << 20  # of inputs in a chunk, at most
 _NAME = "__name__"
+ENDINGS = (*PHOTO_ENDINGS, ".txt")  # of files that are inputs, unless an explainer has others
 _CHUNK = 12 * _COUNT  # rows of a .csv file that are read at a time
 _BLOCK = 1024  # rows of a Parquet file that are converted to a frame at a time
 _BUFFER = 1 << 18  # bytes of a column of a Parquet file that are read at a time
@@ -78,16 +79,19 @@ class Stream:
     entries: Iterable[tuple[str | None, Any]]
 
 
-def as_inputs(given: Any, apart_from: Location | None = None) -> Inputs | Stream:
+def as_inputs(
+    given: Any, apart_from: Location | None = None, endings: tuple[str, ...] = ENDINGS
+) -> Inputs | Stream:
     """Inputs from a folder, a file, a frame, an array, a list, any iterable or a Ray Dataset.
 
     They must not be in the run folder, `apart_from`, whose own files would be taken for inputs.
+    Of a folder, the files with these endings are read.
     """
     if isinstance(given, (str, os.PathLike, Location)):
         location = Location.of(given)
         if os.path.realpath(str(location)) == os.path.realpath(str(apart_from)):
             raise ValueError(f"`out` must not be the folder of the inputs, {str(location)!r}.")
-        return _from_files(location)
+        return _from_files(location, endings)
     if isinstance(given, Inputs):
         return given
     if type(given).__module__.startswith("ray.data"):
@@ -105,7 +109,7 @@ def as_inputs(given: Any, apart_from: Location | None = None) -> Inputs | Stream
     )
 
 
-def _from_files(location: Location) -> Inputs | Stream:
+def _from_files(location: Location, endings: tuple[str, ...]) -> Inputs | Stream:
     """Inputs that are stored in files."""
     kind = location.kind()
     if kind == "nothing":
@@ -119,7 +123,7 @@ def _from_files(location: Location) -> Inputs | Stream:
             raise ValueError(f"{location} must have at least one row.")
         return found
     if kind == "folder":
-        return find_files(location)
+        return find_files(location, endings)
     if location.suffix == ".jsonl":
         return Stream(entries=_json_lines(location))
     if location.suffix in (".csv", ".tsv"):
@@ -254,7 +258,7 @@ class Files:
         return source if self.read is None else self.read(source, name=str(file))
 
 
-def find_files(folder: Location, endings: tuple[str, ...] = (*PHOTO_ENDINGS, ".txt")) -> Files:
+def find_files(folder: Location, endings: tuple[str, ...] = ENDINGS) -> Files:
     """The files with these endings in a folder and its subfolders."""
     sizes = {
         name: size

@@ -24,7 +24,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from eblime._threads import available_cores, limit_threads
+from eblime._threads import available_cores, free_memory, limit_threads
 from eblime.batch.folder import part_numbers
 from eblime.batch.location import Location
 from eblime.batch.worker import Job, Worker, on_gpu
@@ -67,18 +67,7 @@ def _worker_count(explainer: Any, parts: int) -> int:
     created_later = not isinstance(explainer, BaseExplainer)
     if on_gpu(explainer) or (created_later and torch is not None and torch.cuda.is_available()):
         return 1
-    return max(1, min(available_cores(), _free_memory() // _MEMORY, parts))
-
-
-def _free_memory() -> int:
-    """Bytes of memory that are available; a guess if the system does not report it."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return 1024 * int(line.split()[1])
-    except OSError:
-        pass
-    return 8 << 30
+    return max(1, min(available_cores(), (free_memory() or 8 << 30) // _MEMORY, parts))
 
 
 # Worker processes

@@ -26,7 +26,7 @@ from eblime.batch.folder import (
     read_manifest,
     remove_leftovers,
 )
-from eblime.batch.inputs import Inputs, Stream, as_inputs, is_large, store_inputs
+from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
 from eblime.batch.location import Location
 from eblime.batch.processes import MARKER, run_local, run_on_ray
 from eblime.batch.results import Run
@@ -147,7 +147,7 @@ def explain_many(
     if rule is not None:
         settings |= {"until": rule_name(rule), "max_masks": max_masks and int(max_masks)}
     folder = Location.of(out)
-    given = as_inputs(inputs, apart_from=folder)
+    given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     folder.make()
     with folder.lock():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)

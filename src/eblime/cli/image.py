@@ -15,7 +15,7 @@ from eblime.cli.output import file_items
 from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
 from eblime.domains.record import Command, Item, Option
 
-__all__ = ["COMMAND", "parse_hide", "parse_segmentation"]
+__all__ = ["ACTIVATION", "COMMAND", "OUTPUT_NAME", "parse_hide", "parse_segmentation"]
 
 Size = tuple[int, int, int]  # height, width, channels
 
@@ -75,7 +75,7 @@ def parse_segmentation(text: str) -> Any:
     name, _, rest = text.partition(":")
     if not rest:
         return name
-    pairs = [part.partition("=") for part in rest.split(",")]
+    pairs = [part.partition("=") for part in re.split(r",(?=\s*\w+\s*=)", rest)]
     if not all(equals and key.strip() for key, equals, _ in pairs):
         raise ValueError(
             "--segmentation must be a name, or a name and settings such as "
@@ -104,6 +104,18 @@ def _literal(value: str) -> Any:
         return value.strip()
 
 
+ACTIVATION = Option(
+    "activation",
+    "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
+    default="none",
+    used_by="model",
+)
+OUTPUT_NAME = Option(
+    "output_name",
+    "Name of the output to use, if an ONNX graph has several.",
+    setting="output",
+    used_by="model",
+)
 COMMAND = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
     metavar="PHOTO",
@@ -148,17 +160,7 @@ COMMAND = Command(
             choices=NORMALISATIONS,
             used_by="model",
         ),
-        Option(
-            "activation",
-            "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
-            default="none",
-            used_by="model",
-        ),
-        Option(
-            "output_name",
-            "Name of the output to use, if an ONNX graph has several.",
-            setting="output",
-            used_by="model",
-        ),
+        ACTIVATION,
+        OUTPUT_NAME,
     ],
 )

@@ -197,7 +197,7 @@ def file_items(path: Path, endings: Sequence[str], read: Callable[[Path], Any]) 
     """A file, or those of a folder with these endings, each read when its turn comes."""
     paths = [path]
     if path.is_dir():
-        paths = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in endings)
+        paths = sorted(e for e in path.iterdir() if e.name.lower().endswith(tuple(endings)))
         if not paths:
             either = " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))
             raise FileNotFoundError(f"The folder {str(path)!r} has no file that ends in {either}.")

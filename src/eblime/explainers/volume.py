@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime.domains.composite import HIDES, Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
+from eblime.domains.volume.reading import VOLUME_ENDINGS, read_scan
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings
@@ -45,6 +46,8 @@ class VolumeExplainer(BaseExplainer):
         The channel axis of a volume with four axes: "auto", "first" or "last".
     unit
         Unit of the spacing.
+    key
+        Name of the array in a .npz, .mat or HDF5 file that has several.
     calls, cache
         See `ImageExplainer`.
 
@@ -76,12 +79,14 @@ class VolumeExplainer(BaseExplainer):
     labels: Labels | None = None
     channels: Channels = "auto"
     unit: str = "mm"
+    key: str | None = None
     calls: Calls | None = None
     cache: CacheLike = None
     loop: LoopSettings = field(init=False)
 
     domain = "volume"
     about = ("segmentation", "hide")
+    endings: ClassVar[tuple[str, ...]] = VOLUME_ENDINGS  # of the files of a run
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
@@ -98,14 +103,18 @@ class VolumeExplainer(BaseExplainer):
         Parameters
         ----------
         x
-            An array (D, H, W), (D, H, W, C) or (C, D, H, W).
+            An array (D, H, W), (D, H, W, C) or (C, D, H, W), or the path of a .npy, .npz, .tif,
+            .mat, .h5, .nde or .nii file.
         """
+        scan = read_scan(x, self.key)
+        own = self.spacing is None and scan.spacing is not None
         scene = read_volume(
-            x,
+            scan.values,
+            axes=scan.axes,
             segmentation=self.segmentation,
             hide=self.hide,
             channels=self.channels,
-            spacing=self.spacing,
-            unit=self.unit,
+            spacing=scan.spacing if own else self.spacing,
+            unit=scan.unit or self.unit if own else self.unit,
         )
         return MaskedSubject(scene=scene)

@@ -224,7 +224,7 @@ def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
         return batch.reshape(len(batch), -1)
     if len(shape) == 3:
         return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _grey_shape(batch))
-    images = batch[..., None] if batch.ndim == 3 else batch
+    images = batch[..., None] if batch.ndim == len(shape) - 1 else batch
     first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
     few = images.shape[-1] <= 4 < images.shape[1]  # channels last; most graphs have them first
     for layout in (first, images, last) if few else (images, first, last):
@@ -237,7 +237,7 @@ def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
 
 def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
     """Whether a shape has the fixed sizes of the graph; named axes may have any size."""
-    return all(
+    return len(given) == len(wanted) and all(
         not isinstance(want, int) or have == want
         for have, want in zip(given[1:], wanted[1:], strict=True)
     )

@@ -117,16 +117,20 @@ class TorchModel:
         return first is not None and bool(first.device.type != "cpu")
 
     def __call__(self, batch: Any) -> NDArray[Any]:
-        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d)."""
+        """Score a batch of images, (n, H, W), (n, H, W, C) or (n, C, H, W), or of rows, (n, d).
+
+        A network with weights of five axes gets volumes, with one axis more.
+        """
         batch = as_array(batch)
-        last = batch.ndim == 4 and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         if self.as_is:
             with evaluation(self.module, self.device, autocast=self.autocast) as device:
                 return _to_numpy(self.score(_to_tensor(batch).to(device).float()))
+        axes = 5 if any(weight.dim() == 5 for weight in self.module.parameters()) else 4
+        last = batch.ndim == axes and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
             images = _to_tensor(batch).to(device)
-            images = images[:, None] if batch.ndim == 3 else images
-            images = images.permute(0, 3, 1, 2) if last else images
+            images = images[:, None] if batch.ndim == axes - 1 else images
+            images = images.movedim(-1, 1) if last else images
             images = images.float() if batch.ndim < 3 else _as_floats(images)
             return _to_numpy(self.score(images.contiguous()))
 
@@ -240,7 +244,8 @@ def _layouts(
     import torch
 
     grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
-    if grey or device.type not in ("cpu", "cuda") or any(t.dim() > 4 for t in module.parameters()):
+    flat = scene.labels.ndim == 2 and all(t.dim() <= 4 for t in module.parameters())
+    if grey or device.type not in ("cpu", "cuda") or not flat:
         return (torch.contiguous_format,)
     return (torch.channels_last, torch.contiguous_format)
 
@@ -315,7 +320,8 @@ class TorchScorer:
         """Batches of a few images for a CPU, of hundreds for a GPU, limited by memory."""
         gpu = self.overlaps
         most = (1 << 29 if gpu else 1 << 26) // (4 * self.numbers)
-        return [n for n in ((256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most] or [1]
+        sizes = [n for n in ((256, 512) if gpu else (4, 8, 16, 32, 64)) if n <= most]
+        return sizes or [max(1, most)]
 
     def launch(self, masks: FloatArray, way: int = 0) -> torch.Tensor | ScoresOnTheWay:
         """Render on the device and score, (n, p) -> (n, outputs), without waiting for a GPU."""

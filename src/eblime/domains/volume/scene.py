@@ -36,6 +36,7 @@ from eblime.domains.composite import (
     same_kind,
 )
 from eblime.domains.record import Domain
+from eblime.domains.volume.reading import check_memory
 from eblime.protocols import Renderer
 
 __all__ = ["SEGMENTER", "VOLUME", "VolumeScene", "read_volume"]
@@ -185,8 +186,11 @@ def read_volume(
         Names of the three axes.
     """
     layouts = ("(D, H, W)", "(D, H, W, C)", "(C, D, H, W)")
+    if isinstance(volume, np.ndarray):
+        check_memory(volume.shape, volume.dtype)
     numbers = as_numbers(volume, volume, "volume", layouts, "or a path")
-    parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
+    how = _with_spacing(segmentation, spacing)
+    parts = read_composite(numbers, SEGMENTER, how, hide, channels)
     return VolumeScene(
         **parts,
         features=_names(parts["labels"], segmentation),
@@ -194,6 +198,15 @@ def read_volume(
         spacing=None if spacing is None else [float(step) for step in spacing],
         unit=unit,
     )
+
+
+def _with_spacing(segmentation: Segmentation, spacing: Sequence[float] | None) -> Segmentation:
+    """SLIC with the spacing, so that its regions are round in space; others as they are."""
+    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    if not isinstance(name, str) or name != "slic" or spacing is None:
+        return segmentation
+    steps = np.asarray(spacing, dtype=float)
+    return name, {"spacing": steps / steps.min(), **params}
 
 
 def _names(labels: Labels, segmentation: Segmentation) -> list[str]:

@@ -1,0 +1,89 @@
+"""`eblime explain volume` and `eblime batch volume`: files of volumes and the volume options."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eblime.cli.image import ACTIVATION, OUTPUT_NAME, parse_hide, parse_segmentation
+from eblime.cli.output import file_items
+from eblime.domains.record import Command, Item, Option
+from eblime.domains.volume.reading import VOLUME_ENDINGS, refuse_dicom
+
+__all__ = ["COMMAND"]
+
+
+def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
+    """A volume or the volumes of a folder, each read when its turn comes."""
+    path = Path(argument)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no volume or folder {argument!r}.")
+    refuse_dicom(path)
+    return file_items(path, VOLUME_ENDINGS, lambda file: file)
+
+
+def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
+    """The volumes of a folder and its subfolders."""
+    from eblime.batch.inputs import find_files
+    from eblime.batch.location import Location
+
+    folder = Location.of(argument)
+    if folder.local_path is None or folder.kind() == "nothing":
+        raise FileNotFoundError(f"There is no folder {argument!r} on this machine.")
+    refuse_dicom(folder.local_path)
+    files = find_files(folder, VOLUME_ENDINGS)
+    return replace(files, fingerprint=f"{files.fingerprint}-{options['key']}")
+
+
+def parse_spacing(text: str) -> tuple[float, ...]:
+    """`0.5,1,1` as numbers."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError as error:
+        raise ValueError(f"--spacing must be numbers such as 0.5,1,1; got {text!r}.") from error
+
+
+COMMAND = Command(
+    help="Explain a volume, or every volume of a folder, by blocks or regions.",
+    metavar="VOLUME",
+    argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
+    example="eblime explain volume scan.npy --model flaws:score --segmentation blocks:n=4",
+    batch_help="Explain all volumes of a folder and its subfolders.",
+    batch_argument="A folder on this machine.",
+    batch_example="eblime batch volume scans/ --model flaws:score --out run/",
+    items=items,
+    inputs=inputs,
+    defaults={"design": "paired", "top": 5},
+    options=[
+        Option(
+            "segmentation",
+            "How to cut the volume: slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) "
+            "or slic:n_segments=100.",
+            default="slic",
+            parse=parse_segmentation,
+        ),
+        Option(
+            "hide",
+            "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
+            default="mean",
+            parse=parse_hide,
+        ),
+        Option(
+            "spacing",
+            "Size of a voxel along each axis, such as 0.5,1,1. Default: what the file says.",
+            parse=parse_spacing,
+        ),
+        Option("unit", "Unit of the spacing.", default="mm"),
+        Option(
+            "channels",
+            "The channel axis of a volume with four axes: auto, first or last.",
+            default="auto",
+            choices=("auto", "first", "last"),
+        ),
+        Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
+        ACTIVATION,
+        OUTPUT_NAME,
+    ],
+)

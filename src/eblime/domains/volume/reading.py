@@ -1,0 +1,259 @@
+"""Reading volumes from files: the numbers, and the axes and spacing that a format knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from eblime._threads import free_memory
+
+__all__ = ["VOLUME_ENDINGS", "Scan", "check_memory", "read_scan", "refuse_dicom"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Scan:
+    """The numbers of a volume, and what its file says about its axes."""
+
+    values: Any
+    axes: Sequence[str] = ("z", "y", "x")
+    spacing: Sequence[float] | None = None
+    unit: str | None = None
+
+
+def read_scan(source: Any, key: str | None = None) -> Scan:
+    """Read a volume from a file; an array is returned as it is.
+
+    Parameters
+    ----------
+    source
+        A path that ends in one of `VOLUME_ENDINGS`, or an array.
+    key
+        The name of the array in a .npz, .mat or HDF5 file; None takes the only one that has three
+        or four axes.
+    """
+    if not isinstance(source, (str, os.PathLike)):
+        return Scan(values=source)
+    path = Path(source)
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
+    refuse_dicom(path)
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; to explain its volumes, use `explain_many`.")
+    read = next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
+    if read is None:
+        raise ValueError(
+            f"{str(path)!r} must end in {', '.join(VOLUME_ENDINGS)}. Read other formats with "
+            "another package, and pass the array."
+        )
+    try:
+        return read(path, key)
+    except (ImportError, MemoryError, UnreadableError):
+        raise
+    except Exception as error:
+        raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def check_memory(shape: Sequence[int], dtype: Any) -> None:
+    """Refuse a volume that does not fit into memory together with what explaining it needs.
+
+    About five copies in its dtype (read, shown, hidden, their difference, a perturbed one), and
+    three whole numbers per voxel for the features.
+    """
+    numbers, free = int(np.prod(shape, dtype=object)), free_memory()
+    needed = numbers * (5 * np.dtype(dtype).itemsize + 24)
+    if free is not None and needed > free:
+        raise UnreadableError(
+            f"`volume` must fit into memory: shape {tuple(shape)} of {np.dtype(dtype)} needs about "
+            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free. Pass a part of it, or a "
+            "coarser copy such as `volume[::2, ::2, ::2]`."
+        )
+
+
+class UnreadableError(ValueError):
+    """A volume that is refused, with the whole reason."""
+
+
+def refuse_dicom(path: Path) -> None:
+    """Refuse a DICOM file or a folder of them, and say what reads them."""
+    files = [path]
+    if path.is_dir():
+        files = sorted(entry for entry in path.iterdir() if entry.is_file())[:3]
+    for file in files:
+        with file.open("rb") as opened:
+            start = opened.read(132)
+        if start[128:] == b"DICM" or file.suffix.lower() == ".dcm":
+            raise ValueError(
+                f"{str(path)!r} is DICOM, which is not read here. SimpleITK reads a series: "
+                "`image = sitk.ReadImage(sitk.ImageSeriesReader.GetGDCMSeriesFileNames(folder))`. "
+                "Pass `sitk.GetArrayFromImage(image)`, with spacing=image.GetSpacing()[::-1]."
+            )
+
+
+def _choose(arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path) -> str:
+    """The array to read, of all by name with their shapes and dtypes; checked to fit."""
+    if key is None:
+        possible = [name for name, (shape, _) in arrays.items() if len(shape) in (3, 4)]
+        if len(possible) != 1:
+            listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
+            raise UnreadableError(
+                f"{str(path)!r} must have one array of three or four axes, or `key` must name one; "
+                f"it has {listed or 'no arrays'}."
+            )
+        key = possible[0]
+    if key not in arrays:
+        listed = ", ".join(repr(name) for name in arrays)
+        raise UnreadableError(f"`key` must be an array in {str(path)!r}, {listed}; got {key!r}.")
+    check_memory(*arrays[key])
+    return key
+
+
+def _read_npy(path: Path, key: str | None) -> Scan:
+    """A NumPy array; one in a .npz archive by its name."""
+    found: Any = np.load(path, mmap_mode="r", allow_pickle=False)
+    if isinstance(found, np.ndarray):
+        check_memory(found.shape, found.dtype)
+        return Scan(values=np.asarray(found))
+    with found:
+        headers = {}
+        for name in found.files:
+            with found.zip.open(f"{name}.npy") as entry:
+                version = np.lib.format.read_magic(entry)
+                read = getattr(np.lib.format, f"read_array_header_{version[0]}_0")
+                shape, _, dtype = read(entry)
+            headers[name] = (shape, dtype)
+        return Scan(values=found[_choose(headers, key, path)])
+
+
+def _read_tiff(path: Path, key: str | None) -> Scan:
+    """The pages of a TIFF file."""
+    import tifffile  # comes with scikit-image
+
+    with tifffile.TiffFile(path) as file:
+        series = file.series[0]
+        check_memory(series.shape, series.dtype)
+        return Scan(values=series.asarray())
+
+
+def _read_mat(path: Path, key: str | None) -> Scan:
+    """An array of a MATLAB file; since version 7.3 they are HDF5, with the axes reversed."""
+    from scipy import io
+
+    with path.open("rb") as opened:
+        newer = b"MATLAB 7.3" in opened.read(128)
+    if newer:
+        scan = _read_hdf5(path, key)
+        return Scan(values=np.asarray(scan.values).T)
+    bytes_of = {"double": 8, "single": 4, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4}
+    headers = {
+        name: (tuple(shape), f"u{bytes_of.get(kind, 2)}") for name, shape, kind in io.whosmat(path)
+    }
+    chosen = _choose(headers, key, path)
+    return Scan(values=io.loadmat(path, variable_names=[chosen])[chosen])
+
+
+def _read_hdf5(path: Path, key: str | None) -> Scan:
+    """An array of an HDF5 file."""
+    h5py = _import("h5py")
+    with h5py.File(path, "r") as file:
+        headers: dict[str, tuple[tuple[int, ...], Any]] = {}
+
+        def note(name: str, entry: Any) -> None:
+            if isinstance(entry, h5py.Dataset) and entry.shape and entry.dtype.kind in "buif":
+                headers[name] = (entry.shape, entry.dtype)
+
+        file.visititems(note)
+        return Scan(values=file[_choose(headers, key and key.strip("/"), path)][()])
+
+
+def _read_nde(path: Path, key: str | None) -> Scan:
+    """The amplitudes of the A-scans in a file of the NDE open format, with their axes.
+
+    Lengths are in metres there, and become millimetres. The axis of the ultrasound is in seconds;
+    with the velocity of a pulse-echo scan it becomes the one-way sound path.
+    """
+    h5py = _import("h5py")
+    with h5py.File(path, "r") as file:
+        homes = [name for name in ("Public/Setup", "Domain/Setup") if name in file]
+        if not homes:
+            raise UnreadableError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
+        text = file[homes[0]][()]
+        groups = json.loads(text if isinstance(text, str) else bytes(text).decode("utf8"))["groups"]
+        scans = {}
+        for group in groups:
+            old = group.get("dataset", {}).get("ascan", {}).get("amplitude")
+            datasets = [one for one in group.get("datasets", []) if _is_ascan(one)]
+            for dataset in [old] if old else datasets:
+                scans[dataset["path"]] = (dataset, _velocity(group))
+        headers = {name: (file[name].shape, file[name].dtype) for name in scans if name in file}
+        chosen = _choose(headers, key, path)
+        dataset, velocity = scans[chosen]
+        values = file[chosen][()]
+    dimensions = dataset.get("dimensions", [])
+    if len(dimensions) != 3 or values.ndim != 3:
+        return Scan(values=values)
+    names = [str(dimension.get("axis", k)) for k, dimension in enumerate(dimensions)]
+    steps = [dimension.get("resolution") for dimension in dimensions]
+    for k, name in enumerate(names):
+        if steps[k] is not None:
+            sound = name == "Ultrasound"
+            steps[k] = 1000 * steps[k] * (velocity / 2 if velocity and sound else 1)
+            steps[k] = None if sound and not velocity else steps[k]
+    spacing = None if None in steps else steps
+    axes = [name.removesuffix("Coordinate").lower() for name in names]
+    return Scan(values=values, axes=axes, spacing=spacing, unit="mm" if spacing else None)
+
+
+def _is_ascan(dataset: dict[str, Any]) -> bool:
+    """Whether a dataset of a .nde file has A-scans."""
+    return dataset.get("dataClass") == "AScanAmplitude"
+
+
+def _velocity(group: dict[str, Any]) -> float | None:
+    """Metres per second in a pulse-echo scan; None if the group does not say one."""
+    for process in group.get("processes", []):
+        for settings in process.values():
+            if isinstance(settings, dict) and "pulseEcho" in settings and "velocity" in settings:
+                return float(settings["velocity"])
+    return None
+
+
+def _read_nifti(path: Path, key: str | None) -> Scan:
+    """The voxels of a NIfTI file, scaled as its header says, with its spacing."""
+    nibabel = _import("nibabel")
+    image = nibabel.load(path)
+    scaled = image.dataobj.slope != 1 or image.dataobj.inter != 0
+    check_memory(image.shape, np.float64 if scaled else image.get_data_dtype())
+    steps = [float(step) for step in image.header.get_zooms()[:3]]
+    unit = {"mm": "mm", "micron": "um", "meter": "m"}.get(image.header.get_xyzt_units()[0], "mm")
+    return Scan(values=np.asarray(image.dataobj), axes=("x", "y", "z"), spacing=steps, unit=unit)
+
+
+def _import(name: str) -> Any:
+    """A package of the extra `volume`."""
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ImportError(f"{name} is not installed: pip install 'eblime[volume]'.") from error
+
+
+_READERS: dict[str, Callable[[Path, str | None], Scan]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npy,
+    ".tif": _read_tiff,
+    ".tiff": _read_tiff,
+    ".mat": _read_mat,
+    ".h5": _read_hdf5,
+    ".hdf5": _read_hdf5,
+    ".nde": _read_nde,
+    ".nii": _read_nifti,
+    ".nii.gz": _read_nifti,
+}
+VOLUME_ENDINGS = tuple(_READERS)
