@@ -56,7 +56,8 @@ ALLOWED = {
     # from an input to an explanation
     "domains": {
         *("_checks", "_field_checks", "_lazy", "_types", "_warn", "protocols", "PIL"),
-        *("narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage", "sklearn"),
+        *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage", "sklearn"),
+        "tifffile",
     },
     "models": {
         *("_checks", "_digest", "_repr", "_threads", "_types", "protocols", "PIL", "narwhals"),
@@ -256,12 +257,12 @@ def test_heavy_packages_are_imported_where_used(path):
 # the change that adds it raises the number: a kind of input is about 300 lines of domains and
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_660, "cli": 2_610, "compat": 1_700, "core": 4_990, "datasets": 250},
+    **{"batch": 3_660, "cli": 2_720, "compat": 1_700, "core": 4_990, "datasets": 250},
     **{"designs": 1_270, "domains": 6_300, "engine": 2_780, "explainers": 1_900, "family": 1_300},
     **{"methods": 1_900, "models": 2_590, "plot": 1_790, "reporting": 1_020, "results": 2_590},
     **{"stopping": 1_070},
 }
-SINGLE = 5_020  # lines of all parts that are one module
+SINGLE = 5_040  # lines of all parts that are one module
 
 
 def test_parts_keep_their_budgets():

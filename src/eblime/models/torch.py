@@ -125,7 +125,7 @@ class TorchModel:
         if self.as_is:
             with evaluation(self.module, self.device, autocast=self.autocast) as device:
                 return _to_numpy(self.score(_to_tensor(batch).to(device).float()))
-        axes = 5 if any(weight.dim() == 5 for weight in self.module.parameters()) else 4
+        axes = 5 if _has_3d_weights(self.module) else 4
         last = batch.ndim == axes and (batch.shape[-1] <= 4 or batch.shape[1] > batch.shape[-1])
         with evaluation(self.module, self.device, autocast=self.autocast) as device:
             images = _to_tensor(batch).to(device)
@@ -237,6 +237,13 @@ def _to_numpy(scores: torch.Tensor) -> NDArray[Any]:
     return np.asarray(scores.cpu().numpy())
 
 
+def _has_3d_weights(module: Any) -> bool:
+    """Whether a network has weights of five axes, those of convolutions of volumes."""
+    from torch.nn.parameter import is_lazy
+
+    return any(not is_lazy(weight) and weight.dim() > 4 for weight in module.parameters())
+
+
 def _layouts(
     module: Any, scene: Composite, device: torch.device
 ) -> tuple[torch.memory_format, ...]:
@@ -244,7 +251,7 @@ def _layouts(
     import torch
 
     grey = scene.channel_axis is None or scene.shown.shape[scene.channel_axis] == 1
-    flat = scene.labels.ndim == 2 and all(t.dim() <= 4 for t in module.parameters())
+    flat = scene.labels.ndim == 2 and not _has_3d_weights(module)
     if grey or device.type not in ("cpu", "cuda") or not flat:
         return (torch.contiguous_format,)
     return (torch.channels_last, torch.contiguous_format)
