@@ -259,7 +259,7 @@ def test_heavy_packages_are_imported_where_used(path):
 BUDGETS = {
     **{"batch": 3_660, "cli": 2_720, "compat": 1_700, "core": 4_990, "datasets": 250},
     **{"designs": 1_270, "domains": 6_300, "engine": 2_780, "explainers": 1_900, "family": 1_300},
-    **{"methods": 1_900, "models": 2_590, "plot": 1_790, "reporting": 1_020, "results": 2_590},
+    **{"methods": 1_900, "models": 2_590, "plot": 2_350, "reporting": 1_170, "results": 2_590},
     **{"stopping": 1_070},
 }
 SINGLE = 5_040  # lines of all parts that are one module

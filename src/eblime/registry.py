@@ -97,6 +97,9 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "sign": "eblime.plot.maps:sign_map",
         "values": "eblime.plot.charts:valued",
         "text": "eblime.plot.text:highlighted",
+        "signal": "eblime.plot.signals:signal_map",
+        "slices": "eblime.plot.volumes:slices",
+        "projections": "eblime.plot.volumes:projections",
     },
     "run_plots": {
         "beeswarm": "eblime.plot.runs:beeswarm",
@@ -129,6 +132,8 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "image": "eblime.reporting.views:image_view",
         "text": "eblime.reporting.views:text_view",
         "prompt": "eblime.reporting.views:prompt_view",
+        "signal": "eblime.reporting.views:signal_view",
+        "volume": "eblime.reporting.views:volume_view",
     },
     "commands": {
         "image": "eblime.cli.image:COMMAND",

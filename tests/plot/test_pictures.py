@@ -29,7 +29,16 @@ def others():
     rows = np.random.default_rng(0).random((50, 12))
     row = eblime.TabularExplainer(lambda table: table[:, 0], rows, n_masks=100).explain(rows[0])
     text = eblime.TextExplainer(lambda texts: [len(text) for text in texts], n_masks=100)
-    return {"values": row, "text": text.explain("a good film, a good story and a happy end")}
+    blocks = eblime.VolumeExplainer(
+        lambda batch: batch[:, 0].mean(axis=(1, 2)), segmentation=("blocks", {"n": 2}), n_masks=100
+    )
+    volume = blocks.explain(rows.reshape(10, 10, 6))
+    windows = eblime.SignalExplainer(lambda batch: batch[:, :50].mean(axis=1), n_masks=100)
+    return {
+        "signal": windows.explain(rows.ravel()[:200]),
+        **{"values": row, "slices": volume, "projections": volume},
+        "text": text.explain("a good film, a good story and a happy end"),
+    }
 
 
 def test_compare_two_explanations(explanation):

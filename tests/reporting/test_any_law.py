@@ -154,7 +154,13 @@ def test_maps_need_an_image(kind):
 
 @pytest.mark.parametrize(
     ("kind", "message"),
-    [("values", "needs a tabular explanation"), ("text", "needs a text explanation")],
+    [
+        ("values", "needs a tabular explanation"),
+        ("text", "needs a text explanation"),
+        ("signal", "needs a signal explanation"),
+        ("slices", "needs a volume explanation"),
+        ("projections", "needs a volume explanation"),
+    ],
 )
 def test_plots_of_other_domains_are_refused(kind, message):
     """The error names the domain that the plot needs and the one it got."""
@@ -173,5 +179,6 @@ def test_all_plot_kinds_are_tested_here():
     """A new kind must be added to the tests of this file."""
     tested = IMAGE_KINDS | {"intervals", "means", "density", "ranks"}
     tested |= {"lambda", "convergence", "width", "values", "text"}
+    tested |= {"signal", "slices", "projections"}
 
     assert tested == set(registry._BUILT_IN["plots"])

@@ -460,3 +460,38 @@ def test_the_index_is_switched_by_keyboard(opened):
 def test_other_methods_have_no_switch(opened):
     """A regression has one estimand."""
     assert opened(explained()).locator(".index").count() == 0
+
+
+def test_sliders_move_the_slices_of_a_volume(opened):
+    """By keyboard too; lines in the other slices and the colours follow; it fits a phone."""
+    noise = np.random.default_rng(0).random((12, 12, 12))
+    explainer = eblime.VolumeExplainer(
+        lambda b: b[:, :6, :6, 6:].mean(axis=(1, 2, 3)) + b[:, 6:, 6:, :6].max(axis=(1, 2, 3)),
+        segmentation=("blocks", {"n": 2}),
+        hide=0,
+        n_masks=60,
+    )
+    e = explainer.explain(noise, rng=0)
+    page = opened(e, width=390)
+    sliders, places = page.locator(".panel input"), page.locator(".panel output")
+    assert sliders.count() == 3
+    sliders.first.focus()
+    page.keyboard.press("Home")
+    assert places.first.inner_text() == "z = 0 voxels"
+    assert sliders.first.get_attribute("aria-valuetext") == "z = 0 voxels"
+    below = page.locator(".panel .slice").nth(2)
+    assert float(below.locator(".cut").first.get_attribute("y1")) == pytest.approx(
+        1000 / 24, abs=0.1
+    )
+
+    page.locator(".panel .slice path[data-feature='1']").first.hover()
+    assert page.locator(".detail h3").inner_text() == e.features[1]
+    assert places.first.inner_text() == "z = 0 voxels"  # the slice under the pointer stays
+    second = int(e.posterior.order()[1])
+    page.locator(".volume").focus()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".detail h3").inner_text() == e.features[second]
+    shown = page.locator(f".panel:has(input) path[data-feature='{second}']")
+    assert shown.count() == 3
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -1,11 +1,20 @@
 """The view of an input comes from the record of its domain, also of another package's domain."""
 
+import base64
+import dataclasses
+import io
+import re
+
 import numpy as np
 import pytest
+from PIL import Image
 from series_domain import series_domain
 
 import eblime
 from eblime import registry
+from eblime.domains.signal import SIGNAL, SignalScene
+from eblime.plot.style import uncertain
+from eblime.reporting.views import signal_view, thumbnail
 
 
 @pytest.fixture
@@ -91,3 +100,113 @@ def test_domain_that_is_not_registered_has_a_page_without_a_figure(explain, monk
 
     assert "<figure>" not in page
     assert e.label in page
+
+
+def volume(side=12, **settings):
+    """Noise whose upper corner matters."""
+    explainer = eblime.VolumeExplainer(
+        lambda batch: batch[:, : side // 2, : side // 2, : side // 2].mean(axis=(1, 2, 3)),
+        segmentation=("blocks", {"n": 2}),
+        hide=0,
+        n_masks=40,
+        **settings,
+    )
+    noise = np.random.default_rng(0).random((side,) * 3, dtype=np.float32)
+    return explainer.explain(noise, rng=0)
+
+
+def test_page_of_a_volume_has_slices_with_sliders_and_projections():
+    """Three sliders with names, six panels, positions and sizes; nothing is fetched."""
+    e = volume(spacing=(1, 1, 2))
+    scene = dataclasses.replace(e.scene, axes=["<i>z</i>", "y", "x"])
+    page = dataclasses.replace(e, scene=scene).to_html()
+    view = re.sub(r"<template>.*?</template>", "", page, flags=re.DOTALL)
+
+    assert page.count('<input type="range" min="0" max="11"') == 3
+    assert 'aria-label="&lt;i&gt;z&lt;/i&gt;-x: position along y"' in page
+    assert view.count('<svg class="slice"') == 6
+    assert page.count('<svg class="slice"') == 6 + 36
+    assert "<i>z</i>" not in page
+    assert "centre (2.5, 2.5, 5), size 6 x 6 x 12 mm" in page
+    assert 'src="http' not in page
+    assert 'href="http' not in page
+
+
+@pytest.mark.slow
+def test_page_of_a_large_volume_is_below_5_mb():
+    """Noise in 128^3 voxels, which no format compresses."""
+    assert len(volume(128).to_html()) < 5e6
+
+
+def test_notebook_shows_a_volume_without_stored_slices():
+    """There is no script that would show them."""
+    fragment = volume()._repr_html_()
+
+    assert fragment.count('<svg class="slice"') == 6
+    assert "<template" not in fragment
+    assert "<input" not in fragment
+    assert len(fragment) < 200_000
+
+
+def signal(channels=2, **fields):
+    """A signal in four windows per channel; names that look like HTML."""
+    labels = np.arange(channels)[:, None] * 4 + np.arange(40) // 10
+    names = [f"<i>{c}</i>" for c in range(channels)]
+    blank = {"labels": labels, "bands": None, "times": None, "unit": "", "start": "", "fade": 0}
+    values = np.sin(np.arange(40.0)) * np.ones((channels, 1))
+    blank |= {"signal": values, "hidden": np.zeros((1, channels, 40)), "channels": names}
+    scene = SignalScene(**blank | fields)
+    domain = dataclasses.replace(SIGNAL, read=lambda x: scene)
+    noise = np.random.default_rng(0)
+
+    def model(batch):
+        return (batch[:, 0, 10:20] ** 2).mean(axis=1) + 0.05 * noise.normal(size=len(batch))
+
+    return eblime.Explainer(model, domain, n_masks=100).explain(values, rng=0)
+
+
+def test_view_of_a_signal_has_a_box_per_window():
+    """Coloured and hatched as in the plot; names are escaped; the time axis has its unit."""
+    e = signal(times=np.arange(40) / 4, unit="<s>")
+    view = str(signal_view(e))
+    unsure = uncertain(e)
+
+    assert view.count("data-feature=") == 8
+    assert view.count('class="unsure"') == unsure.sum() < 8
+    assert view.count('display="none"') == (~unsure).sum()
+    assert "&lt;i&gt;0&lt;/i&gt;" in view
+    assert "<i>" not in view
+    assert "time (&lt;s&gt;)" in view
+    assert 'tabindex="0" role="application" aria-label="The signal; arrow keys' in view
+    strongest = re.search(r'data-feature="1"[^>]*fill="(.*?)" fill-opacity="(.*?)"', view)
+    assert strongest.groups() == ("#009E73", "0.75")
+
+
+def test_view_of_bands_is_a_spectrogram():
+    """One box per band over a picture."""
+    bands = np.array([[0, 0.1], [0.1, 0.25], [0.25, 0.5]])
+    view = str(signal_view(signal(1, labels=None, bands=bands)))
+
+    assert view.count("data-feature=") == 3
+    assert '<image href="data:image/' in view
+    assert "frequency (cycles per sample)" in view
+
+
+def test_view_says_that_channels_are_left_out():
+    """Twelve are drawn."""
+    view = str(signal_view(signal(14)))
+
+    assert view.count("data-feature=") == 48
+    assert "the 12 of 14 channels with the largest importances" in view
+
+
+@pytest.mark.parametrize("make", [volume, signal, lambda: signal(1)])
+def test_thumbnails(make):
+    """A small picture that shows which features certainly raise the score."""
+    uri = thumbnail(make())
+
+    assert uri.startswith("data:image/")
+    assert len(uri) < 20_000
+    _, _, code = uri.partition(";base64,")
+    pixels = np.asarray(Image.open(io.BytesIO(base64.b64decode(code))).convert("RGB"))
+    assert pixels.std() > 5

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from eblime.plot.maps import uncertainty_map as uncertainty_map
     from eblime.plot.runs import beeswarm as beeswarm
     from eblime.plot.runs import dependence as dependence
+    from eblime.plot.signals import signal_map as signal_map
     from eblime.plot.text import highlighted as highlighted
+    from eblime.plot.volumes import projections as projections
+    from eblime.plot.volumes import slices as slices
 
 _HOMES = {
     "compare": "charts",
@@ -53,9 +56,12 @@ _HOMES = {
     "beeswarm": "runs",
     "dependence": "runs",
     "highlighted": "text",
+    "signal_map": "signals",
+    "projections": "volumes",
+    "slices": "volumes",
     "by_width": "charts",
 }
-_MODULES = ("charts", "maps", "poster", "runs", "style", "text")
+_MODULES = ("charts", "maps", "poster", "runs", "signals", "style", "text", "volumes")
 
 __all__ = [*_HOMES]
 

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 __all__ = [
-    *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "posterior_maps"),
-    *("sign_map", "top_k_map", "uncertainty_map"),
+    *("Canvas", "canvas", "importance_map", "interaction_map", "mean_map", "painted"),
+    *("posterior_maps", "sign_map", "top_k_map", "uncertainty_map"),
 ]
 
 
@@ -63,20 +63,26 @@ def importance_map(
     drawing, mean = canvas(explanation), explanation.posterior.mean
     order = explanation.posterior.order()
     most = float(np.abs(mean).max()) or 1.0
-    grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
-    shown = 0.35 * grey + 0.65  # faded
-    for j in order[:top]:
-        inside = drawing.labels == j
-        strength = _STRONGEST * abs(mean[j]) / most
-        tint = np.array(rgb(sign_colour(mean[j])))
-        shown[inside] = (1 - strength) * grey[inside] + strength * tint
     drawn = axes(ax, drawing.size)
-    drawing.show(drawn, np.clip(shown, 0, 1))
+    drawing.show(drawn, painted(drawing, mean, order[:top]))
     for j in order[:top]:
         drawing.outline(drawn, drawing.labels == j, sign_colour(mean[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
     return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
+
+
+def painted(drawing: Canvas, mean: FloatArray, top: IntArray) -> FloatArray:
+    """The photo in faded grey with some superpixels coloured by their mean, (h, w, 3)."""
+    most = float(np.abs(mean).max()) or 1.0
+    grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
+    shown = 0.35 * grey + 0.65  # faded
+    for j in top:
+        inside = drawing.labels == j
+        strength = _STRONGEST * abs(mean[j]) / most
+        tint = np.array(rgb(sign_colour(mean[j])))
+        shown[inside] = (1 - strength) * grey[inside] + strength * tint
+    return np.clip(shown, 0, 1)
 
 
 def mean_map(explanation: Explanation, *, numbered: int = NUMBERED, ax: Axes | None = None) -> Axes:

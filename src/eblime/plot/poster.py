@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from eblime import registry
 from eblime._checks import check_count
+from eblime.plot.signals import signal_size
 from eblime.plot.style import caption, new_figure
 from eblime.plot.text import text_size
 from eblime.results.comparison import Comparison
@@ -91,9 +92,9 @@ def _image_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     return figure
 
 
-def _text_poster(explanation: Explanation, picture: str, top: int) -> Figure:
-    """The text above, the intervals of its words below."""
-    width, height = text_size(explanation)
+def _above_poster(explanation: Explanation, picture: str, top: int) -> Figure:
+    """The text or the signal above, the intervals of its features below."""
+    width, height = (signal_size if picture == "signal" else text_size)(explanation)
     rows = min(_LISTED, explanation.scene.n_features)
     below = 1.1 + 0.28 * rows
     figure = new_figure((width, height + below))
@@ -114,7 +115,7 @@ def _bars_poster(explanation: Explanation, picture: str, top: int) -> Figure:
 
 def _picture_poster(explanation: Explanation, picture: str, top: int) -> Figure:
     """The domain's own picture beside the intervals."""
-    figure = new_figure((10.0, 4.2))
+    figure = new_figure((11.0, 4.8))
     left, right = figure.subplots(1, 2)
     explanation.plot(picture, ax=left)
     explanation.plot(ax=right, top=max(top, _LISTED))
@@ -123,7 +124,8 @@ def _picture_poster(explanation: Explanation, picture: str, top: int) -> Figure:
 
 _POSTERS: dict[str, Callable[[Explanation, str, int], Figure]] = {
     "map": _image_poster,
-    "text": _text_poster,
+    "text": _above_poster,
+    "signal": _above_poster,
     "values": _bars_poster,
     "intervals": _bars_poster,
 }

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from eblime._text import printable
+from eblime._types import BoolArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +31,7 @@ __all__ = [
         "caption",
     ),
     *("clean", "diverging", "in_notebook", "legend_below", "log_ticks", "needs_domain"),
-    *("new_figure", "rgb", "sign_bar", "sign_colour", "title"),
+    *("new_figure", "rgb", "sign_bar", "sign_colour", "tick_shares", "title", "uncertain"),
 ]
 
 FAVOUR, AGAINST = "#009E73", "#D55E00"  # bluish green raises the score, vermilion lowers it
@@ -114,6 +117,15 @@ def needs_domain(explanation: Explanation, domain: str, what: str) -> None:
         )
 
 
+def uncertain(explanation: Explanation) -> BoolArray:
+    """Whether the 95 % interval of each feature contains zero; always False without intervals."""
+    post = explanation.posterior
+    if not post.has_spread:
+        return np.zeros(post.n_features, dtype=bool)
+    low, high = post.interval().T
+    return np.asarray(~((low > 0) | (high < 0)))
+
+
 def sign_colour(value: float) -> str:
     """The colour of an importance: green raises the score, orange lowers it, grey does neither."""
     return FAVOUR if value > 0 else AGAINST if value < 0 else NEUTRAL
@@ -138,6 +150,15 @@ def log_ticks(ax: Axes) -> None:
     ax.xaxis.set_major_locator(LogLocator(subs=digits, numticks=12))
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
+
+
+def tick_shares(low: float, high: float, most: int) -> list[tuple[float, str]]:
+    """At most that many round numbers between two ends: where, from 0 to 1, and the number."""
+    span = high - low
+    power = 10.0 ** np.floor(np.log10(span / most))
+    step = next(power * k for k in (1, 2, 5, 10) if span / (power * k) <= most)
+    numbers = step * np.arange(np.ceil(low / step - 1e-9), np.floor(high / step + 1e-9) + 1)
+    return [((value - low) / span, f"{value + 0.0:.6g}") for value in numbers.tolist()]
 
 
 def legend_below(ax: Axes) -> None:

@@ -8,8 +8,7 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._text import printable, width
-from eblime._types import BoolArray
-from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain
+from eblime.plot.style import AGAINST, FAVOUR, INK, axes, caption, needs_domain, uncertain
 from eblime.results.explanation import Explanation
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def highlighted(explanation: Explanation, *, columns: int = 72, ax: Axes | None 
     post = explanation.posterior
     mean = post.mean
     most = np.abs(mean).max() or 1.0
-    certain = _certain(explanation)
+    certain = post.has_spread & ~uncertain(explanation)
     columns = columns if ax is None else min(columns, _room(ax))
     placed, lines = _wrap(scene.pieces, scene.owners, columns)
     shown = min(lines, _MOST_LINES)
@@ -116,15 +115,6 @@ def _shade(
     drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, **box)
     if certain:
         drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2, transform=grid)
-
-
-def _certain(explanation: Explanation) -> BoolArray:
-    """Whether the 95 % interval excludes zero; always False for a point estimate."""
-    post = explanation.posterior
-    if not post.has_spread:
-        return np.zeros(post.n_features, dtype=bool)
-    low, high = post.interval().T
-    return np.asarray((low > 0) | (high < 0))
 
 
 def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:

@@ -32,6 +32,7 @@ _STYLES = {  # what the page's style sheet says about these classes
     "document": "white-space:pre-wrap;line-height:1.9",
     "picture": "filter:grayscale(1)",
     "target": "stroke:#0072b2;stroke-width:2.5;stroke-dasharray:7 4",
+    "volume": "display:grid;grid-template-columns:1fr 1fr;gap:.5em",
 }
 
 
@@ -49,7 +50,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
         label=shown.label,
         text=f"{shown.prediction:.4g}. {fit_sentence(shown)} {shown.estimand}",
         notes=notes(shown),
-        view=_add_styles(input_view(shown), post.mean),
+        view=_add_styles(_without_templates(input_view(shown)), post.mean),
     )
 
 
@@ -108,6 +109,13 @@ def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...
         return [(float(post.mean[j]),) for j in order]
     ends = post.select(order).interval().tolist()
     return [(float(post.mean[j]), *pair) for j, pair in zip(order, ends, strict=True)]
+
+
+def _without_templates(view: Markup) -> Markup:
+    """The view without what only the script of a page shows."""
+    from markupsafe import Markup
+
+    return Markup(re.sub(r"<template>.*?</template>", "", view, flags=re.DOTALL))
 
 
 def _add_styles(view: Markup, mean: FloatArray) -> Markup:

@@ -16,6 +16,7 @@ from eblime._files import write_whole
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
 from eblime.kernels import ExponentialKernel, kernel_of_repr
+from eblime.plot.volumes import sections_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 from eblime.reporting.render import render_page
@@ -154,6 +155,7 @@ def _section(explanation: Explanation, number: int, k: int) -> dict[str, Any]:
         "notes": notes(explanation),
         "view": input_view(explanation),
         "rows": [(int(j), names[j], post.mean[j]) for j in order[:MOST]],
+        "places": data.get("place", []),
         "left_out": max(0, len(order) - MOST),
         "settings": settings(explanation),
         "estimand": explanation.estimand,
@@ -207,6 +209,9 @@ def _numbers(explanation: Explanation, post: Posterior, order: IntArray, k: int)
     values = explanation.details().get("value")
     if values is not None:
         found["value"] = [printable(values[j]) for j in order]
+    if explanation.scene.domain == "volume":
+        places = sections_of(explanation).extents()
+        found["place"] = [places[j] for j in order]
     return found | _spread(post, order, k) if post.has_spread else found
 
 

@@ -11,11 +11,15 @@ import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from eblime import registry
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
-from eblime.plot.style import AGAINST, FAVOUR
+from eblime.plot.maps import Canvas
+from eblime.plot.signals import picture_of
+from eblime.plot.style import AGAINST, FAVOUR, uncertain
+from eblime.plot.volumes import PLANES, sections_of
 from eblime.reporting.render import render
 from eblime.results.explanation import Explanation
 
@@ -23,12 +27,15 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 __all__ = [
-    *("MOST", "image_view", "input_view", "outlines", "prompt_view", "text_view", "thumbnail"),
+    *("MOST", "image_view", "input_view", "outlines", "prompt_view", "signal_view"),
+    *("text_view", "thumbnail", "volume_view"),
 ]
 
 MOST = 250  # features with all their numbers; a page stays below 400 KB
 _LONGEST = 640  # units along the longer side of the outlines
 _PHOTO = 960  # pixels along the longer side of a photo in a page
+_SLICE = 160  # pixels and units along the longer side of a slice of a volume
+_STORED = 16  # slices along each axis, and as many at the centres of the top features
 _TOP = 3  # the k of P(top k) beside a source
 _THUMBNAIL = 112  # and in a list of many
 _OUTLINE_BYTES = 160_000  # above this size the outlines are computed at a lower resolution
@@ -46,24 +53,76 @@ def input_view(explanation: Explanation) -> Markup:
 def image_view(explanation: Explanation) -> Markup:
     """The photo with one outline per superpixel over it."""
     scene: Any = explanation.scene
-    labels, paths = _outlines_of_photo(scene.labels)
-    paths += [""] * (scene.n_features - len(paths))
+    layers = _layers(explanation, scene.photo(2 * _PHOTO), scene.labels, _LONGEST, _PHOTO)
+    target = _target_path(explanation, layers["rows"], layers["columns"])
+    return render("image_view.html.j2", layers=layers, target=target)
+
+
+def _layers(
+    explanation: Explanation, photo: FloatArray, labels: IntArray, longest: int, pixels: int
+) -> dict[str, Any]:
+    """A photo as a data URI, and an outline for each feature that is there."""
+    small, paths = _outlines_of_photo(labels, longest)
+    paths += [""] * (explanation.scene.n_features - len(paths))
     order, mean = explanation.posterior.order(), explanation.posterior.mean
     largest = np.abs(mean).max() or 1.0
-    return render(
-        "image_view.html.j2",
-        photo=_data_uri(scene.photo(2 * _PHOTO), _PHOTO),
-        rows=labels.shape[0],
-        columns=labels.shape[1],
-        pixelated=max(scene.labels.shape) <= 128,
-        shapes=[
+    return {
+        "photo": _data_uri(photo, pixels),
+        "rows": small.shape[0],
+        "columns": small.shape[1],
+        "pixelated": max(labels.shape) <= 128,
+        "shapes": [
             (int(j), paths[j], FAVOUR if mean[j] > 0 else AGAINST, 0.75 * abs(mean[j]) / largest)
             for j in order[:MOST]
             if paths[j]
         ],
-        rest="".join(paths[j] for j in order[MOST:]),
-        target=_target_path(explanation, *labels.shape),
+        "rest": "".join(paths[j] for j in order[MOST:]),
+    }
+
+
+def volume_view(explanation: Explanation) -> Markup:
+    """Three slices with a slider each, and three projections.
+
+    The slices to switch to are in a `template` element, for the script of the page.
+    """
+    cut, order = sections_of(explanation), explanation.posterior.order()
+    centres = [cut.centre(int(j)) for j in order[:_STORED]]
+    panels = []
+    for axis, (down, across) in enumerate(PLANES):
+        length = cut.full.shape[axis]
+        even = np.linspace(0, length - 1, min(length, _STORED)).round().astype(int)
+        stored = sorted({*even.tolist(), *(centre[axis] for centre in centres)})
+        panels.append(
+            {
+                "name": cut.name(axis),
+                "axis": cut.axes[axis],
+                "down": down,
+                "across": across,
+                "wide": 1000 * cut.lengths[across] / max(cut.lengths),
+                "tall": 1000 * cut.lengths[down] / max(cut.lengths),
+                "slices": [
+                    (
+                        cut.place(axis, k),
+                        (k + 0.5) / length,
+                        _panel(explanation, cut.slice(axis, k)),
+                    )
+                    for k in stored
+                ],
+                "first": stored.index(centres[0][axis]),
+                "projection": _panel(explanation, cut.projection(axis, order)),
+            }
+        )
+    at = (np.array(centres) + 0.5) / cut.full.shape
+    return render(
+        "volume_view.html.j2",
+        panels=panels,
+        centres=dict(zip(order.tolist(), at.round(4).tolist(), strict=False)),
     )
+
+
+def _panel(explanation: Explanation, canvas: Canvas) -> dict[str, Any]:
+    """A slice or projection for the page: small, so that many fit."""
+    return _layers(explanation, canvas.photo, canvas.labels, _SLICE, _SLICE)
 
 
 def _target_path(explanation: Explanation, rows: int, columns: int) -> str:
@@ -113,26 +172,91 @@ def prompt_view(explanation: Explanation) -> Markup:
     )
 
 
-def thumbnail(explanation: Explanation) -> str:
-    """A small photo as a data URI: superpixels that certainly raise the score, the rest dimmed.
+def signal_view(explanation: Explanation) -> Markup:
+    """The signal, or its spectrogram, with one box per window or band."""
+    picture, mean = picture_of(explanation), explanation.posterior.mean
+    largest = np.abs(mean).max() or 1.0
+    several = len(picture.lanes) > 1
+    high = 52 if several else 200
+    lanes = [
+        {
+            "name": lane.name if several else "",
+            "line": _polyline(lane.line),
+            "dense": len(lane.line) > _LONGEST,
+            "shades": _data_uri(1 - 0.7 * lane.shades[::-1], _PHOTO) if lane.shades.size else "",
+            "boxes": [
+                (j, 100 * left, 100 * wide, high * (1 - low - tall), high * tall)
+                for j, left, low, wide, tall in lane.boxes
+            ],
+        }
+        for lane in picture.lanes
+    ]
+    return render(
+        "signal_view.html.j2",
+        lanes=lanes,
+        picture=picture,
+        high=high,
+        step=high + (20 if several else 4),
+        colours=[FAVOUR if value > 0 else AGAINST for value in mean],
+        opacities=0.75 * np.abs(mean) / largest,
+        unsure=uncertain(explanation),
+    )
 
-    Empty for inputs that are not images.
+
+def _polyline(line: FloatArray) -> str:
+    """Points in shares as an SVG path in a box of 1000 x 1000; empty without points."""
+    across, down = np.round(1000 * line[:, 0], 1), np.round(1000 * (1 - line[:, 1]))
+    points = [f"{x:g} {y:g}" for x, y in zip(across, down, strict=True)]
+    return f"M{'L'.join(points)}" if points else ""
+
+
+def thumbnail(explanation: Explanation) -> str:
+    """A small photo as a data URI: features that certainly raise the score, the rest dimmed.
+
+    Of a signal the first channel with its windows, of a volume the projection along its first
+    axis. Empty for inputs that are not pictures.
     """
-    if explanation.scene.domain != "image":
-        return ""
     scene: Any = explanation.scene
     post = explanation.posterior
     certain = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
-    photo = scene.photo(2 * _THUMBNAIL)
-    labels = _resize(scene.labels, *photo.shape[:2])
+    if scene.domain == "image":
+        photo = scene.photo(2 * _THUMBNAIL)
+        labels = _resize(scene.labels, *photo.shape[:2])
+    elif scene.domain == "volume":
+        canvas = sections_of(explanation).projection(0, post.order())
+        photo, labels = canvas.photo, canvas.labels
+    elif scene.domain == "signal":
+        photo, labels = _signal_photo(explanation)
+    else:
+        return ""
     shown = np.where(certain[labels][..., None], photo, 0.25 * photo + 0.55)
     return _data_uri(shown, _THUMBNAIL)
 
 
-def _outlines_of_photo(labels: IntArray) -> tuple[IntArray, list[str]]:
+def _signal_photo(explanation: Explanation) -> tuple[FloatArray, IntArray]:
+    """The most important channel in pixels, and the feature of each pixel."""
+    lane = picture_of(explanation, 1).lanes[0]
+    rows, columns = 64, _THUMBNAIL
+    down, across = (np.arange(rows) + 0.5) / rows, (np.arange(columns) + 0.5) / columns
+    labels = np.zeros((rows, columns), dtype=np.intp)
+    for j, left, low, wide, tall in lane.boxes:
+        inside = (down >= 1 - low - tall) & (down <= 1 - low)
+        labels[np.ix_(inside, (across >= left) & (across <= left + wide))] = j
+    photo = np.ones((rows, columns, 3)) * (0.62, 0.87, 0.8)  # where it raises the score
+    if lane.shades.size:
+        photo *= 1 - 0.7 * _resize(lane.shades[::-1], rows, columns)[..., None]
+    else:
+        fine = np.interp(np.linspace(0, 1, 8 * columns), *lane.line.T).reshape(columns, 8)
+        ends = np.sort((1 - np.stack([fine.min(axis=1), fine.max(axis=1)])) * rows, axis=0)
+        at = np.arange(rows)[:, None]
+        photo[(at >= ends[0] - 1) & (at <= ends[1] + 0.5)] = 0.1
+    return photo, labels
+
+
+def _outlines_of_photo(labels: IntArray, longest: int) -> tuple[IntArray, list[str]]:
     """Labels at the resolution of the outlines, and an SVG path for each superpixel."""
     height, width = labels.shape
-    shrink = max(1.0, max(height, width) / _LONGEST)
+    shrink = max(1.0, max(height, width) / longest)
     while True:
         small = _resize(labels, round(height / shrink), round(width / shrink))
         paths = outlines(small)
@@ -149,7 +273,7 @@ def _lines(piece: str) -> Markup:
     return Markup("\n").join(printable(line) for line in lines)
 
 
-def _resize(labels: IntArray, rows: int, columns: int) -> IntArray:
+def _resize(labels: NDArray[Any], rows: int, columns: int) -> NDArray[Any]:
     """Labels at another resolution: each the nearest label."""
     height, width = labels.shape
     down = ((np.arange(max(rows, 1)) + 0.5) * height / max(rows, 1)).astype(np.intp)

@@ -292,8 +292,8 @@ class Explanation:
 
         Kinds: "intervals" (default), "means" (default for a point estimate), "density", "ranks",
         "lambda", "convergence", "width"; for images also "map", "mean_map", "uncertainty", "top_k"
-        and "sign"; for tables "values"; for texts and prompts "text". `eblime.plot`
-        describes their settings.
+        and "sign"; for tables "values"; for texts and prompts "text"; for signals "signal"; for
+        volumes "slices" and "projections". `eblime.plot` describes their settings.
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"

@@ -320,5 +320,5 @@ SIGNAL = Domain(
     feature="window",
     scene=SignalScene,
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
-    picture="intervals",
+    picture="signal",
 )

@@ -255,4 +255,5 @@ VOLUME = Domain(
     feature="region",
     scene=VolumeScene,
     check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    picture="slices",
 )

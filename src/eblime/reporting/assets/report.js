@@ -32,6 +32,8 @@
       this.isText = this.marks.some((mark) => !(mark instanceof SVGElement));
       this.cap = this.isText ? 0.7 : 1; // text stays readable
       this.chosen = 0;
+      this.panels = [...root.querySelectorAll(".panel:has(template)")].map((panel) => this.slider(panel));
+      this.centres = JSON.parse(this.view?.dataset.centres ?? "{}");
       this.scale();
       this.listen();
       this.tools();
@@ -39,6 +41,50 @@
       this.choose(0);
       for (const radio of root.querySelectorAll(".index input")) {
         radio.addEventListener("change", () => this.switchTo(radio.value));
+      }
+    }
+
+    // A slider that switches between the slices in the panel's template.
+    slider(panel) {
+      const [input, ...slices] = [...panel.querySelector("template").content.children];
+      panel.append(input);
+      const show = () => {
+        const slice = slices[Number(input.value)].cloneNode(true);
+        const place = slice.getAttribute("aria-label").split(", ").at(-1);
+        panel.querySelector("svg").replaceWith(slice);
+        panel.querySelector("output").textContent = place;
+        input.setAttribute("aria-valuetext", place);
+        this.marks = [...this.root.querySelectorAll("figure [data-feature]")];
+      };
+      input.addEventListener("input", () => {
+        show();
+        this.tint();
+        this.choose(this.chosen);
+      });
+      return { panel, input, show, places: slices.map((slice) => Number(slice.dataset.at)) };
+    }
+
+    // The slices through the centre of a feature, where these are stored.
+    visit(position) {
+      const centre = this.centres[this.data.index[position]];
+      if (!centre) return;
+      this.panels.forEach(({ input, show, places }, axis) => {
+        const far = places.map((place) => Math.abs(place - centre[axis]));
+        input.value = String(far.indexOf(Math.min(...far)));
+        show();
+      });
+      this.tint();
+    }
+
+    // Lines in each slice where the other two are.
+    cross() {
+      const at = this.panels.map(({ input, places }) => places[Number(input.value)]);
+      for (const { panel } of this.panels) {
+        const svg = panel.querySelector("svg"), { width, height } = svg.viewBox.baseVal;
+        for (const old of svg.querySelectorAll(".cut")) old.remove();
+        const y = height * at[panel.dataset.down], x = width * at[panel.dataset.across];
+        make("line", { class: "cut", x1: 0, x2: width, y1: y, y2: y }, svg);
+        make("line", { class: "cut", x1: x, x2: x, y1: 0, y2: height }, svg);
       }
     }
 
@@ -92,11 +138,17 @@
     }
 
     listen() {
+      let pointer = ""; // a slice that moves below a pointer at rest is not pointed at
+      const place = (event) => `${event.clientX} ${event.clientY}`;
+      this.root.addEventListener("pointermove", (event) => { pointer = place(event); });
       const pick = (event) => {
+        if (event.type === "pointerover" && place(event) === pointer) return;
         const node = event.target.closest("[data-feature]");
         if (!node || !this.root.contains(node)) return;
         const position = this.positions.get(Number(node.dataset.feature));
-        if (position !== undefined && position !== this.chosen) this.choose(position);
+        if (position === undefined || position === this.chosen) return;
+        if (!node.closest("figure")) this.visit(position); // a slice under the pointer stays
+        this.choose(position);
       };
       for (const kind of ["pointerover", "click", "focusin"]) {
         this.root.addEventListener(kind, pick);
@@ -109,6 +161,7 @@
         if (!inside || (step === undefined && jump === undefined)) return;
         event.preventDefault();
         const position = jump ?? Math.min(Math.max(this.chosen + step, 0), this.last(inside));
+        this.visit(position);
         this.choose(position);
         if (event.target !== this.view) this.rows[position].focus();
       });
@@ -204,6 +257,7 @@
         if (mark instanceof SVGElement) {
           mark.style.fill = colour;
           mark.style.fillOpacity = String(opacity);
+          mark.classList.toggle("unsure", this.hasIntervals && this.colour(position) === "var(--neutral)");
         } else {
           mark.style.backgroundColor = `color-mix(in srgb, ${colour} ${Math.round(100 * this.cap * opacity)}%, transparent)`;
           const certain = this.hasIntervals && this.colour(position) !== "var(--neutral)";
@@ -222,8 +276,9 @@
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
+      const hatched = this.hasIntervals && this.root.querySelector("figure .hatch") ? ` Hatched: the ${percent(this.data.levels[level])} interval contains zero.` : "";
       const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${percent(this.data.levels[level])} interval excludes zero.` : "";
-      make("span", { class: "scale-words" }, this.legend, scale.words + underlined);
+      make("span", { class: "scale-words" }, this.legend, scale.words + hatched + underlined);
     }
 
     tools() {
@@ -280,6 +335,7 @@
       });
       const hidden = this.rows[position].classList.contains("more") && !this.root.classList.contains("open");
       if (hidden) this.rows[0].tabIndex = 0;
+      this.cross();
       this.describe(position);
     }
 
@@ -300,6 +356,7 @@
       const list = make("dl", {}, box);
       const add = (head, text) => { make("dt", {}, list, head); make("dd", {}, list, text); };
       if (d.value) add("value", d.value[position]);
+      if (d.place) add("place", d.place[position]);
       add("mean", this.hasIntervals ? this.precise(d.mean[position], position) : this.number(d.mean[position]));
       if (!this.hasIntervals) {
         make("p", {}, box, "A point estimate, or too few masks: no intervals, no probabilities.");

@@ -1,0 +1,240 @@
+"""A signal with its windows coloured by importance, or its spectrogram with its frequency bands.
+
+`picture_of` says what is drawn, for plots, pages and thumbnails alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime._types import FloatArray
+from eblime.plot.style import (
+    INK,
+    NEUTRAL,
+    axes,
+    caption,
+    clean,
+    diverging,
+    needs_domain,
+    sign_bar,
+    sign_colour,
+    tick_shares,
+    uncertain,
+)
+from eblime.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["Lane", "Picture", "picture_of", "signal_map", "signal_size"]
+
+CHANNELS = 12  # drawn at most
+_COLUMNS = 1000  # of a long signal: in each, a line from its least to its largest value
+_STRONGEST = 0.75  # opacity of the colour of the largest importance
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Lane:
+    """One channel, or one spectrogram; positions are shares of its width and height."""
+
+    name: str
+    ends: tuple[float, float]  # the values at its lower and upper edge
+    line: FloatArray  # (n, 2) across and up; empty for a spectrogram
+    shades: FloatArray  # (rows, columns) of a spectrogram from 0 to 1, the first row below
+    boxes: list[tuple[int, float, float, float, float]]  # feature, left, lower, width, height
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Picture:
+    """What is drawn of a signal."""
+
+    lanes: list[Lane]
+    ends: tuple[float, float]  # the times at the left and right edge
+    time: str  # what they are
+    across: list[tuple[float, str]]  # ticks: position from 0 to 1, and number
+    up: list[tuple[float, str]]  # ticks of the only lane
+    value: str  # what these are
+    note: str  # what is left out; empty if nothing is
+
+
+def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
+    """The lanes of a signal; of many channels, those with the largest importances."""
+    needs_domain(explanation, "signal", 'plot("signal")')
+    scene: Any = explanation.scene
+    ends = (float(scene.edges[0]), float(scene.edges[-1]))
+    mean = np.abs(explanation.posterior.mean)
+    note, n = "", len(scene.channels)
+    if scene.bands is not None:
+        lanes, up = [_spectrogram(scene)], _band_ticks(scene.bands)
+        value = f"frequency ({scene.frequency_unit})"
+        note = f"mean power of {n} channels" if n > 1 else ""
+    else:
+        largest = np.array([mean[np.unique(row)].max() for row in scene.labels])
+        chosen = np.sort(np.argsort(-largest, kind="stable")[:most])
+        if n > most:
+            note = f"the {most} of {n} channels with the largest importances"
+        lanes = [_lane(scene, int(c)) for c in chosen]
+        up, value = tick_shares(*lanes[0].ends, 5), _only_name(scene.channels)
+    time = f"time ({scene.unit})" if scene.unit else "sample" if scene.times is None else "time"
+    time += f" after {scene.start.replace('T', ' ')}" if scene.start else ""
+    across = tick_shares(*ends, 6)
+    return Picture(lanes=lanes, ends=ends, time=time, across=across, up=up, value=value, note=note)
+
+
+def _only_name(channels: Sequence[str]) -> str:
+    """The name of a single channel, unless it is a number."""
+    return channels[0] if len(channels) == 1 and not channels[0].isdigit() else ""
+
+
+def _lane(scene: Any, c: int) -> Lane:
+    """One channel as a line, and the runs of samples with the same feature as boxes."""
+    edges = (scene.edges - scene.edges[0]) / (scene.edges[-1] - scene.edges[0])
+    values, labels = scene.signal[c], scene.labels[c]
+    room = 0.06 * (float(np.ptp(values)) or 1.0)
+    low, high = float(values.min()) - room, float(values.max()) + room
+    n = len(values)
+    at = (edges[1:] + edges[:-1]) / 2
+    if n > 2 * _COLUMNS:
+        starts = np.linspace(0, n, _COLUMNS, endpoint=False).astype(np.intp)
+        at = np.repeat(edges[starts], 2)
+        values = np.stack(
+            [np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)], axis=1
+        ).ravel()
+    line = np.stack([at, (values - low) / (high - low)], axis=1)
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1, [n]])
+    boxes = [
+        (int(labels[a]), float(edges[a]), 0.0, float(edges[b] - edges[a]), 1.0)
+        for a, b in pairwise(cuts.tolist())
+    ]
+    none = np.empty((0, 0))
+    return Lane(name=scene.channels[c], ends=(low, high), line=line, shades=none, boxes=boxes)
+
+
+def _spectrogram(scene: Any) -> Lane:
+    """Power in decibels by time and frequency, each band equally high; bands as boxes."""
+    from scipy import signal
+
+    n, bands = scene.n_samples, scene.bands
+    narrow = scene.rate / np.diff(bands, axis=1).min()  # samples in a period of its width
+    longest = min(n, 2048)
+    window = int(np.clip(2 * narrow, min(64, longest), max(longest // 4, min(64, longest))))
+    hop = max(1, window // 8, n // _COLUMNS)
+    frequencies, _, power = signal.spectrogram(
+        scene.signal, scene.rate, nperseg=window, noverlap=window - hop, detrend="linear"
+    )
+    level = 10 * np.log10(power.mean(axis=0) + 1e-300)
+    floor = max(float(np.median(level)), level.max() - 60)
+    level = np.clip((level - floor) / max(level.max() - floor, 1e-9), 0, 1)  # above the median
+    rows = _at_heights(bands, (np.arange(240) + 0.5) / 240)
+    nearest = np.abs(rows[:, None] - frequencies).argmin(axis=1)
+    p = len(bands)
+    boxes = [(j, 0.0, j / p, 1.0, 1 / p) for j in range(p)]
+    ends = (float(bands[0, 0]), float(bands[-1, 1]))
+    line = np.empty((0, 2))
+    return Lane(name="", ends=ends, line=line, shades=level[nearest], boxes=boxes)
+
+
+def _at_heights(bands: FloatArray, heights: FloatArray) -> FloatArray:
+    """Frequencies at heights from 0 to 1, if all bands are drawn equally high."""
+    edges = np.append(bands[:, 0], bands[-1, 1])
+    return np.asarray(np.interp(heights, np.linspace(0, 1, len(edges)), edges))
+
+
+def _band_ticks(bands: FloatArray) -> list[tuple[float, str]]:
+    """The edges of the bands, at most about 13 of them."""
+    edges = np.append(bands[:, 0], bands[-1, 1])
+    step = -(-len(edges) // 13)
+    return [(k / len(bands), f"{edges[k]:.4g}") for k in range(0, len(edges), step)]
+
+
+def signal_map(
+    explanation: Explanation, *, channels: int = CHANNELS, ax: Axes | None = None
+) -> Axes:
+    """The signal: windows in green raise the score, those in orange lower it.
+
+    The colour is stronger where the importance is larger. A window is hatched if its 95 % interval
+    contains zero. Channels are drawn one above the other; of more than `channels`, those with the
+    largest importances. Frequency bands are drawn on the spectrogram, each equally high.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> first = lambda batch: batch[:, :10].mean(axis=1)
+    >>> explainer = eblime.SignalExplainer(first, segmentation=("windows", {"n": 5}), hide="zero")
+    >>> e = explainer.explain(np.ones(50), rng=0)
+    >>> eblime.plot.signal_map(e).get_xlabel()
+    'sample'
+    """
+    check_count("channels", channels)
+    picture = picture_of(explanation, channels)
+    mean, unsure = explanation.posterior.mean, uncertain(explanation)
+    most = float(np.abs(mean).max()) or 1.0
+    drawn = axes(ax, _size(picture))
+    start, span = picture.ends[0], picture.ends[1] - picture.ends[0]
+    n = len(picture.lanes)
+    for k, lane in enumerate(picture.lanes):
+        floor = n - 1 - k
+        if lane.shades.size:
+            extent = (*picture.ends, 0, 1)
+            grey: Any = {"cmap": "gray_r", "vmin": 0, "vmax": 1.3}
+            drawn.imshow(lane.shades, extent=extent, aspect="auto", origin="lower", **grey)
+        for j, left, lower, width, height in lane.boxes:
+            box = (start + span * left, floor + lower), span * width, height
+            _shade(drawn, box, mean[j] / most, hatched=bool(unsure[j]))
+        thin: Any = {"lw": 0.4, "alpha": 0.6} if len(lane.line) >= _COLUMNS else {"lw": 0.9}
+        at, up = lane.line.T
+        drawn.plot(start + span * at, floor + up, color=INK, **thin)
+        if k:
+            drawn.axhline(floor + 1, color=NEUTRAL, lw=0.6)
+    drawn.set(xlim=picture.ends, ylim=(0, n), xlabel=picture.time, ylabel=caption(picture.value))
+    ticks = picture.up
+    if n > 1:
+        ticks = [(n - k - 0.5, caption(lane.name, 16)) for k, lane in enumerate(picture.lanes)]
+    drawn.set_yticks([at for at, _ in ticks], [text for _, text in ticks])
+    drawn.tick_params(labelsize="small")
+    clean(drawn)
+    sign_bar(drawn, most, "importance", diverging(_STRONGEST))
+    _set_title(drawn, explanation, picture)
+    return drawn
+
+
+def signal_size(explanation: Explanation) -> tuple[float, float]:
+    """The size in inches that `signal_map` needs for the signal."""
+    return _size(picture_of(explanation))
+
+
+def _size(picture: Picture) -> tuple[float, float]:
+    """The size in inches of that many lanes."""
+    high = 2.4 if picture.lanes[0].shades.size else 1.6
+    return 8.0, 1.0 + max(high, 0.62 * len(picture.lanes))
+
+
+def _shade(drawn: Axes, box: Any, share: float, *, hatched: bool) -> None:
+    """A box with that share of the largest importance; perhaps hatched."""
+    from matplotlib.patches import Rectangle
+
+    colour = sign_colour(share)
+    drawn.add_patch(Rectangle(*box, color=colour, alpha=_STRONGEST * abs(share), lw=0))
+    drawn.add_patch(Rectangle(*box, fill=False, edgecolor=NEUTRAL, alpha=0.35, lw=0.5))
+    if hatched:
+        drawn.add_patch(Rectangle(*box, fill=False, hatch="////", ec=NEUTRAL, alpha=0.35, lw=0))
+
+
+def _set_title(drawn: Axes, explanation: Explanation, picture: Picture) -> None:
+    """What was explained, and what the colours mean."""
+    post = explanation.posterior
+    words = "green raises, orange lowers"
+    words += "; hatched: the 95 % interval contains zero" if post.has_spread else ""
+    drawn.set_title(
+        f"{caption(explanation.label)}: {explanation.prediction:.3g}, {post.fit_label(2, 'R²')}\n"
+        + "\n".join(filter(None, [words, picture.note])),
+        fontsize="small",
+        loc="left",
+    )

@@ -1,0 +1,261 @@
+"""Volumes: three slices through a voxel, or three maximum projections, as maps of images.
+
+`Sections` cuts the panels, for plots, pages and thumbnails alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from eblime._checks import check_count
+from eblime._types import FloatArray, IntArray
+from eblime.plot.maps import Canvas, painted
+from eblime.plot.style import (
+    AGAINST,
+    FAVOUR,
+    axes,
+    caption,
+    diverging,
+    needs_domain,
+    sign_bar,
+    tick_shares,
+)
+from eblime.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["PLANES", "Sections", "projections", "sections_of", "slices"]
+
+PLANES = ((1, 2), (0, 2), (1, 0))  # the axes that go down and across in the slice along each axis
+_LONGEST = 256  # voxels drawn along an axis
+_FLATTEST = 0.3  # of the longest axis: the shortest that an axis is drawn
+_BEAMS = ("time", "ultrasound", "beam")  # names of the axis along which sound travels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sections:
+    """A volume in grey, reduced by integer factors, and what its axes are."""
+
+    grey: FloatArray  # (d, h, w) in [0, 1]
+    labels: NDArray[np.intp]  # (d, h, w)
+    full: NDArray[np.intp]  # (D, H, W)
+    steps: tuple[int, ...]  # voxels of the volume per voxel drawn, along each axis
+    sizes: tuple[float, ...]  # of a voxel, along each axis
+    lengths: tuple[float, ...]  # how long each axis is drawn
+    axes: tuple[str, ...]
+    unit: str
+    signed: bool  # whether the volume has negative values
+
+    def slice(self, axis: int, position: int) -> Canvas:
+        """The slice at a position along an axis."""
+        k = min(position // self.steps[axis], self.grey.shape[axis] - 1)
+        return self._canvas(
+            axis, self.grey.take(k, axis), self.labels.take(k, axis), self.full.take(position, axis)
+        )
+
+    def projection(self, axis: int, order: IntArray) -> Canvas:
+        """The largest value along an axis, and of the features there the first of `order`."""
+        rank = np.empty(len(order), dtype=np.intp)
+        rank[order] = np.arange(len(order))
+        labels = order[rank[self.labels].min(axis=axis)]
+        values = np.abs(2 * self.grey - 1) if self.signed else self.grey
+        return self._canvas(axis, values.max(axis=axis), labels, labels)
+
+    def _canvas(self, axis: int, grey: FloatArray, labels: Any, full: Any) -> Canvas:
+        """Arrays of the two other axes as a photo, in the order of `PLANES`."""
+        down, across = PLANES[axis]
+        if down > across:
+            grey, labels, full = grey.T, labels.T, full.T
+        steps = (self.steps[down], self.steps[across])
+        if full.shape == labels.shape:
+            full = labels.repeat(steps[0], axis=0).repeat(steps[1], axis=1)
+        photo = np.repeat(grey[..., None], 3, axis=-1)
+        return Canvas(photo=photo, labels=labels, steps=steps, full=full)
+
+    def name(self, axis: int) -> str:
+        """What a slice along an axis is called: by its axes, or C-scan, B-scan and D-scan."""
+        beam = [k for k, word in enumerate(self.axes) if word.lower() in _BEAMS]
+        if len(beam) == 1:
+            scans = [k for k in range(3) if k != beam[0]]
+            return "C-scan" if axis == beam[0] else "B-scan" if axis == scans[0] else "D-scan"
+        down, across = PLANES[axis]
+        return f"{self.axes[down]}-{self.axes[across]}"
+
+    def place(self, axis: int, position: float) -> str:
+        """A position along an axis in words: `z = 12.5 mm`."""
+        return f"{self.axes[axis]} = {position * self.sizes[axis]:.4g} {self.unit}".rstrip()
+
+    def centre(self, j: int) -> tuple[int, ...]:
+        """The voxel of a feature that is nearest to its mean position."""
+        inside = np.argwhere(self.labels == j)
+        if not len(inside):  # smaller than a voxel that is drawn
+            return tuple(int(k) for k in np.argwhere(self.full == j)[0])
+        nearest = inside[((inside - inside.mean(axis=0)) ** 2).sum(axis=1).argmin()]
+        return tuple(int(k * step + step // 2) for k, step in zip(nearest, self.steps, strict=True))
+
+    def extents(self) -> list[str]:
+        """Position and size of each feature in words: `centre (8, 24, 4), size 16 x 16 x 8 mm`."""
+        from scipy import ndimage
+
+        found = []
+        for box in ndimage.find_objects(self.full + 1):
+            ends = [(part.start, part.stop) for part in box]
+            centre = [(a + b - 1) / 2 * s for (a, b), s in zip(ends, self.sizes, strict=True)]
+            size = [(b - a) * s for (a, b), s in zip(ends, self.sizes, strict=True)]
+            middle, sides = (
+                ", ".join(f"{v:.4g}" for v in centre),
+                " x ".join(f"{v:.4g}" for v in size),
+            )
+            found.append(f"centre ({middle}), size {sides} {self.unit}")
+        return found
+
+
+def sections_of(explanation: Explanation, kind: str = "slices") -> Sections:
+    """The explained volume, each axis reduced to at most 256 voxels."""
+    needs_domain(explanation, "volume", f'plot("{kind}")')
+    scene: Any = explanation.scene
+    steps = tuple(-(-n // _LONGEST) for n in scene.labels.shape)
+    drawn = tuple(slice(step // 2, None, step) for step in steps)
+    low, high = float(scene.shown.min()), float(scene.shown.max())
+    signed = low < 0 < high
+    if signed:
+        low, high = -max(-low, high), max(-low, high)
+    channel = scene.channel_axis
+    if channel is None:
+        values = scene.shown[drawn].astype(np.float64)
+    else:
+        values = np.moveaxis(scene.shown, channel, 0)[(slice(None), *drawn)].mean(axis=0)
+    sizes = (1.0, 1.0, 1.0) if scene.spacing is None else tuple(scene.spacing)
+    lengths = np.array(scene.labels.shape) * sizes
+    return Sections(
+        grey=(values - low) / max(high - low, 1e-300),
+        labels=scene.labels[drawn],
+        full=scene.labels,
+        steps=steps,
+        sizes=sizes,
+        lengths=tuple(np.maximum(lengths, _FLATTEST * lengths.max()).tolist()),
+        axes=tuple(scene.axes),
+        unit="voxels" if scene.spacing is None else scene.unit,
+        signed=signed,
+    )
+
+
+def slices(
+    explanation: Explanation,
+    *,
+    voxel: Sequence[int] | None = None,
+    top: int = 5,
+    ax: Axes | None = None,
+) -> Axes:
+    """Three slices through a voxel, the centre of the most important feature by default.
+
+    The `top` features are coloured as on the map of an image: green raises the score, orange
+    lowers it. Lines show where the other two slices are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
+    >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
+    >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
+    >>> eblime.plot.slices(e).get_title("left")
+    'output: top 5'
+    """
+    cut = sections_of(explanation)
+    first = int(explanation.posterior.order()[0])
+    chosen = cut.centre(first) if voxel is None else _check_voxel(voxel, cut.full.shape)
+    panels = [cut.slice(axis, k) for axis, k in enumerate(chosen)]
+    names = [f"{cut.name(axis)}, {cut.place(axis, k)}" for axis, k in enumerate(chosen)]
+    return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=chosen)
+
+
+def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = None) -> Axes:
+    """The largest values along each axis, and the `top` features, seen through the volume.
+
+    Where features are behind each other, the most important one is shown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import eblime
+    >>> corner = lambda batch: batch[:, :4, :4, :4].mean(axis=(1, 2, 3))
+    >>> explainer = eblime.VolumeExplainer(corner, segmentation=("blocks", {"n": 2}), hide=0)
+    >>> e = explainer.explain(np.ones((8, 8, 8)), rng=0)
+    >>> eblime.plot.projections(e).get_title("left")
+    'output: top 5, projections'
+    """
+    cut, order = sections_of(explanation, "projections"), explanation.posterior.order()
+    panels = [cut.projection(axis, order) for axis in range(3)]
+    names = [f"{cut.name(axis)}, along {cut.axes[axis]}" for axis in range(3)]
+    return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=None)
+
+
+def _check_voxel(voxel: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Refuse a voxel outside the volume."""
+    chosen = tuple(int(k) for k in voxel)
+    if len(chosen) != 3 or not all(0 <= k < n for k, n in zip(chosen, shape, strict=True)):
+        raise ValueError(f"`voxel` must be three positions in a volume {shape}; got {voxel!r}.")
+    return chosen
+
+
+def _draw(
+    explanation: Explanation,
+    cut: Sections,
+    panels: list[Canvas],
+    names: list[str],
+    *,
+    top: int,
+    ax: Axes | None,
+    cross: tuple[int, ...] | None,
+) -> Axes:
+    """Three panels inside one pair of axes: below and on the right of the first, the others."""
+    check_count("top", top)
+    post = explanation.posterior
+    order, mean = post.order(), post.mean
+    deep, high, wide = cut.lengths
+    gap = 0.22 * max(cut.lengths)
+    total, tall = wide + gap + deep, high + gap + deep
+    scale = 5.2 / max(total, tall)
+    drawn = axes(ax, (scale * total + 1.6, scale * tall + 0.9))
+    drawn.set(xlim=(0, total), ylim=(0, tall), aspect="equal")
+    above = deep + gap
+    places = [(0, above, wide, high), (0, 0, wide, deep), (wide + gap, above, deep, high)]
+    for axis, (panel, place) in enumerate(zip(panels, places, strict=True)):
+        inset = drawn.inset_axes(place, transform=drawn.transData)
+        panel.show(inset, painted(panel, mean, order[:top]), aspect="auto")
+        for j in order[:top]:
+            panel.outline(inset, panel.labels == j, FAVOUR if mean[j] > 0 else AGAINST)
+        _add_scales(inset, cut, axis)
+        inset.set_title(caption(names[axis]), fontsize="small", loc="left", pad=3)
+        if cross is not None:
+            down, across = PLANES[axis]
+            inset.axhline(cross[down], color="#0072B2", lw=0.8, ls=":")
+            inset.axvline(cross[across], color="#0072B2", lw=0.8, ls=":")
+    drawn.set_axis_off()
+    sign_bar(drawn, float(np.abs(mean).max()) or 1.0, "importance", diverging(0.75))
+    words = f"top {min(top, len(order))}" + ("" if cross is not None else ", projections")
+    title = f"{caption(explanation.label, 24)}: {words}"
+    drawn.set_title(title, fontsize="medium", loc="left", pad=18)
+    return drawn
+
+
+def _add_scales(inset: Axes, cut: Sections, axis: int) -> None:
+    """Ticks in the unit of the volume; the limits are those of the voxels."""
+    down, across = PLANES[axis]
+    for k, name in ((across, "x"), (down, "y")):
+        n = cut.full.shape[k]
+        ticks = tick_shares(-0.5 * cut.sizes[k], (n - 0.5) * cut.sizes[k], 4)
+        at, texts = [n * share - 0.5 for share, _ in ticks], [text for _, text in ticks]
+        inset.set(**{f"{name}lim": (-0.5, n - 0.5) if name == "x" else (n - 0.5, -0.5)})
+        inset.set(**{f"{name}ticks": at, f"{name}ticklabels": texts})
+        inset.set(**{f"{name}label": caption(f"{cut.axes[k]} ({cut.unit})", 24)})
+    inset.tick_params(labelsize="x-small", length=2)
+    inset.xaxis.label.set_fontsize("x-small")
+    inset.yaxis.label.set_fontsize("x-small")
