@@ -1,6 +1,7 @@
 """`SignalExplainer` with the rest of the library: files, rules, methods, games, exports, runs."""
 
 import importlib.util
+import json
 
 import numpy as np
 import pytest
@@ -50,6 +51,17 @@ def test_rules_methods_and_more(explainer):
     found = eblime.game(power, SIGNAL, explainer=explainer)
     shown = np.ones((1, 12))
     assert_allclose(found(shown), power(SIGNAL[None]))
+
+
+def test_bands_keep_the_ends_of_their_intervals():
+    """The edges of a band have other names than the ends of an interval."""
+    e = eblime.SignalExplainer(power, ("bands", {"n": 4}), rate=100).explain(SIGNAL)
+    entry = json.loads(e.to_json())["features"][0]
+    j = e.features.index(entry["name"])
+    low, high = e.posterior.interval()[j]
+
+    assert_allclose([entry["low"], entry["high"]], [low, high])
+    assert (entry["low_frequency"], entry["high_frequency"]) == tuple(e.scene.bands[j])
 
 
 def test_exports(explainer):

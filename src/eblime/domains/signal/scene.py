@@ -140,7 +140,8 @@ class SignalScene:
     def details(self) -> dict[str, list[Any]]:
         """Begin, end and channels of each feature, or low and high frequency of each band."""
         if self.bands is not None:
-            return {"low": self.bands[:, 0].tolist(), "high": self.bands[:, 1].tolist()}
+            low, high = self.bands.T.tolist()
+            return {"low_frequency": low, "high_frequency": high}
         parts, edges = self.parts, self.edges
         return {
             "start": [float(edges[part.start]) for part in parts],
