@@ -118,7 +118,7 @@ def test_the_parts_of_the_extension_page_pass_the_checks():
     registry.register("methods", "bootstrap", scope["Bootstrap"])
     registry.register("designs", "rounds", scope["Rounds"])
     registry.register("kernels", "fading", scope["fading"])
-    explainer = eblime.Explainer(lambda batch: batch[:, 22:27].mean(axis=1), "signal")
+    explainer = eblime.Explainer(lambda batch: batch[:, 22:27].mean(axis=1), "series")
 
     testing.check_method("bootstrap")
     testing.check_design("rounds")

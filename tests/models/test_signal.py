@@ -29,7 +29,7 @@ def last(batch):
 @pytest.mark.parametrize(
     ("model", "signal", "layout"),
     [
-        (lambda batch: batch[:, :15].sum(axis=1), SIGNAL, "(n, C x T)"),
+        (lambda batch: batch[:, :15].sum(axis=1), SIGNAL, "(n, T)"),
         (first, SIGNAL, "(n, C, T)"),
         (first, TWO, "(n, C, T)"),
         (last, TWO, "(n, T, C)"),
@@ -40,6 +40,13 @@ def test_functions_get_the_layout_that_they_take(model, signal, layout):
     e = layout_of(model, signal)
     assert e.provenance["input"]["layout"] == layout
     assert np.argmax(abs(e.posterior.mean)) == 0
+
+
+def test_one_explainer_takes_signals_with_and_without_channels():
+    """Each explanation says the layout of its own signal."""
+    explainer = eblime.SignalExplainer(lambda batch: batch[..., :15].sum(axis=-1), CUT)
+    found = [explainer.explain(x).provenance["input"]["layout"] for x in (SIGNAL, SIGNAL[None])]
+    assert found == ["(n, T)", "(n, C, T)"]
 
 
 def test_a_layout_can_be_forced():
@@ -126,7 +133,7 @@ def test_torch_gets_channels_first():
 @pytest.mark.parametrize(
     ("shape", "signal", "layout"),
     [
-        (["n", 60], SIGNAL, "(n, C x T)"),
+        (["n", 60], SIGNAL, "(n, T)"),
         (["n", 1, 60], SIGNAL, "(n, C, T)"),
         (["n", 60, 2], TWO, "(n, T, C)"),
         (["n", 2, "t"], TWO, "(n, C, T)"),

@@ -24,6 +24,7 @@ from eblime.engine.settings import LoopSettings, brief, rule_name
 from eblime.engine.targets import check_targets, has_ranked_outputs, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
+from eblime.models.signal import SignalModel
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
@@ -240,12 +241,17 @@ class State:
             )
         }
 
+    def _model_notes(self) -> dict[str, str]:
+        """What the model has found out about the input, such as the layout that it takes."""
+        model = self.settings.model
+        return model.about(self.subject.scene) if isinstance(model, SignalModel) else {}
+
     def _provenance(self) -> dict[str, Any]:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings = self.settings
         found: dict[str, Any] = {
             "method": stable_repr(settings.method),
-            "input": {**settings.about, **getattr(settings.model, "about", {})},
+            "input": {**settings.about, **self._model_notes()},
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,

@@ -72,7 +72,7 @@ class SignalExplainer(BaseExplainer):
     >>> explainer = eblime.SignalExplainer(loudest, ("windows", {"n": 10}), hide="zero", rate=100)
     >>> e = explainer.explain(signal)
     >>> e.as_list(top=1)[0][0], e.provenance["input"]["layout"]
-    ('0.40-0.60 s', '(n, C x T)')
+    ('0.40-0.60 s', '(n, T)')
     """
 
     model: Any

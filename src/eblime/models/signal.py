@@ -46,11 +46,12 @@ class SignalModel:
             model = replace(model, as_is=True)
         return cls(model=model, layout=layout)
 
-    @property
-    def about(self) -> dict[str, str]:
-        """The layout in words, once it is known."""
-        known = [self.layout] if self.layout != "auto" else list(self._found.values())
-        return {"layout": LAYOUTS[known[-1]]} if known else {}
+    def about(self, scene: Any) -> dict[str, str]:
+        """The layout of the signal of a scene in words, once the model was asked about it."""
+        known = self._found.get(2 if scene.flat else 3) if self.layout == "auto" else self.layout
+        if known is None:
+            return {}
+        return {"layout": "(n, T)" if known == "flat" and scene.flat else LAYOUTS[known]}
 
     def __call__(self, batch: NDArray[Any]) -> Any:
         """Score a batch of signals, (n, T) or (n, C, T)."""
