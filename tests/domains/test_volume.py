@@ -39,11 +39,9 @@ def test_blocks_are_numbered_along_the_last_axis_first(volume, n):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, bool])
 @pytest.mark.parametrize("axis", [None, 0, 3])
-@pytest.mark.parametrize("large", [1, 1 << 40])
 @pytest.mark.parametrize("cut", ["blocks", "any"])
-def test_rendered_volumes_are_those_of_where(rng, monkeypatch, dtype, axis, large, cut):
-    """Boxes and words, one chunk and several, every layout and dtype."""
-    monkeypatch.setattr(composite, "_LARGE_BOX", large)
+def test_rendered_volumes_are_those_of_where(rng, monkeypatch, dtype, axis, cut):
+    """Several chunks of words, every layout and dtype."""
     monkeypatch.setattr(composite, "_CHUNK", 37)
     shape = (6, 5, 7) if axis is None else (2, 6, 5, 7) if axis == 0 else (6, 5, 7, 2)
     volume = (

@@ -17,7 +17,7 @@ from scipy import ndimage
 from eblime._checks import as_floats, check_choice, check_count
 from eblime._field_checks import MOST_FEATURES
 from eblime._types import FloatArray
-from eblime.protocols import Composite, Renderer
+from eblime.protocols import Composite
 
 __all__ = [
     *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers"),
@@ -468,41 +468,15 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
 # Rendering
 
 Words = NDArray[Any]  # unsigned integers of the largest size that divides an array's bytes
-_CHUNK = 1 << 15  # words that are rendered for all masks before the next ones; they stay in cache
-_LARGE_BOX = 1 << 14  # bytes of a feature from which a copy of its box is fastest
+_CHUNK = 1 << 17  # words that are rendered for all masks before the next ones; they stay in cache
 
 
-def renderer_of(scene: Any) -> Renderer:
-    """A fast renderer: copies of boxes where all features are large boxes, else word by word."""
+def renderer_of(scene: Any) -> WordRenderer:
+    """A fast renderer of a `Composite`."""
     shown, labels = scene.shown, scene.labels
-    p = int(labels.max()) + 1
-    if shown.nbytes >= p * _LARGE_BOX:
-        boxes = ndimage.find_objects(labels + 1)
-        lengths = np.array([[side.stop - side.start for side in box] for box in boxes])
-        if (lengths.prod(axis=1) == np.bincount(labels.ravel())).all():
-            before = (slice(None),) if scene.channel_axis == 0 else ()
-            return BoxRenderer(
-                boxes=[(*before, *box) for box in boxes], shown=shown, hidden=scene.hidden
-            )
     if scene.channel_axis == labels.ndim:  # channels are adjacent: each number gets a label
         labels = np.repeat(labels[..., None], shown.shape[-1], axis=-1)
     return word_renderer(shown, scene.hidden, labels)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class BoxRenderer:
-    """An array whose features are boxes: each is copied from the shown or the hidden array."""
-
-    boxes: Sequence[tuple[slice, ...]]
-    shown: NDArray[Any]
-    hidden: NDArray[Any]
-
-    def render(self, masks: FloatArray, out: NDArray[Any]) -> None:
-        """Write one perturbed array per mask, (n, p), into `out`, (n, *shape)."""
-        for box, column in zip(self.boxes, (masks > 0.5).T.tolist(), strict=True):
-            shown, hidden = self.shown[box], self.hidden[box]
-            for array, is_shown in zip(out, column, strict=True):
-                array[box] = shown if is_shown else hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -89,11 +89,11 @@ class Explanation:
 
     @property
     def segments(self) -> IntArray:
-        """The superpixel of each pixel, (H, W), numbered 0 .. p - 1; for images only."""
+        """The feature of each pixel or voxel, numbered 0 .. p - 1; for images and volumes."""
         if not isinstance(self.scene, Composite):
             raise AttributeError(
-                "`segments` needs an explanation of an image; the domain of this one is "
-                f"{self.scene.domain!r}."
+                "`segments` needs an explanation of an image or a volume; the domain of this one "
+                f"is {self.scene.domain!r}."
             )
         found = self.scene.labels.view()
         found.flags.writeable = False
@@ -126,7 +126,7 @@ class Explanation:
         return np.asarray(values[self.segments])
 
     def mask(self, top: int = 5, positive_only: bool = True) -> BoolArray:
-        """The pixels of the most important superpixels, (H, W); for images only.
+        """The pixels or voxels of the most important features; for images and volumes.
 
         Parameters
         ----------
