@@ -9,7 +9,7 @@ standardised, as in `context-cite`).
 For each question, method and number of calls: whether the planted source comes first, the rank
 correlation between predicted and true log probability on fresh masks, and how much the log
 probability drops when the most important one and three sources are left out. With `--reference`,
-the importances are also fitted to that many further masks, which gives the error of both and the
+the importances are also fitted to that many further masks, in pairs, which gives the error of both and the
 coverage of the intervals. `TopK(1)` is then asked until it is certain. With `--tables`, the model's
 answers to some stored masks are asked again and compared first.
 
@@ -147,12 +147,13 @@ def study_question(
         return np.array([values.sum() for values in model.token_log_probs(prompts, answer)])
 
     n_lasso = max(calls)
-    drawn = (rng.random((n_lasso + fresh + reference, p)) < 0.5).astype(float)
+    drawn = (rng.random((n_lasso + fresh + reference // 2, p)) < 0.5).astype(float)
+    drawn = np.concatenate([drawn, 1 - drawn[n_lasso + fresh :]])  # the reference has pairs
     scores = totals(drawn)
-    new, rest = slice(n_lasso, n_lasso + fresh), slice(n_lasso, None)
+    new, rest = slice(n_lasso, n_lasso + fresh), slice(n_lasso + fresh, None)
     truth = np.full(p, np.nan)
     if reference:
-        rows = np.column_stack([np.ones(fresh + reference), drawn[rest]])
+        rows = np.column_stack([np.ones(len(drawn[rest])), drawn[rest]])
         truth = np.linalg.lstsq(rows, scores[rest] / size, rcond=None)[0][1:]
     full, top = totals(np.ones((1, p)))[0], int(np.abs(truth).argmax())
     stopped = replace(explainer, n_masks=400).explain(question.text, until=eblime.TopK(1), rng=1)
