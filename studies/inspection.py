@@ -35,7 +35,7 @@ from studies.tables import frame_table, write_csv
 __all__ = ["inspection"]
 
 WINDOWS, BLOCKS = 20, (12, 11, 5)
-SIZES = np.geomspace(0.12, 1.6, 20).round(3)  # radius of a pore in millimetres
+SIZES = np.geomspace(0.2, 1.6, 20).round(3)  # radius of a pore in millimetres
 NEAR, WIDE = 10, 8.0  # what an echo covers: samples up and down, and millimetres to each side
 DEFAULTS = {"signals": (200, 200), "volume": (2000, 5), "detection": (200, 600)}  # masks, items
 
@@ -74,14 +74,16 @@ def inspection(
 ) -> pd.DataFrame:
     """One row per A-scan, per hole and seed, or per pore. `how` are settings of `run_study`."""
     masks, most = DEFAULTS[part]
-    settings = {
+    settings: dict[str, Any] = {
         "part": part,
         "n": n or masks,
         "hide": hide or ("bridge" if part == "signals" else "mean"),
         "seed": seed,
     }
     inputs = []
-    if part != "detection":
+    if part == "detection":
+        settings |= {"sizes": SIZES.tolist(), "echoes": [pore_echo(r, Block()) for r in SIZES]}
+    else:
         echo_network()  # train once, here, and not in every process
         inputs = sources("drilled")
     numbers = range(min(items or most, most))
@@ -120,6 +122,7 @@ def explain_signal(signal: Any, settings: Mapping[str, Any], number: int) -> ebl
         segmentation=("windows", {"n": WINDOWS}),
         hide=settings["hide"],
         n_masks=settings["n"],
+        rate=RATE,
         progress=False,
     )
     return explainer.explain(signal, rng=study_generator(settings, number))
@@ -170,7 +173,7 @@ def detection_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     size = float(SIZES[number % len(SIZES)])
     place = [rng.uniform(6, block.width - 6), rng.uniform(5, block.depth - 4)]
     pores = np.array([[*place, size]])
-    image = block_image(rng, block, pores)
+    image = block_image(rng, block, pores, echo=pore_echo(size, block))
     explainer = eblime.ImageExplainer(
         ultrasonic_network(),
         segmentation=("slic", {"n_segments": 40}),
@@ -194,6 +197,15 @@ def detection_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
             "r2": e.posterior.r2_held_out,
         }
     ]
+
+
+def pore_echo(radius: float, block: Block) -> float:
+    """How strong the echo of a pore is, as a share of that of a large one with 1 mm radius.
+
+    It grows with the radius, and vanishes with its third power below the wavelength (Rayleigh).
+    """
+    waves = 2 * np.pi * block.frequency / block.speed * radius
+    return float(radius * waves**2 / (1 + waves**2))
 
 
 def pore_region(segments: Any, pore: BoolArray) -> BoolArray:
@@ -267,12 +279,11 @@ SUMMARIES = {
 
 def draw_pictures(seed: int) -> None:
     """The pictures of the tutorial: two A-scans, the volume, and the curves of detection."""
-    figure = Figure(figsize=(9, 5), layout="constrained")
+    figure = Figure(figsize=(9, 5.5), layout="constrained")
     settings = {"n": 1000, "hide": "bridge", "seed": seed}
-    for ax, hole in zip(figure.subplots(2, 1, sharex=True), (2, 1), strict=True):
+    for ax, hole in zip(figure.subplots(2, 1), (2, 1), strict=True):
         x, y, time = plate().holes[hole]
         draw_signal(ax, plate().volume[:, int(x), int(y)], time, settings, number=9 * hole + 4)
-    ax.set_xlabel("microseconds")
     save(figure, "inspection-signal")
     e = explain_volume({"n": DEFAULTS["volume"][0], "hide": "mean", "seed": seed}, 0)
     save(volume_figure(e), "inspection-volume")
@@ -287,23 +298,11 @@ def draw_pictures(seed: int) -> None:
 
 
 def draw_signal(ax: Any, signal: Any, time: float, settings: Any, *, number: int) -> None:
-    """An A-scan; windows are shaded by their importance, and the known echo is marked."""
+    """An explained A-scan; a triangle marks the known time of the hole's echo."""
     e = explain_signal(signal, settings, number)
-    edges, t = np.linspace(0, len(signal), WINDOWS + 1) / RATE, np.arange(len(signal)) / RATE
-    size = np.abs(e.posterior.mean).max()
-    for j, mean in enumerate(e.posterior.mean):
-        colour = COLOURS[0] if mean > 0 else COLOURS[1]
-        ax.axvspan(edges[j], edges[j + 1], color=colour, alpha=0.55 * abs(mean) / size, linewidth=0)
-    ax.plot(t, signal, color="#222222", linewidth=0.8)
-    ax.plot(time / RATE, 132, "v", color="#222222", markersize=8)
-    ax.set(ylim=(-125, 142), yticks=[], xlim=(0, t[-1]))
-    top = int(e.posterior.mean.argmax())
-    ends = e.posterior.interval()[top]
-    ax.set_title(
-        f"P(hole) = {e.prediction:.2f}; top window {edges[top]:.1f} to {edges[top + 1]:.1f} us: "
-        f"{e.posterior.mean[top]:.2f} ({ends[0]:.2f} to {ends[1]:.2f})",
-        loc="left",
-        fontsize=10,
+    e.plot("signal", ax=ax)
+    ax.plot(
+        time / RATE, 0.97, "v", color="#222222", markersize=9, transform=ax.get_xaxis_transform()
     )
 
 

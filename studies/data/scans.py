@@ -136,15 +136,20 @@ def pore_mask(pores: FloatArray, block: Block) -> NDArray[np.bool_]:
     return found
 
 
-def block_image(rng: np.random.Generator, block: Block, pores: FloatArray) -> NDArray[np.uint8]:
-    """The scan of a block with these pores, (pixels, pixels); speckle and noise are from `rng`."""
-    positions, strengths = _scatterers(rng, block, pores)
+def block_image(
+    rng: np.random.Generator, block: Block, pores: FloatArray, *, echo: float = 1.0
+) -> NDArray[np.uint8]:
+    """The scan of a block with these pores, (pixels, pixels); speckle and noise are from `rng`.
+
+    `echo` multiplies the echoes of the pores.
+    """
+    positions, strengths = _scatterers(rng, block, pores, echo)
     echoes = _echoes(rng, block, positions, strengths)
     return _grey(_focus(echoes, block), block)
 
 
 def _scatterers(
-    rng: np.random.Generator, block: Block, pores: FloatArray
+    rng: np.random.Generator, block: Block, pores: FloatArray, echo: float
 ) -> tuple[FloatArray, FloatArray]:
     """Positions (m, 2) and strengths (m,) of all scatterers."""
     layers = np.arange(block.layer, block.depth - 0.1, block.layer)
@@ -165,7 +170,7 @@ def _scatterers(
         angle = rng.uniform(0.1 * np.pi, 0.9 * np.pi, 26)
         surface = np.column_stack([x - radius * np.cos(angle), z - radius * np.sin(angle)])
         positions.append(surface)
-        strengths.append(rng.normal(0.24, 0.06, len(surface)))
+        strengths.append(echo * rng.normal(0.24, 0.06, len(surface)))
     joined, strength = np.concatenate(positions), np.concatenate(strengths)
     for x, z, radius in pores:  # scatterers below a pore are in its shadow
         aside = np.abs(joined[:, 0] - x)

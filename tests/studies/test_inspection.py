@@ -33,7 +33,7 @@ def test_detection_has_a_row_per_pore():
     """Sizes follow each other, so that a short run has all of them."""
     rows = inspection("detection", n=60, items=2)
 
-    assert rows["size"].tolist() == [0.12, 0.138]
+    assert rows["size"].tolist() == [0.2, 0.223]
     assert rows["p_top"].between(0, 1).all()
     assert (rows["located"] == (rows["p_top"] >= 0.9)).all()
 
