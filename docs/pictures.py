@@ -164,11 +164,43 @@ def box() -> None:
     save(e.plot("map").figure, "box")
 
 
+def signal() -> None:
+    """The knock of the how-to about signals."""
+    rng = np.random.default_rng(0)
+    time = np.arange(1000) / 500
+    pump = np.stack([np.sin(2 * np.pi * 20 * time), np.cos(2 * np.pi * 20 * time)])
+    pump += 0.1 * rng.normal(size=(2, 1000))
+    pump[1, 600:660] += 2 * np.sin(2 * np.pi * 90 * time[:60])
+
+    def knocks(batch: Any) -> Any:
+        return np.abs(np.diff(batch[:, 1], axis=1)).max(axis=1)
+
+    windows = ("windows", {"n": 20})
+    explainer = eblime.SignalExplainer(knocks, windows, rate=500, channels=["x", "y"])
+    save(explainer.explain(pump).plot("signal").figure, "signal")
+
+
+def volume() -> None:
+    """The pore of the how-to about volumes."""
+    rng = np.random.default_rng(0)
+    scan = rng.normal(size=(32, 48, 64)).astype(np.float32)
+    scan[4:10, 6:12, 36:44] += 4.0
+
+    def has_pore(batch: Any) -> Any:
+        return np.tanh(np.maximum(batch - 2.5, 0).mean(axis=(1, 2, 3)) * 40)
+
+    blocks = ("blocks", {"n": 4})
+    explainer = eblime.VolumeExplainer(
+        has_pore, segmentation=blocks, hide=0, spacing=(0.5, 0.25, 0.25)
+    )
+    save(explainer.explain(scan).plot("slices", top=2).figure, "volume")
+
+
 def save(figure: Any, name: str) -> None:
     """Write a picture."""
     figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
 
 
 if __name__ == "__main__":
-    for draw in (interval, row, text, detection, photo, box):
+    for draw in (interval, row, text, detection, photo, box, signal, volume):
         draw()

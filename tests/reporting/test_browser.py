@@ -495,3 +495,32 @@ def test_sliders_move_the_slices_of_a_volume(opened):
     shown = page.locator(f".panel:has(input) path[data-feature='{second}']")
     assert shown.count() == 3
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_windows_of_a_signal_by_pointer_keyboard_and_level(opened):
+    """Hover and arrow keys choose a window; the level decides which are hatched."""
+    noise = np.random.default_rng(0)
+
+    def model(batch):
+        return batch[:, 0, 20:40].mean(axis=1) + 0.3 * noise.normal(size=len(batch))
+
+    cells = ("cells", {"n": 5})
+    explainer = eblime.SignalExplainer(model, cells, hide="zero", channels=["<i>x</i>", "y"])
+    e = explainer.explain(np.ones((2, 100)), rng=0)
+    page = opened(e, width=390)
+    page.locator("figure rect[data-feature='7']").hover()
+    assert page.locator(".detail h3").inner_text() == e.features[7]
+    assert page.locator(".signal .halo").count() == 2
+    page.locator(".signal").focus()
+    page.keyboard.press("Home")
+    first = int(e.posterior.order()[0])
+    assert page.locator(".detail h3").inner_text() == e.features[first]
+
+    drawn = "lines => lines.filter(l => getComputedStyle(l).display !== 'none').length"
+    for step, level in ((0, 0.5), (10, 0.99)):
+        page.locator("#level").fill(str(step))
+        low, high = e.posterior.interval(level).T
+        assert page.locator(".hatch").evaluate_all(drawn) == int(((low < 0) & (high > 0)).sum())
+    assert "Hatched: the 99 % interval contains zero" in page.locator(".legend").inner_text()
+    assert page.locator(".signal text").first.text_content() == "<i>x</i>"
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390

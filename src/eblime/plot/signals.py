@@ -46,6 +46,7 @@ class Lane:
     name: str
     ends: tuple[float, float]  # the values at its lower and upper edge
     line: FloatArray  # (n, 2) across and up; empty for a spectrogram
+    dense: bool  # whether the line goes from the least to the largest value of many samples
     shades: FloatArray  # (rows, columns) of a spectrogram from 0 to 1, the first row below
     boxes: list[tuple[int, float, float, float, float]]  # feature, left, lower, width, height
 
@@ -100,7 +101,8 @@ def _lane(scene: Any, c: int) -> Lane:
     low, high = float(values.min()) - room, float(values.max()) + room
     n = len(values)
     at = (edges[1:] + edges[:-1]) / 2
-    if n > 2 * _COLUMNS:
+    dense = n > 2 * _COLUMNS
+    if dense:
         starts = np.linspace(0, n, _COLUMNS, endpoint=False).astype(np.intp)
         at = np.repeat(edges[starts], 2)
         values = np.stack(
@@ -112,8 +114,14 @@ def _lane(scene: Any, c: int) -> Lane:
         (int(labels[a]), float(edges[a]), 0.0, float(edges[b] - edges[a]), 1.0)
         for a, b in pairwise(cuts.tolist())
     ]
-    none = np.empty((0, 0))
-    return Lane(name=scene.channels[c], ends=(low, high), line=line, shades=none, boxes=boxes)
+    return Lane(
+        name=scene.channels[c],
+        ends=(low, high),
+        line=line,
+        dense=dense,
+        shades=np.empty((0, 0)),
+        boxes=boxes,
+    )
 
 
 def _spectrogram(scene: Any) -> Lane:
@@ -136,8 +144,14 @@ def _spectrogram(scene: Any) -> Lane:
     p = len(bands)
     boxes = [(j, 0.0, j / p, 1.0, 1 / p) for j in range(p)]
     ends = (float(bands[0, 0]), float(bands[-1, 1]))
-    line = np.empty((0, 2))
-    return Lane(name="", ends=ends, line=line, shades=level[nearest], boxes=boxes)
+    return Lane(
+        name="",
+        ends=ends,
+        line=np.empty((0, 2)),
+        dense=False,
+        shades=level[nearest],
+        boxes=boxes,
+    )
 
 
 def _at_heights(bands: FloatArray, heights: FloatArray) -> FloatArray:
@@ -188,7 +202,7 @@ def signal_map(
         for j, left, lower, width, height in lane.boxes:
             box = (start + span * left, floor + lower), span * width, height
             _shade(drawn, box, mean[j] / most, hatched=bool(unsure[j]))
-        thin: Any = {"lw": 0.4, "alpha": 0.6} if len(lane.line) >= _COLUMNS else {"lw": 0.9}
+        thin: Any = {"lw": 0.4, "alpha": 0.6} if lane.dense else {"lw": 0.9}
         at, up = lane.line.T
         drawn.plot(start + span * at, floor + up, color=INK, **thin)
         if k:

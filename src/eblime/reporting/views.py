@@ -182,7 +182,7 @@ def signal_view(explanation: Explanation) -> Markup:
         {
             "name": lane.name if several else "",
             "line": _polyline(lane.line),
-            "dense": len(lane.line) > _LONGEST,
+            "dense": lane.dense,
             "shades": _data_uri(1 - 0.7 * lane.shades[::-1], _PHOTO) if lane.shades.size else "",
             "boxes": [
                 (j, 100 * left, 100 * wide, high * (1 - low - tall), high * tall)
