@@ -28,7 +28,7 @@ from eblime.plot.style import COLOURS
 from studies.data import sources
 from studies.data.echoes import RATE, echo_network, hole_probability, plate, simulated_echoes
 from studies.data.scans import Block, block_image, pore_mask
-from studies.pages import IMAGES, RESULTS
+from studies.pages import DOCS, IMAGES, RESULTS
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table, write_csv
 
@@ -37,6 +37,7 @@ __all__ = ["inspection"]
 WINDOWS, BLOCKS = 20, (12, 11, 5)
 SIZES = np.geomspace(0.2, 1.6, 20).round(3)  # radius of a pore in millimetres
 NEAR, WIDE = 10, 8.0  # what an echo covers: samples up and down, and millimetres to each side
+NAMES = {"holds": "holds the echo's time", "near": "within 10 samples of it"}
 DEFAULTS = {"signals": (200, 200), "volume": (2000, 5), "detection": (200, 600)}  # masks, items
 
 
@@ -55,6 +56,7 @@ def run(options: argparse.Namespace) -> None:
     store = settings.pop("store")
     if options.part == "pictures":
         draw_pictures(settings["seed"])
+        fill_tutorial()
         return
     rows = inspection(**settings)
     print(f"\n{frame_table(SUMMARIES[options.part](rows))}\n")
@@ -224,9 +226,10 @@ def signal_summary(rows: pd.DataFrame) -> pd.DataFrame:
             ends = stats.binomtest(int(by_hole.sum()), len(by_hole)).proportion_ci()
             found.append(
                 {
-                    **{"source": source, "top window": name, "A-scans": len(part)},
-                    **{"share": part[name].mean(), "holes": len(by_hole)},
-                    **{"low": ends.low, "high": ends.high, "chance": chance},
+                    **{"A-scans": source, "number": len(part), "holes": len(by_hole)},
+                    **{"top window": NAMES[name], "share": part[name].mean()},
+                    **{"chance": chance, "holes located": int(by_hole.sum())},
+                    **{"95 % low": ends.low, "95 % high": ends.high},
                 }
             )
     return pd.DataFrame(found)
@@ -242,10 +245,11 @@ def volume_summary(rows: pd.DataFrame) -> pd.DataFrame:
         any_near = 1 - stats.hypergeom(blocks, round(near), k).pmf(0)
         found.append(
             {
-                **{"k": k, "seeds": seeds, "blocks": blocks},
-                **{"own block, of 8": counts[0].mean(), "chance ": 8 * k / blocks},
-                **{"any block of the echo, of 8": counts[1].mean(), "chance  ": 8 * any_near},
-                **{"top k at a hole": rows[f"top_{k}"].mean(), "chance": rows["chance"].mean()},
+                **{"top k": k, "of blocks": blocks, "seeds": seeds},
+                **{"holes whose block is in it": counts[0].mean(), "by chance": 8 * k / blocks},
+                **{"with any block of the echo": counts[1].mean(), "by chance ": 8 * any_near},
+                "share of it at a hole": rows[f"top_{k}"].mean(),
+                "by chance  ": rows["chance"].mean(),
             }
         )
     return pd.DataFrame(found)
@@ -295,6 +299,18 @@ def draw_pictures(seed: int) -> None:
         ax = curve.plot(ax=ax, label=label, colour=colour)
     ax.set_xlabel("radius of the pore in mm")
     save(ax.figure, "inspection-detection")
+
+
+def fill_tutorial() -> None:
+    """Write the tables of the tutorial between its markers, from the stored rows."""
+    page = DOCS / "tutorials" / "inspection.md"
+    text = page.read_text(encoding="utf8")
+    for part, summary in SUMMARIES.items():
+        table = frame_table(summary(pd.read_csv(RESULTS / f"inspection-{part}.csv")), "{:.2f}")
+        start, end = f"<!-- {part} -->\n", "<!-- end -->"
+        before, _, rest = text.partition(start)
+        text = f"{before}{start}\n{table}\n\n{end}{rest.partition(end)[2]}"
+    page.write_text(text, encoding="utf8")
 
 
 def draw_signal(ax: Any, signal: Any, time: float, settings: Any, *, number: int) -> None:
