@@ -102,28 +102,30 @@ def paired(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 def screening(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     """Blocks in which all features are balanced against each other: for few masks.
 
-    A block is p columns of a Hadamard matrix, whose order is the first power of two above p, with
-    random signs: any two features are shown together as often as one without the other, so that
-    the error of one importance does not contain another (Plackett and Burman, 1946). Each mask is
-    followed by its complement if there are at least 1.5 masks per feature. The input itself comes
-    first, before pairs with everything hidden; their weight is zero, because they are asked always.
+    A block is p columns of a Hadamard matrix, whose order is a power of two above p, with random
+    signs: any two features are shown together as often as one without the other, so that the error
+    of one importance does not contain another (Plackett and Burman, 1946). Columns that are left
+    over show the noise; if they are fewer than one in seven, the order is doubled. Each mask is
+    followed by its complement if there are at least 1.5 masks per feature, or 3 with a doubled
+    order. The input itself comes first, before pairs with everything hidden; their weight is zero,
+    because they are asked always.
 
     Examples
     --------
     >>> import numpy as np
     >>> from eblime.designs import screening
-    >>> masks = screening(np.random.default_rng(0), 18, 7).masks
+    >>> masks = screening(np.random.default_rng(0), 18, 6).masks
     >>> masks[:4]
-    array([[1., 1., 1., 1., 1., 1., 1.],
-           [0., 0., 0., 0., 0., 0., 0.],
-           [1., 1., 0., 1., 1., 1., 0.],
-           [0., 0., 1., 0., 0., 0., 1.]])
+    array([[1., 1., 1., 1., 1., 1.],
+           [0., 0., 0., 0., 0., 0.],
+           [1., 1., 0., 1., 1., 1.],
+           [0., 0., 1., 0., 0., 0.]])
     >>> signs = 2 * masks[2:] - 1
-    >>> bool((signs.T @ signs == 16 * np.eye(7)).all())
+    >>> bool((signs.T @ signs == 16 * np.eye(6)).all())
     True
     """
-    order = 1 << p.bit_length()
-    alone = n_masks < _IN_PAIRS * p
+    order = 1 << (p + p // 7).bit_length()
+    alone = n_masks < _IN_PAIRS * p * (2 if order > 2 * p else 1)
     left = n_masks - 1 if alone else -(-n_masks // 2) - 1
     blocks = [np.ones((1, p), dtype=bool)]
     while left > 0:
