@@ -35,6 +35,7 @@ STUDIES = {
             "quadrature",
             "rare-features",
             "row-shapley",
+            "signals",
             "stopping",
         ),
         "unequal-noise",

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import eblime
 from eblime._types import FloatArray, IntArray
 from eblime.domains.image.scene import ImageScene, read_image
 from eblime.domains.text import read_text
@@ -18,7 +19,14 @@ from studies.data.photos import photo_classifier
 from studies.data.tabular import table_and_forest
 from studies.games import Game, TableRow
 
-__all__ = ["SUBJECTS", "LeagueSubject", "image_subject", "row_subject", "text_subject"]
+__all__ = [
+    "SIGNALS",
+    "SUBJECTS",
+    "LeagueSubject",
+    "image_subject",
+    "row_subject",
+    "text_subject",
+]
 
 _IMAGES = 8  # in one model call
 _REFERENCE = 10  # rows of the background that stand for a hidden column
@@ -29,7 +37,7 @@ _PERTURBED = 50  # rows whose values are used for prediction gaps
 class LeagueSubject:
     """One input with its model, and what is known about it."""
 
-    kind: str  # "image", "table" or "text"
+    kind: str  # "image", "table", "text" or "signal"
     game: Game
     nearby: Callable[[np.random.Generator], Game] | None = None  # the game of an input close by
     labels: NDArray[np.intp] | None = None  # (H, W) the feature of each pixel
@@ -217,6 +225,53 @@ def _text(number: int) -> LeagueSubject:
     return text_subject(lambda some: model.predict_proba(some)[:, column], texts[number])
 
 
+@lru_cache(maxsize=1)
+def _signals(name: str) -> tuple[Any, Any]:
+    """A classifier trained on a data set of aeon, and signals (n, C, T) that it has not seen."""
+    try:
+        from aeon import datasets
+        from aeon.classification import convolution_based
+    except ImportError as error:
+        raise ImportError("signals of aeon need it: pip install aeon") from error
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    data, _, kind = name.rpartition(" ")
+    load = datasets.load_gunpoint if data == "GunPoint" else datasets.load_basic_motions
+    regression = make_pipeline(StandardScaler(), LogisticRegression())  # has probabilities
+    kernels = 500 if kind == "Rocket" else 2000  # Rocket's take longer
+    settings = {"n_kernels": kernels, "estimator": regression, "random_state": 0}
+    model = getattr(convolution_based, f"{kind}Classifier")(**settings)
+    signals, classes = load(split="train")
+    return model.fit(signals, classes), load(split="test")[0]
+
+
+def _signal(name: str, cut: Any) -> Callable[[int], LeagueSubject]:
+    """A function that loads a signal; the class that is predicted is explained."""
+
+    def load(number: int) -> LeagueSubject:
+        model, signals = _signals(name.removesuffix(", cells"))
+        order = np.random.default_rng(0).permutation(len(signals))
+        explainer = eblime.SignalExplainer(model, cut, progress=False)
+        played = eblime.game(model, signals[order[number]], explainer=explainer)
+        return LeagueSubject(kind="signal", game=Game(score=played, n_features=played.n_players))
+
+    return load
+
+
+# signals of aeon with its classifiers, by windows of all channels, or by windows of each channel
+_CUTS = {
+    "GunPoint": ("windows", {"n": 20}),
+    "BasicMotions": ("windows", {"n": 20}),
+    "BasicMotions, cells": ("cells", {"n": 5}),
+}
+SIGNALS = {
+    f"{data.split(',')[0]} {kind}{', cells' if ',' in data else ''}": cut
+    for data, cut in _CUTS.items()
+    for kind in ("Rocket", "MiniRocket")
+}
+
 # name -> how to load an input by its number
 SUBJECTS: dict[str, Callable[[int], LeagueSubject]] = {
     "photos": _photo,
@@ -226,4 +281,5 @@ SUBJECTS: dict[str, Callable[[int], LeagueSubject]] = {
     "german": _row("german"),
     "compas": _row("compas"),
     "rt-polarity": _text,
+    **{name: _signal(name, cut) for name, cut in SIGNALS.items()},
 }

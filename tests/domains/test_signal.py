@@ -193,6 +193,29 @@ def test_files_are_read(tmp_path, rng):
     assert read_recording(tmp_path / "b.csv").flat
 
 
+def test_csv_files_as_pandas_and_spreadsheets_write_them(tmp_path, rng):
+    """An index without a name is not a channel; semicolons come with decimal commas."""
+    pd = pytest.importorskip("pandas")
+    values = rng.normal(size=30).round(3)
+    path = tmp_path / "a.csv"
+    pd.DataFrame({"x": values, "y": -values}).to_csv(path)
+    for source in (path, pd.read_csv(path)):
+        found = read_recording(source)
+        assert (list(found.channels), found.times) == (["x", "y"], None)
+    dates = pd.date_range("2026-01-31", periods=30, freq="min")
+    pd.DataFrame({"x": values}, index=dates).to_csv(path)
+    found = read_recording(path)
+    assert (found.flat, found.start[:10], found.times[1]) == (True, "2026-01-31", 60.0)
+    for mark in ";\t":
+        frame = pd.DataFrame({"Time [ms]": np.arange(30) / 2, "x,1": values})
+        frame.to_csv(path, index=False, sep=mark, decimal=",")
+        found = read_recording(path)
+        assert_array_equal(found.signal[0], values)
+        assert (list(found.channels), found.unit, found.times[1]) == (["x,1"], "ms", 0.5)
+        frame.to_csv(path, index=False, sep=mark, decimal=",", header=False)
+        assert read_recording(path).signal.shape == (2, 30)
+
+
 def test_changes_are_found(rng):
     """Cuts at the changes of the mean; long signals are cut on a shorter copy."""
     pytest.importorskip("ruptures")

@@ -523,6 +523,29 @@ def test_choices_in_other_segments_are_compared_by_pixel():
     assert "per pixel" in str(found)
 
 
+def test_frequency_bands_are_compared_by_their_edges():
+    """The same bands are the same features, whatever they show when hidden."""
+    explainer = eblime.SignalExplainer(lambda batch: (batch**2).mean(axis=1), "bands", n_masks=60)
+    asked = {"model": explainer.model, "x": np.sin(np.arange(60.0)), "explainer": explainer}
+    cuts = [("bands", {"edges": [edge]}) for edge in (0.2, 0.2004)]  # names are rounded
+
+    assert eblime.compare(**asked, hide=["zero", "noise"]).unit == "feature"
+    assert eblime.compare(**asked, segmentation=cuts).unit is None
+    assert eblime.compare(**asked, segmentation=["windows", "bands"]).unit is None
+
+
+def test_pictures_of_signals_are_one_below_the_other():
+    """They have no `top`: all windows are drawn. The page has them, too."""
+    explainer = eblime.SignalExplainer(lambda batch: batch[:, :10].sum(axis=1), n_masks=60)
+    signal = np.sin(np.arange(60.0))
+    found = eblime.compare(explainer.model, signal, explainer=explainer, hide=["zero", "mean"])
+    first, second = (panel.get_position() for panel in found.pictures(top=2).axes[:2])
+
+    assert first.x0 == second.x0
+    assert first.y0 > second.y1
+    assert "<img" in found.to_html()
+
+
 def test_another_seed_agrees_as_foreseen():
     """Taus of eight other seeds lie where the posterior of the first expects them."""
 

@@ -91,25 +91,27 @@ class SignalModel:
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Refuse a signal, (T,) or (C, T), of another size than the model says that it takes."""
-        size = "x".join(map(str, shape))
+        count = 1 if len(shape) == 1 else shape[0]
+        size = f"{count} channel{'s' * (count > 1)} of {shape[-1]} samples"
         if not self.candidates(shape):
             assert isinstance(self.model, OnnxModel)
             wanted = self.model.session.get_inputs()[0].shape
             raise ValueError(
-                f"`signal` must have the size of the graph's input, {wanted[1:]}; it is {size}."
+                f"`signal` must have the size of the graph's input, {wanted[1:]}; it has {size}."
             )
         owner = getattr(getattr(self.model, "predict", None), "__self__", None)
         known = getattr(owner, "metadata_", None)  # of aeon
         channels = known.get("n_channels") if isinstance(known, dict) else None
-        if channels is not None and channels != (1 if len(shape) == 1 else shape[0]):
+        if channels is not None and channels != count:
             raise ValueError(
-                f"`signal` must have {channels} channels, as the model was fitted with; it is "
+                f"`signal` must have {channels} channels, as the model was fitted with; it has "
                 f"{size}."
             )
         columns = getattr(owner, "n_features_in_", None)
         if known is None and columns is not None and columns != np.prod(shape):
             raise ValueError(
-                f"`signal` must have {columns} numbers, as the model was fitted with; it is {size}."
+                f"`signal` must have {columns} numbers, as the model was fitted with; it has "
+                f"{size}."
             )
 
 

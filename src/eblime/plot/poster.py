@@ -54,14 +54,15 @@ def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
     check_count("top", top)
     domain = registry.get("domains", comparison[comparison.methods[0]].scene.domain)
     kind = "intervals" if domain is None else domain.picture
-    across = 1 if kind == "text" else min(_ACROSS, len(comparison))
+    wide = {"text": text_size, "signal": signal_size}.get(kind)  # one below the other
+    across = min(_ACROSS, len(comparison)) if wide is None else 1
     down = -(-len(comparison) // across)
-    tall = max(text_size(comparison[n])[1] for n in comparison) + 0.4 if kind == "text" else 3.6
+    tall = 3.6 if wide is None else max(wide(comparison[name])[1] for name in comparison) + 0.4
     figure = new_figure(((8.0 if across == 1 else 4.6 * across), tall * down))
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for panel, name in zip(panels, comparison, strict=False):
         entry = comparison[name]
-        settings: dict[str, Any] = {} if kind == "text" else {"top": top}
+        settings: dict[str, Any] = {"top": top} if wide is None else {}
         chosen = None if kind in ("intervals", "values") else kind  # None: "means" for an estimate
         entry.plot(chosen, ax=panel, **settings)
         panel.set_title(caption(name, 44), fontsize="medium", loc="left")

@@ -483,15 +483,17 @@ def _owners(scene: Scene) -> IntArray | None:
 
 
 def _same_features(first: Scene, second: Scene) -> bool:
-    """Whether the features are the same: by their places, else their columns, else their names."""
+    """Whether the features are the same: by their places, columns or frequencies, or names."""
     ours, theirs = _owners(first), _owners(second)
     if ours is not None and theirs is not None and np.array_equal(ours, theirs):
         return True
-    if hasattr(first, "labels"):  # names of superpixels say only where they are, about
-        return False
-    known: list[Any] = [getattr(scene, "details", dict)() for scene in (first, second)]
-    names = [d.get("column", s.features) for d, s in zip(known, (first, second), strict=True)]
-    return list(names[0]) == list(names[1])
+    if any(getattr(scene, "labels", None) is not None for scene in (first, second)):
+        return False  # names of superpixels say only where they are, about
+    names = []
+    for scene in (first, second):
+        known: Any = getattr(scene, "details", dict)()
+        names.append(list(known.get("column") or known.get("low_frequency") or scene.features))
+    return bool(names[0] == names[1])
 
 
 def _at(values: NDArray[Any], features: IntArray) -> FloatArray:

@@ -22,6 +22,7 @@ __all__ = ["SIGNAL_ENDINGS", "Recording", "read_recording"]
 
 # a column with the times, such as "time", "t" or "Time [ms]"
 _TIME = re.compile(r"(?:time|t|timestamp|datetime|date)(?:\s*[\[(](\w{1,20})[\])])?", re.IGNORECASE)
+_UNNAMED = ("", "Unnamed: 0")  # an index that pandas wrote, and what it calls such a column
 _SHORTEST = 2  # samples
 
 
@@ -159,7 +160,16 @@ def _read_columns(source: Any) -> Recording | None:
 
 
 def _from_columns(columns: dict[str, NDArray[Any]], owner: str, *, flat: bool = False) -> Recording:
-    """Columns as channels; one that is called time, if there are others, has the times."""
+    """Columns as channels; one that is called time, if there are others, has the times.
+
+    A first column without a name is an index, as pandas writes it: dates are times, and numbers of
+    rows nothing.
+    """
+    first = next(iter(columns), None)
+    index = columns[first] if first in _UNNAMED and len(columns) > 1 else np.empty(0)
+    if index.dtype.kind == "M" or (index.size and np.array_equal(index, np.arange(index.size))):
+        rest = {name: values for name, values in columns.items() if name != first}
+        columns = {"time": index, **rest} if index.dtype.kind == "M" else rest
     named = {name: _TIME.fullmatch(name.strip()) for name in columns}
     clock = next((name for name, match in named.items() if match), None)
     names = [name for name in columns if name != clock or len(columns) == 1]
@@ -275,14 +285,20 @@ def _read_mat(path: Path) -> Recording:
 
 
 def _read_csv(path: Path) -> Recording:
-    """A .csv file with one column per channel, with or without a header."""
+    """A .csv file with one column per channel, with or without a header.
+
+    Values may be separated by semicolons or tabs; then a comma is a decimal one.
+    """
     with path.open(newline="", encoding="utf-8-sig") as stream:
-        sample = stream.read(4096)
+        head = stream.readline()
         stream.seek(0)
-        marks = max(",;\t", key=sample.count)
+        marks = next((mark for mark in ";\t" if mark in head), ",")
         rows = [row for row in csv.reader(stream, delimiter=marks) if any(map(str.strip, row))]
     if not rows:
         raise ValueError(f"{str(path)!r} must not be empty.")
+    if marks != ",":
+        points = ([(cell, cell.replace(",", ".")) for cell in row] for row in rows)
+        rows = [[new if _is_value(new) else old for old, new in row] for row in points]
     header = rows.pop(0) if not all(map(_is_value, rows[0])) else _numbers(len(rows[0]))
     wrong = next((k for k, row in enumerate(rows) if len(row) != len(header)), None)
     if wrong is not None or len(set(header)) < len(header):
@@ -291,7 +307,8 @@ def _read_csv(path: Path) -> Recording:
     names = [name.strip() for name in header]
     cells = zip(*rows, strict=True) if rows else [()] * len(names)
     columns = {name: _csv_column(part) for name, part in zip(names, cells, strict=True)}
-    return _from_columns(columns, repr(str(path)), flat=len(names) == 1)
+    found = _from_columns(columns, repr(str(path)))
+    return replace(found, flat=len(found.signal) == 1)
 
 
 def _is_value(cell: str) -> bool:
