@@ -211,7 +211,7 @@ def test_method_that_needs_both_ends_is_refused_for_a_table_before_any_call():
         eblime.compare(model, PEOPLE[0], methods, background=PEOPLE)
 
     assert model.asked == 0
-    with pytest.raises(ValueError, match="`background` must be given"):
+    with pytest.raises(ValueError, match=r"`background` must be given.*SignalExplainer"):
         eblime.compare(model, PEOPLE[0], methods)
 
 

@@ -20,12 +20,14 @@ from eblime._types import FloatArray
 from eblime.protocols import Composite
 
 __all__ = [
-    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers"),
-    *("hidden_version", "labels_fit", "read_composite", "renderer_of", "same_kind"),
+    *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers", "centres"),
+    *("check_cut", "even_blocks", "labels_fit", "read_composite", "relabel", "renderer_of"),
+    "same_kind",
 ]
 
 Channels = Literal["auto", "first", "last"]
 HIDES = ("mean", "blur")
+_COUNTS = ("n", "rows", "columns", "width")  # parameters that are whole numbers
 Hide = str | float | tuple[float, ...] | NDArray[Any] | Callable[[NDArray[Any]], Any]
 Labels = NDArray[np.intp]
 Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
@@ -49,20 +51,10 @@ def plain_array(values: Any, kind: str) -> NDArray[Any]:
 
 
 def as_numbers(given: Any, read: Any, kind: str, layouts: Sequence[str], also: str) -> NDArray[Any]:
-    """The checked numbers of an array.
+    """The checked numbers of an array, a tensor or lists.
 
-    Parameters
-    ----------
-    given
-        What the user passed, for messages.
-    read
-        The same as an array, a tensor or lists.
-    kind
-        What messages call it.
-    layouts
-        Its possible shapes, the one without channels first: "(H, W)".
-    also
-        What else it may be: "a PIL image or a path".
+    For messages: what the user passed, what it is called, its possible shapes, the one without
+    channels first, and what else it may be.
     """
     array = plain_array(read, kind)
     if array.dtype == object or array.dtype.kind not in "buif":
@@ -101,16 +93,8 @@ def read_composite(
 ) -> dict[str, Any]:
     """Cut checked numbers into features: the fields of a `Composite`.
 
-    Parameters
-    ----------
-    numbers
-        See `as_numbers`.
-    segmenter
-        Cuts arrays of this kind.
-    segmentation, hide
-        See `Segmenter.segment` and `hidden_version`.
-    channels
-        "first", "last", or "auto": the axis of length at most 4, or a much shorter one.
+    The settings are those of `ImageExplainer`; "auto" finds an axis of channels that has length at
+    most 4, or is much shorter than the others.
     """
     kind, axes = segmenter.kind, segmenter.axes
     shown = np.array(numbers, order="C")  # a copy: the explanation keeps it
@@ -187,53 +171,13 @@ class Segmenter:
         """Number of axes without channels."""
         return self.sides.count(",") + 1
 
-    def check(self, segmentation: Segmentation) -> None:
-        """Refuse an unknown name, an unknown parameter, or an object of another type."""
-        must = "`segmentation` must be a name, (name, {parameter: value}), an array of labels"
-        if isinstance(segmentation, str):
-            check_choice("segmentation", segmentation, tuple(self.known))
-        elif isinstance(segmentation, tuple):
-            if len(segmentation) != 2 or not isinstance(segmentation[1], Mapping):
-                raise TypeError(f"{must} or a function; got {segmentation!r}.")
-            self._check_parameters(*segmentation)
-        elif not callable(segmentation) and np.ndim(segmentation) != self.axes:
-            shape = getattr(segmentation, "shape", None)
-            got = f"{segmentation!r:.80}" if shape is None else f"an array of shape {shape}"
-            raise TypeError(f"{must} {self.sides} or a function; got {got}.")
-
-    def _check_parameters(self, name: str, params: Mapping[str, Any]) -> None:
-        """Check parameters against the signature of the algorithm."""
-        check_choice("segmentation", name, tuple(self.known))
-        if name == self.regular:
-            listed = [*inspect.signature(self.known[name]).parameters][1:]
-        else:
-            from skimage import segmentation as algorithms
-
-            ours = {"image", "start_label", "channel_axis"}
-            signature = inspect.signature(getattr(algorithms, name))
-            listed = [p for p in signature.parameters if p not in ours]
-        for key, value in params.items():
-            if key not in listed:
-                words = ", ".join(repr(word) for word in listed)
-                raise ValueError(
-                    f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
-                    f"{key!r}."
-                )
-            if name == self.regular:
-                for count in value if isinstance(value, (list, tuple)) else [value]:
-                    check_count(key, count)
+    def check(self, segmentation: Segmentation, hide: Hide, channels: Channels) -> None:
+        """Refuse settings that no array of this kind can have."""
+        check_choice("channels", channels, ("auto", "first", "last"))
+        check_cut(segmentation, hide, self.known, HIDES, self.sides, (self.axes,))
 
     def segment(self, array: NDArray[Any], segmentation: Segmentation) -> Labels:
-        """Cut an array.
-
-        Parameters
-        ----------
-        array
-            The array, channels last.
-        segmentation
-            Checked by `check`: a name, a name with a dictionary of parameters, an array of labels,
-            or a function from the array, as floats in [0, 1] without alpha, to labels.
-        """
+        """Cut an array with channels last; a function gets it as floats in [0, 1] without alpha."""
         if isinstance(segmentation, str):
             labels = self._cut(array, segmentation, {})
         elif isinstance(segmentation, tuple):
@@ -242,7 +186,9 @@ class Segmenter:
             labels = np.asarray(segmentation(_unit_range(array)))
         else:
             labels = np.asarray(segmentation)
-        return self._relabel(labels, array.shape[:-1])
+        advice = f"('slic', {{'compactness': 1.0}}), or use {self.regular!r}"
+        words = f"{self.kind}'s {self.sides_in_words}"
+        return relabel(labels, array.shape[:-1], words, self.features, advice)
 
     def _cut(self, array: NDArray[Any], name: str, params: Mapping[str, Any]) -> Labels:
         """Cut by name; a large array is reduced first, and the labels are enlarged again."""
@@ -272,29 +218,99 @@ class Segmenter:
             labels = labels[(slice(None),) * axis + (slice(length),)]
         return np.asarray(labels)
 
-    def _relabel(self, labels: NDArray[Any], shape: tuple[int, ...]) -> Labels:
-        """Check labels and number them 0 .. p - 1."""
-        if labels.shape != shape:
-            raise ValueError(
-                f"The labels must have the {self.kind}'s {self.sides_in_words} {shape}; got "
-                f"{labels.shape}."
-            )
-        if not (np.issubdtype(labels.dtype, np.integer) or labels.dtype == bool):
-            raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
-        low, high = int(labels.min()), int(labels.max())
-        far_apart = high - low > labels.size or high > np.iinfo(np.intp).max
-        if far_apart:  # too far for a look-up table
-            shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
-        else:
-            shifted = labels.astype(np.intp) - low
-        present = np.bincount(shifted.ravel()) > 0
-        if present.sum() < 2:
-            raise ValueError(
-                f"The segmentation must find at least 2 {self.features}; got 1. Change its "
-                "parameters, such as segmentation=('slic', {'compactness': 1.0}), or use "
-                f"{self.regular!r}."
-            )
-        return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
+
+def check_cut(
+    segmentation: Any,
+    hide: Any,
+    known: Mapping[str, Callable[..., Any]],
+    hides: Sequence[str],
+    sides: str,
+    axes: tuple[int, ...],
+) -> None:
+    """Refuse an unknown name, an unknown parameter, or an object of another type.
+
+    `known` has the functions that cut by name, `hides` the names of ways to hide; labels of the
+    user have one of these numbers of axes, in words `sides`.
+    """
+    if isinstance(hide, str):
+        check_choice("hide", hide, hides)
+    if isinstance(segmentation, str):
+        check_choice("segmentation", segmentation, tuple(known))
+        return
+    pair = isinstance(segmentation, tuple)
+    if pair and len(segmentation) == 2 and isinstance(segmentation[1], Mapping):
+        name, params = segmentation
+        check_choice("segmentation", name, tuple(known))
+        listed = [*inspect.signature(known[name]).parameters][1:]
+        if listed == ["params"]:  # those of scikit-image
+            from skimage import segmentation as algorithms
+
+            ours = {"image", "start_label", "channel_axis"}
+            listed = [*inspect.signature(getattr(algorithms, name)).parameters]
+            listed = [parameter for parameter in listed if parameter not in ours]
+        for key, value in params.items():
+            if key not in listed:
+                words = ", ".join(map(repr, listed)) or "none"
+                raise ValueError(
+                    f"The parameters in `segmentation` must be those of {name!r}, {words}; got "
+                    f"{key!r}."
+                )
+            if key in _COUNTS:
+                for count in value if isinstance(value, (list, tuple)) else [value]:
+                    check_count(key, count)
+    elif pair or not (callable(segmentation) or np.ndim(segmentation) in axes):
+        shape = getattr(segmentation, "shape", None)
+        got = f"{segmentation!r:.80}" if shape is None else f"an array of shape {shape}"
+        raise TypeError(
+            "`segmentation` must be a name, (name, {parameter: value}), an array of labels "
+            f"{sides} or a function; got {got}."
+        )
+
+
+def relabel(
+    labels: NDArray[Any], shape: tuple[int, ...], sides: str, features: str, advice: str
+) -> Labels:
+    """Check labels and number them 0 .. p - 1; the words are for messages."""
+    if labels.shape != shape:
+        raise ValueError(f"The labels must have the {sides} {shape}; got {labels.shape}.")
+    if labels.dtype.kind not in "biu":
+        raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
+    low, high = int(labels.min()), int(labels.max())
+    if high - low > labels.size or high > np.iinfo(np.intp).max:  # too far for a look-up table
+        shifted = np.unique(labels, return_inverse=True)[1].reshape(shape)
+    else:
+        shifted = labels.astype(np.intp) - low
+    present = np.bincount(shifted.ravel()) > 0
+    if present.sum() < 2:
+        raise ValueError(
+            f"The segmentation must find at least 2 {features}; got 1. Change its parameters, such "
+            f"as segmentation={advice}."
+        )
+    return np.asarray((np.cumsum(present) - 1)[shifted], dtype=np.intp)
+
+
+def even_blocks(sides: Sequence[int], counts: Sequence[int]) -> Labels:
+    """Labels of equal blocks, so many along each axis, and no more than it has elements."""
+    labels = np.zeros(tuple(sides), dtype=np.intp)
+    for axis, (length, count) in enumerate(zip(sides, counts, strict=True)):
+        position = np.arange(length) * min(count, length) // length
+        labels *= min(count, length)
+        labels += np.expand_dims(position, [k for k in range(labels.ndim) if k != axis])
+    return labels
+
+
+def centres(labels: Labels) -> FloatArray:
+    """The mean position of each feature along each axis, (axes, p); a million at a time."""
+    counts = np.bincount(labels.ravel())
+    totals = np.zeros((labels.ndim, len(counts)))
+    step = max(1, (1 << 20) // labels[0].size)
+    for start in range(0, len(labels), step):
+        some = labels[start : start + step]
+        grids: Any = np.indices(some.shape, sparse=True)
+        for axis, places in enumerate(grids):
+            weights = np.broadcast_to(places + (0 if axis else start), some.shape)
+            totals[axis] += np.bincount(some.ravel(), weights.ravel(), len(counts))
+    return np.asarray(totals / counts)
 
 
 def _block_means(array: NDArray[Any], factor: int) -> NDArray[Any]:
@@ -345,20 +361,9 @@ def same_kind(scene: Composite) -> bool:
 
 
 def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -> NDArray[Any]:
-    """The array with everything hidden, in the same shape and dtype.
+    """The array, channels last, with everything hidden, in the same shape and dtype.
 
-    Parameters
-    ----------
-    array
-        The array, channels last: (H, W, C) or (D, H, W, C).
-    labels
-        The feature of each pixel or voxel, (H, W) or (D, H, W).
-    hide
-        "mean" (of each feature), "blur", a number or one per channel (0 in the paper), another
-        array of the same shape, or a function from the array to one. Numbers are in the array's
-        range: for floats in [0, 1] a medium grey is 0.5, not 128.
-    kind
-        What messages call the array.
+    Numbers are in the array's range: for floats in [0, 1] a medium grey is 0.5, not 128.
     """
     if isinstance(hide, str):
         if hide == "mean":

@@ -193,20 +193,6 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
-        settings = self._loop_for(n_masks, until, max_masks, max_seconds, calls, cache)
-        progress = self._progress_for(progress)
-        return loop.explain(settings, self.subject(x), targets, rng, progress=progress)
-
-    def _loop_for(
-        self,
-        n_masks: int | None,
-        until: Stop | str | None,
-        max_masks: int | None,
-        max_seconds: float | None,
-        calls: Calls | None,
-        cache: CacheLike,
-    ) -> LoopSettings:
-        """The settings of the loop for one call of `explain`, checked."""
         settings = self.loop
         if n_masks is not None:
             check_count("n_masks", n_masks)
@@ -214,14 +200,16 @@ class BaseExplainer(ABC):
         settings = stop_settings(settings, until, max_masks, max_seconds)
         if calls is not None or cache is not None:
             settings = replace(settings, calls=settings.calls.merge(calls, cache))
-        return settings
-
-    def _progress_for(self, progress: Progress) -> Progress:
-        """How progress is shown in one call of `explain`, checked."""
-        if progress is None:
-            return self.progress
         check_progress(progress)
-        return progress
+        settings, subject, wanted = self._prepare(x, targets, settings)
+        shown = self.progress if progress is None else progress
+        return loop.explain(settings, subject, wanted, rng, progress=shown)
+
+    def _prepare(
+        self, x: Any, targets: Any, settings: LoopSettings
+    ) -> tuple[LoopSettings, Subject, Any]:
+        """Read the input; an explainer may adapt the targets and settings to it."""
+        return settings, self.subject(x), targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""

@@ -316,7 +316,7 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
     if is_row or isinstance(x, (Mapping, list)):
         raise ValueError(
             "`background` must be given to explain a row of a table: compare(model, row, "
-            "background=table)."
+            "background=table). To explain a signal, pass explainer=SignalExplainer(model)."
         )
     return ImageExplainer
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._checks import check_choice
 from eblime._progress import Progress
 from eblime._warn import warn_user
-from eblime.domains.composite import HIDES, Channels, Hide, Segmentation
+from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.image.scene import read_image
 from eblime.domains.image.segmentation import SEGMENTER
 from eblime.domains.masked import MaskedSubject
@@ -100,10 +99,7 @@ class ImageExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        check_choice("channels", self.channels, ("auto", "first", "last"))
-        SEGMENTER.check(self.segmentation)
-        if isinstance(self.hide, str):
-            check_choice("hide", self.hide, HIDES)
+        SEGMENTER.check(self.segmentation, self.hide, self.channels)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

@@ -32,7 +32,7 @@ from eblime.engine.targets import Labels, Target, Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
-from eblime.protocols import Kernel, Method, Stop
+from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
 
 __all__ = ["PromptExplainer"]
@@ -136,13 +136,7 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        **options: Any,
     ) -> Explanation:
         """Explain the answer to a question, or a part of it.
 
@@ -159,25 +153,14 @@ class PromptExplainer(BaseExplainer):
         answer
             The answer to explain; None explains the answer that the model gives to the prompt with
             all sources, which costs one more call, once if there is a cache.
-        n_masks, until, max_masks, max_seconds, calls, cache, progress
-            As for the other explainers; see `TextExplainer.explain`. With `until`, at most 2,000
-            prompts are scored, unless `max_masks` or `Calls(max_calls=...)` say otherwise.
+        options
+            `n_masks`, `until`, `max_masks`, `max_seconds`, `calls`, `cache` and `progress`, as for
+            the other explainers; see `TextExplainer.explain`. With `until`, at most 2,000 prompts
+            are scored, unless `max_masks` or `Calls(max_calls=...)` say otherwise.
         """
         whole = self._is_language or target is not None
-        found = self.explain_targets(
-            x,
-            [0 if target is None else target] if whole else 1,
-            rng,
-            answer=answer,
-            n_masks=n_masks,
-            until=until,
-            max_masks=max_masks,
-            max_seconds=max_seconds,
-            calls=calls,
-            cache=cache,
-            progress=progress,
-        )
-        return next(iter(found.values()))
+        targets: Any = [0 if target is None else target] if whole else 1
+        return next(iter(self.explain_targets(x, targets, rng, answer=answer, **options).values()))
 
     def explain_targets(
         self,
@@ -186,37 +169,35 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        **options: Any,
     ) -> dict[int, Explanation]:
         """Explain several parts of the answer to a question, from one set of model calls.
 
         Parameters
         ----------
-        x
-            See `explain`.
+        x, rng, answer, options
+            See `explain`; a stop rule must be reached for every target.
         targets
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
             None is the whole answer and each of its sentences.
-        rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
-            See `explain`; a rule must be reached for every target.
 
         Returns
         -------
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        limit = _MAX_MASKS if max_masks is None and until is not None else max_masks
-        settings = self._loop_for(n_masks, until, limit, max_seconds, calls, cache)
-        progress = self._progress_for(progress)
+        if options.get("until") is not None and options.get("max_masks") is None:
+            options["max_masks"] = _MAX_MASKS
         row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
+        wanted: Any = 3 if targets is None and not self._is_language else targets
+        return BaseExplainer.explain_targets(self, row, wanted, rng, **options)
+
+    def _prepare(
+        self, x: Any, targets: Any, settings: LoopSettings
+    ) -> tuple[LoopSettings, MaskedSubject, Any]:
+        """Read the question, leave room for the call that writes the answer, and cut that."""
         most = settings.calls.max_calls
-        if most is not None and self._is_language and row.get("answer") is None:
+        if most is not None and self._is_language and x.get("answer") is None:
             if most < 3:
                 raise ValueError(
                     f"`max_calls` must be >= 3, since one call writes the answer; got {most}. Or "
@@ -226,13 +207,11 @@ class PromptExplainer(BaseExplainer):
             settings = replace(settings, calls=replace(settings.calls, max_calls=most))
         if most is not None:  # the design must know how many masks can be asked
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
-        scene = self._scene(row, settings.calls)
+        scene = self._scene(x, settings.calls)
         if self._is_language:
             scene, targets = _with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
-        elif targets is None:
-            targets = 3
-        return loop.explain(settings, self._subject(scene), targets, rng, progress=progress)
+        return settings, self._subject(scene), targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the question comes from; for `Explanation.more`."""

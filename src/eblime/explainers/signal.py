@@ -9,13 +9,7 @@ from typing import Any
 from eblime._checks import check_choice, check_count, check_number
 from eblime._progress import Progress
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.signal.segmentation import (
-    HIDES,
-    Hide,
-    Segmentation,
-    check_segmentation,
-    read_signal,
-)
+from eblime.domains.signal.segmentation import Hide, Segmentation, check_settings, read_signal
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels
@@ -97,9 +91,7 @@ class SignalExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        check_segmentation(self.segmentation)
-        if isinstance(self.hide, str):
-            check_choice("hide", self.hide, HIDES)
+        check_settings(self.segmentation, self.hide)
         check_count("fade", self.fade, minimum=0)
         if self.rate is not None:
             check_number("rate", self.rate)

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from eblime._checks import check_choice
 from eblime._progress import Progress
-from eblime.domains.composite import HIDES, Channels, Hide, Segmentation
+from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.volume.reading import VOLUME_ENDINGS, read_scan
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
@@ -90,11 +89,8 @@ class VolumeExplainer(BaseExplainer):
 
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
-        check_choice("channels", self.channels, ("auto", "first", "last"))
-        SEGMENTER.check(self.segmentation)
+        SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
-        if isinstance(self.hide, str):
-            check_choice("hide", self.hide, HIDES)
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

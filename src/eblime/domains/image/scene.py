@@ -27,6 +27,7 @@ from eblime.domains.composite import (
     Hide,
     Segmentation,
     as_numbers,
+    centres,
     labels_fit,
     read_composite,
     renderer_of,
@@ -71,7 +72,7 @@ class ImageScene:
         labels = self.labels[::step, ::step]
         if step > 1 and not np.bincount(labels.ravel(), minlength=self.n_features).all():
             labels = self.labels
-        rows, columns = _centroids(labels)
+        rows, columns = centres(labels)
         places = zip(3 * rows // labels.shape[0], 3 * columns // labels.shape[1], strict=True)
         return [f"superpixel {j}, {_PLACES[int(a)][int(b)]}" for j, (a, b) in enumerate(places)]
 
@@ -80,7 +81,7 @@ class ImageScene:
 
         As in scikit-image, `bottom` and `right` are one beyond the last row and column.
         """
-        rows, columns = _centroids(self.labels)
+        rows, columns = centres(self.labels)
         boxes = ndimage.find_objects(self.labels + 1)
         return {
             "centroid_row": rows.tolist(),
@@ -115,20 +116,6 @@ class ImageScene:
         return renderer_of(self)
 
 
-def _centroids(labels: NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
-    """The mean row and column of each superpixel, (p,) each; a million pixels at a time."""
-    height, width = labels.shape
-    rows, columns, area = np.zeros((3, int(labels.max()) + 1))
-    step = max(1, (1 << 20) // width)
-    for start in range(0, height, step):
-        some = labels[start : start + step]
-        flat, down, across = some.ravel(), np.arange(start, start + len(some)), np.arange(width)
-        for total, weights in ((rows, down.repeat(width)), (columns, np.tile(across, len(some)))):
-            total += np.bincount(flat, weights, len(area))
-        area += np.bincount(flat, minlength=len(area))
-    return rows / area, columns / area
-
-
 def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
     """Average blocks of k x k pixels, for the smallest k; incomplete blocks are dropped."""
     rows, columns = pixels.shape[:2]
@@ -144,16 +131,7 @@ def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:
 def read_image(
     image: Any, *, segmentation: Segmentation, hide: Hide, channels: Channels = "auto"
 ) -> ImageScene:
-    """Cut an image into superpixels.
-
-    Parameters
-    ----------
-    image
-        A grey (H, W), colour (H, W, C) or channel-first (C, H, W) array of integers or floats, a
-        PIL image, or the path of an image file.
-    segmentation, hide, channels
-        See `read_composite`.
-    """
+    """Cut an image into superpixels; input and settings are those of `ImageExplainer`."""
     return ImageScene(**read_composite(as_pixels(image), SEGMENTER, segmentation, hide, channels))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime._types import FloatArray
-from eblime.domains.composite import Labels, Segmenter
+from eblime.domains.composite import Labels, Segmenter, even_blocks
 
 __all__ = ["SEGMENTATIONS", "SEGMENTER", "segment", "three_channels"]
 
@@ -55,10 +55,7 @@ def felzenszwalb(image: FloatArray, **params: Any) -> Labels:
 
 def grid(image: NDArray[Any], *, rows: int = 7, columns: int = 7) -> Labels:
     """Equal rectangles, 7 by 7 by default."""
-    height, width = image.shape[:2]
-    down = np.arange(height) * min(rows, height) // height
-    across = np.arange(width) * min(columns, width) // width
-    return np.asarray(down[:, None] * min(columns, width) + across)
+    return even_blocks(image.shape[:2], (rows, columns))
 
 
 SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
@@ -68,12 +65,6 @@ SEGMENTATIONS: dict[str, Callable[..., Labels]] = {
     "grid": grid,
 }
 
-
-def _factor(sides: tuple[int, ...]) -> int:
-    """How far an image is reduced before it is cut."""
-    return -(-max(sides) // LONGEST)
-
-
 SEGMENTER = Segmenter(
     kind="image",
     features="superpixels",
@@ -82,7 +73,7 @@ SEGMENTER = Segmenter(
     element="pixel",
     known=SEGMENTATIONS,
     regular="grid",
-    factor=_factor,
+    factor=lambda sides: -(-max(sides) // LONGEST),
 )
 segment = SEGMENTER.segment
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -10,15 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from eblime._checks import as_floats, check_choice, check_count
+from eblime._checks import as_floats, check_choice
 from eblime._types import FloatArray
+from eblime.domains.composite import Labels, Segmentation, check_cut, relabel
 from eblime.domains.signal.reading import Recording, read_recording
 from eblime.domains.signal.scene import SignalScene
 
-__all__ = ["HIDES", "SEGMENTATIONS", "Hide", "Segmentation", "check_segmentation", "read_signal"]
+__all__ = ["HIDES", "SEGMENTATIONS", "Hide", "Segmentation", "check_settings", "read_signal"]
 
-Labels = NDArray[np.intp]
-Segmentation = str | tuple[str, Mapping[str, Any]] | NDArray[Any] | Callable[..., Any]
 Hide = str | float | NDArray[Any] | Callable[[FloatArray], Any]
 HIDES = ("bridge", "mean", "zero", "noise")
 _LONGEST = 2000  # points of the copy in which changes are looked for
@@ -145,31 +143,9 @@ def _check_fit(name: str, value: int, most: int) -> None:
         )
 
 
-def check_segmentation(segmentation: Segmentation) -> None:
-    """Refuse an unknown name, an unknown parameter, or an object of another type."""
-    if isinstance(segmentation, str):
-        check_choice("segmentation", segmentation, tuple(SEGMENTATIONS))
-        return
-    if isinstance(segmentation, tuple) and len(segmentation) == 2:
-        name, params = segmentation
-        check_choice("segmentation", name, tuple(SEGMENTATIONS))
-        if isinstance(params, Mapping):
-            known = [*inspect.signature(SEGMENTATIONS[name]).parameters][1:]
-            for key, value in params.items():
-                if key not in known:
-                    listed = ", ".join(map(repr, known)) or "none"
-                    raise ValueError(
-                        f"The parameters in `segmentation` must be those of {name!r}, {listed}; "
-                        f"got {key!r}."
-                    )
-                if key in ("n", "width"):
-                    check_count(key, value)
-            return
-    if not callable(segmentation) and np.ndim(segmentation) not in (1, 2):
-        raise TypeError(
-            "`segmentation` must be a name, (name, {parameter: value}), an array of labels (T,) or "
-            f"(C, T), or a function; got {segmentation!r:.80}."
-        )
+def check_settings(segmentation: Segmentation, hide: Hide) -> None:
+    """Refuse settings that no signal can have."""
+    check_cut(segmentation, hide, SEGMENTATIONS, HIDES, "(T,) or (C, T),", (1, 2))
 
 
 def read_signal(
@@ -186,14 +162,17 @@ def read_signal(
     params: Mapping[str, Any] = {}
     if isinstance(segmentation, tuple):
         segmentation, params = segmentation
-    labels = cut = None
+    own = labels = cut = None
     if isinstance(segmentation, str) and segmentation == "bands":
         cut = bands(found, **params)
     elif isinstance(segmentation, str):
-        labels = _relabel(SEGMENTATIONS[segmentation](found.signal, **params), found.signal)
+        own = SEGMENTATIONS[segmentation](found.signal, **params)
     else:
         own = segmentation(found.signal.copy()) if callable(segmentation) else segmentation
-        labels = _relabel(np.asarray(own), found.signal)
+    if cut is None:
+        own, shape = np.asarray(own), found.signal.shape
+        own = np.broadcast_to(own, shape) if own.shape == shape[1:] else own
+        labels = relabel(own, shape, "signal's shape", "features", "('windows', {'n': 20})")
     hidden = hidden_signals(found.signal, labels, hide)
     if (hidden == found.signal).all():
         raise ValueError(
@@ -212,24 +191,6 @@ def read_signal(
         fade=fade,
         flat=found.flat and len(found.signal) == 1,
     )
-
-
-def _relabel(labels: NDArray[Any], signal: FloatArray) -> Labels:
-    """Check labels and number them 0 .. p - 1, for each sample of each channel."""
-    if labels.shape not in (signal.shape, signal.shape[1:]):
-        raise ValueError(
-            f"The labels must have the signal's shape {signal.shape}, or {signal.shape[1:]}; "
-            f"got {labels.shape}."
-        )
-    if labels.dtype.kind not in "biu":
-        raise TypeError(f"The labels must be whole numbers; got dtype {labels.dtype}.")
-    names, numbered = np.unique(np.broadcast_to(labels, signal.shape), return_inverse=True)
-    if len(names) < 2:
-        raise ValueError(
-            "The segmentation must find at least 2 features; got 1. Change its parameters, such as "
-            "segmentation=('windows', {'n': 20})."
-        )
-    return np.ascontiguousarray(numbered.reshape(signal.shape), dtype=np.intp)
 
 
 def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> FloatArray:

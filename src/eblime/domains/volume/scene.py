@@ -30,6 +30,8 @@ from eblime.domains.composite import (
     Segmentation,
     Segmenter,
     as_numbers,
+    centres,
+    even_blocks,
     labels_fit,
     read_composite,
     renderer_of,
@@ -73,8 +75,8 @@ class VolumeScene:
         """
         boxes, voxels = ndimage.find_objects(self.labels + 1), np.bincount(self.labels.ravel())
         columns: dict[str, list[Any]] = {}
-        centres = _centres(self.labels, voxels)
-        for axis, centre in zip(self.axes, centres, strict=True):
+        middles = centres(self.labels)
+        for axis, centre in zip(self.axes, middles, strict=True):
             columns[f"centre_{axis}"] = centre.tolist()
         for k, axis in enumerate(self.axes):
             columns[f"start_{axis}"] = [box[k].start for box in boxes]
@@ -83,7 +85,7 @@ class VolumeScene:
         if self.spacing is None:
             return columns
         for k, (axis, step) in enumerate(zip(self.axes, self.spacing, strict=True)):
-            columns[f"centre_{axis}_{self.unit}"] = (centres[k] * step).tolist()
+            columns[f"centre_{axis}_{self.unit}"] = (middles[k] * step).tolist()
             extents = [(box[k].stop - box[k].start) * step for box in boxes]
             columns[f"extent_{axis}_{self.unit}"] = extents
         columns[f"volume_{self.unit}3"] = (voxels * float(np.prod(self.spacing))).tolist()
@@ -96,18 +98,6 @@ class VolumeScene:
     def renderer(self) -> Renderer:
         """A fast renderer of this volume."""
         return renderer_of(self)
-
-
-def _centres(labels: Labels, voxels: NDArray[np.intp]) -> list[FloatArray]:
-    """The mean position of each feature along each axis, (p,) each."""
-    totals = np.zeros((labels.ndim, len(voxels)))
-    for first, section in enumerate(labels):
-        flat = section.ravel()
-        totals[0] += first * np.bincount(flat, minlength=len(voxels))
-        for axis, positions in enumerate(np.indices(section.shape, sparse=True), start=1):
-            weights = np.broadcast_to(positions, section.shape).ravel()
-            totals[axis] += np.bincount(flat, weights, len(voxels))
-    return list(totals / voxels)
 
 
 def slic(volume: FloatArray, **params: Any) -> Labels:
@@ -125,13 +115,7 @@ def slic(volume: FloatArray, **params: Any) -> Labels:
 
 def blocks(volume: NDArray[Any], n: int | Sequence[int] = 4) -> Labels:
     """Equal blocks: n along each axis, or one number per axis."""
-    labels = np.zeros(volume.shape[:-1], dtype=np.intp)
-    counts = block_counts(labels.shape, n)
-    for axis, count in enumerate(counts):
-        position = np.arange(labels.shape[axis]) * count // labels.shape[axis]
-        labels *= count
-        labels += np.expand_dims(position, [k for k in range(labels.ndim) if k != axis])
-    return labels
+    return even_blocks(volume.shape[:-1], block_counts(volume.shape[:-1], n))
 
 
 def block_counts(sides: Sequence[int], n: int | Sequence[int]) -> list[int]:
@@ -172,19 +156,7 @@ def read_volume(
     axes: Sequence[str] = _AXES,
     unit: str = "mm",
 ) -> VolumeScene:
-    """Cut a volume into blocks or regions.
-
-    Parameters
-    ----------
-    volume
-        An array (D, H, W), (D, H, W, C) or (C, D, H, W) of integers or floats.
-    segmentation, hide, channels
-        See `read_composite`.
-    spacing, unit
-        The size of a voxel along each axis, and its unit.
-    axes
-        Names of the three axes.
-    """
+    """Cut an array into blocks or regions; the settings are those of `VolumeExplainer`."""
     layouts = ("(D, H, W)", "(D, H, W, C)", "(C, D, H, W)")
     if isinstance(volume, np.ndarray):
         check_memory(volume.shape, volume.dtype)
