@@ -185,18 +185,19 @@ def detection_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         progress=False,
     )
     e = explainer.explain(image, target=1, rng=study_generator(settings, number))
-    region = pore_region(e.segments, pore_mask(np.array([[*place, max(size, 0.3)]]), block))
+    pore = pore_mask(np.array([[*place, max(size, 0.3)]]), block)
+    regions = [pore_region(e.segments, pore, least=share) for share in (0, 0.25)]
     draws = e.posterior.sample(2000, rng=study_generator(settings, number, 2))
     third = np.sort(draws, axis=1)[:, -3]
-    p_top = float((draws[:, region].max(axis=1) >= third).mean())
-    p, r = len(region), int(region.sum())
+    p_top, p_quarter = (float((draws[:, r].max(axis=1) >= third).mean()) for r in regions)
+    p, r = len(regions[0]), int(regions[0].sum())
     chance = 1 - stats.hypergeom(p, r, 3).pmf(0)
     return [
         {
             **{"size": size, "depth": place[1], "score": e.prediction, "p_top": p_top},
             **{"classified": e.prediction > 0.5, "located": p_top >= 0.9},
             **{"superpixels": p, "region": r, "chance": float(chance)},
-            "r2": e.posterior.r2_held_out,
+            **{"r2": e.posterior.r2_held_out, "p_quarter": p_quarter},
         }
     ]
 
@@ -210,11 +211,11 @@ def pore_echo(radius: float, block: Block) -> float:
     return float(radius * waves**2 / (1 + waves**2))
 
 
-def pore_region(segments: Any, pore: BoolArray) -> BoolArray:
-    """Superpixels that hold at least a quarter of a pore's echo, a pixel wider than the pore."""
+def pore_region(segments: Any, pore: BoolArray, *, least: float = 0) -> BoolArray:
+    """Superpixels that hold some of a pore's echo, a pixel wider than the pore, or a least share."""
     echo = ndimage.binary_dilation(pore)
     held = np.bincount(segments[echo], minlength=int(segments.max()) + 1)
-    return np.asarray(held >= 0.25 * held.sum())
+    return np.asarray((held > 0) & (held >= least * held.sum()))
 
 
 def signal_summary(rows: pd.DataFrame) -> pd.DataFrame:
@@ -269,6 +270,7 @@ def detection_summary(rows: pd.DataFrame) -> pd.DataFrame:
         for note in curve.notes:
             print(f"{name}: {note}")
         ends = {"a50": curve.a50, "a90": curve.a90, "a90/95": curve.a90_95}
+        ends = {name: value if value < np.inf else np.nan for name, value in ends.items()}
         found.append({"curve": name, "scans": len(hits), "found": int(hits.sum()), **ends})
     return pd.DataFrame(found)
 

@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import special, stats
 
+from eblime.core.detection import HitMiss
 from eblime.measures import probability_of_detection
 
 
@@ -159,6 +160,31 @@ def test_a_curve_that_may_be_flat_has_no_bound():
     assert "is outside the sizes 1 to 4" in found.notes[1]
 
 
+def test_shares_that_do_not_follow_the_curve_are_noted(rng):
+    """Shares that level off at .85; the test of a bend is that of every flaw alone."""
+    sizes = np.repeat(np.geomspace(0.2, 8, 12), 40)
+    hits = rng.random(480) < 0.85 * special.expit(6 * np.log(sizes / 0.5))
+    found = probability_of_detection(sizes, hits)
+    p = special.expit(found.a + found.b * np.log(sizes))
+    score, info = np.zeros(3), np.zeros((3, 3))
+    for x, hit, share in zip(np.log(sizes), hits, p, strict=True):  # all three coefficients
+        powers = np.array([1, x, x**2])
+        score += (hit - share) * powers
+        info += share * (1 - share) * np.outer(powers, powers)
+    twin = stats.chi2.sf(score @ np.linalg.inv(info) @ score, 1)
+
+    data = HitMiss(x=np.log(found.sizes), n=found.counts, k=found.found)
+    assert_allclose(data.bend(), twin, rtol=1e-6)
+    assert twin < 0.01
+    assert "do not follow the curve" in str(found)
+    assert not any("follow" in note for note in probability_of_detection(*flaws(rng)).notes)
+
+
+def test_unknown_sizes_are_printed_as_such():
+    """Not as nan or inf."""
+    assert "a50 unknown, a90 unknown, a90/95 unknown" in str(probability_of_detection([1, 2], [1, 1]))
+
+
 @pytest.mark.parametrize(
     ("sizes", "hits", "message"),
     [
@@ -166,7 +192,8 @@ def test_a_curve_that_may_be_flat_has_no_bound():
         ([1, np.nan], [0, 1], "`sizes` must be finite and > 0; got nan at index 1"),
         ([[1, 2]], [0, 1], "`sizes` must be 1-D, one entry per flaw; got shape"),
         ([1, 2], [0, 1, 1], "`hits` must be True or False for each of the 2 sizes; got shape"),
-        ([1, 2], [0, 2], "`hits` must be True or False for each of the 2 sizes.* with other"),
+        ([1, 2], [0, 2], "`hits` must be True or False for each of the 2 sizes.* got 2 at index 1"),
+        ([1, 2], [0, None], "`hits` must be True or False .*; got nan at index 1. Leave out"),
         ([1, 1], [0, 1], "`sizes` must have at least two different values; got 1"),
         ([], [], "`sizes` must have at least two different values; got 0"),
     ],

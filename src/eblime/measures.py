@@ -494,11 +494,12 @@ class DetectionCurve:
     def __str__(self) -> str:
         """How many flaws were found, the curve, its sizes, and notes."""
         few, many = f"{self.sizes[0]:.4g}", f"{self.sizes[-1]:.4g}"
+        ends = {"a50": self.a50, "a90": self.a90, "a90/95": self.a90_95}
         sign = "-" if self.b < 0 else "+"
         lines = [
             f"{self.found.sum()} of {self.counts.sum()} flaws found, sizes {few} to {many}",
             f"log odds of a hit = {self.a:.4g} {sign} {abs(self.b):.4g} log(size)",
-            f"a50 = {self.a50:.4g}, a90 = {self.a90:.4g}, a90/95 = {self.a90_95:.4g}",
+            ", ".join(f"{k} = {v:.4g}" if v < np.inf else f"{k} unknown" for k, v in ends.items()),
         ]
         if not np.isfinite(self.b):
             del lines[1]
@@ -522,7 +523,9 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
     upper bound with 95 % confidence: the largest size s for which the likelihood-ratio test, with
     one degree of freedom and both tails together at 10 %, does not reject P(s) = .9. The bounds of
     the curve are made the same way. All of them need the model to be right: look at the plot,
-    above all whether the shares reach 1.
+    above all whether the shares reach 1. A note says so where a parabola in the logarithm of the
+    size fits clearly better (Rao's score test, P < .01). Flaws must be independent: with several
+    looks at each flaw, the bounds are too narrow.
 
     Examples
     --------
@@ -538,10 +541,14 @@ def probability_of_detection(sizes: ArrayLike, hits: ArrayLike) -> DetectionCurv
     """
     at = _check_sizes(sizes)
     marks = as_floats("hits", hits)
-    if marks.shape != at.shape or not np.isin(marks, (0, 1)).all():
+    needed = f"`hits` must be True or False for each of the {len(at)} sizes; got"
+    if marks.shape != at.shape:
+        raise ValueError(f"{needed} shape {marks.shape}.")
+    other = np.flatnonzero(~np.isin(marks, (0, 1)))
+    if other.size:
         raise ValueError(
-            f"`hits` must be True or False for each of the {len(at)} sizes; got shape "
-            f"{marks.shape}{'' if marks.shape != at.shape else ' with other values'}."
+            f"{needed} {marks[other[0]]:g} at index {other[0]}. Leave out flaws without a result, "
+            "and give each of several flaws of one size an entry of its own."
         )
     unique, group, counts = np.unique(at, return_inverse=True, return_counts=True)
     if len(unique) < 2:
@@ -600,6 +607,11 @@ def _detection_notes(data: HitMiss, b: float, a90: float, bound: float) -> Itera
         yield (
             "A curve that does not rise is not excluded (likelihood ratio, 5 %), so that a90 has "
             "no upper bound: add flaws, or a wider range of sizes."
+        )
+    if data.bend() < 0.01:
+        yield (
+            f"The shares found do not follow the curve (P = {data.bend():.2g}, test of a bend): "
+            "look at the plot. a90 and its bound are not reliable."
         )
     for name, value in (("a90", a90), ("a90/95", bound)):
         if np.isfinite(value) and not first <= value <= last:

@@ -21,11 +21,12 @@ def test_the_known_time_is_that_of_the_echo(rng):
 
 
 def test_the_region_of_a_pore_is_where_it_is():
-    """Superpixels with a quarter of the pore or more, and no others."""
-    pore = pore_mask(np.array([[19.2, 13.5, 1.0]]), Block())
+    """Superpixels that the pore touches, or that hold a share of it, and no others."""
+    pore = pore_mask(np.array([[19.8, 13.5, 1.0]]), Block())
     segments = np.repeat(np.arange(4), 32)[None].repeat(128, axis=0)  # four columns
 
     assert pore_region(segments, pore).tolist() == [False, True, True, False]
+    assert pore_region(segments, pore, least=0.25).tolist() == [False, False, True, False]
     assert pore_region(np.zeros_like(segments), pore).tolist() == [True]
 
 

@@ -66,6 +66,22 @@ class HitMiss:
         b = float(beta[1] / spread)
         return float(beta[0] - b * centre), b
 
+    def bend(self) -> float:
+        """P value of the line against a parabola: Rao's score test of the square of x.
+
+        Small where the shares are on one side of the curve at both ends and on the other between
+        them. NaN where the slope is not finite, or with only two values of x.
+        """
+        a, b = self.estimate()
+        if not np.isfinite(b) or len(self.x) < 3:
+            return np.nan
+        t = self._scaled()[0]
+        p = special.expit(a + b * self.x)
+        powers = np.stack([t**2, np.ones_like(t), t])
+        info = (powers * self.n * p * (1 - p)) @ powers.T
+        rest = info[0, 0] - info[0, 1:] @ np.linalg.solve(info[1:, 1:], info[1:, 0])
+        return float(special.chdtrc(1, (t**2 @ (self.k - self.n * p)) ** 2 / rest))
+
     def bound(self, at: FloatArray, side: int) -> FloatArray:
         """Lower (side -1) or upper (+1) 95 % bounds of the log odds at some places, (q,).
 
