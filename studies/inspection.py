@@ -212,7 +212,7 @@ def pore_echo(radius: float, block: Block) -> float:
 
 
 def pore_region(segments: Any, pore: BoolArray, *, least: float = 0) -> BoolArray:
-    """Superpixels that hold some of a pore's echo, a pixel wider than the pore, or a least share."""
+    """Superpixels that hold a pixel of a pore's echo, one wider than the pore, or a least share."""
     echo = ndimage.binary_dilation(pore)
     held = np.bincount(segments[echo], minlength=int(segments.max()) + 1)
     return np.asarray((held > 0) & (held >= least * held.sum()))

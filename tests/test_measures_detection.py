@@ -182,7 +182,9 @@ def test_shares_that_do_not_follow_the_curve_are_noted(rng):
 
 def test_unknown_sizes_are_printed_as_such():
     """Not as nan or inf."""
-    assert "a50 unknown, a90 unknown, a90/95 unknown" in str(probability_of_detection([1, 2], [1, 1]))
+    assert "a50 unknown, a90 unknown, a90/95 unknown" in str(
+        probability_of_detection([1, 2], [1, 1])
+    )
 
 
 @pytest.mark.parametrize(
