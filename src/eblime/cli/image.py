@@ -15,18 +15,16 @@ from eblime.cli.output import file_items
 from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
 from eblime.domains.record import Command, Item, Option
 
-__all__ = ["ACTIVATION", "COMMAND", "OUTPUT_NAME", "parse_hide", "parse_segmentation"]
+__all__ = ["COMMAND", "OF_GRAPHS", "cut_options", "parse_hide", "parse_segmentation"]
 
 Size = tuple[int, int, int]  # height, width, channels
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A photo or the photos of a folder, each read when its turn comes."""
-    path = Path(argument)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no photo or folder {argument!r}.")
-    size = photo_size(model(), options["size"])
-    return file_items(path, PHOTO_ENDINGS, partial(read_photo, size=size))
+    size = photo_size(model(), options["size"]) if Path(argument).exists() else None
+    read = partial(read_photo, size=size)
+    return file_items(Path(argument), PHOTO_ENDINGS, read, "photo")
 
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
@@ -104,17 +102,27 @@ def _literal(value: str) -> Any:
         return value.strip()
 
 
-ACTIVATION = Option(
-    "activation",
-    "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
-    default="none",
-    used_by="model",
-)
-OUTPUT_NAME = Option(
-    "output_name",
-    "Name of the output to use, if an ONNX graph has several.",
-    setting="output",
-    used_by="model",
+def cut_options(cutting: str, hiding: str, segmentation: str = "slic", hide: str = "mean") -> Any:
+    """The options --segmentation and --hide, with their help and defaults."""
+    return (
+        Option("segmentation", cutting, default=segmentation, parse=parse_segmentation),
+        Option("hide", hiding, default=hide, parse=parse_hide),
+    )
+
+
+OF_GRAPHS = (
+    Option(
+        "activation",
+        "What turns the outputs of an ONNX graph into scores: none, softmax or sigmoid.",
+        default="none",
+        used_by="model",
+    ),
+    Option(
+        "output_name",
+        "Name of the output to use, if an ONNX graph has several.",
+        setting="output",
+        used_by="model",
+    ),
 )
 COMMAND = Command(
     help="Explain a photo, or every photo of a folder, by superpixels.",
@@ -130,19 +138,11 @@ COMMAND = Command(
     inputs=inputs,
     defaults={"design": "paired", "top": 5},
     options=[
-        Option(
-            "segmentation",
+        *cut_options(
             "How to cut the photo: slic, quickshift, felzenszwalb or grid; with parameters "
             "slic:n_segments=100.",
-            default="slic",
-            parse=parse_segmentation,
-        ),
-        Option(
-            "hide",
             "What a hidden superpixel shows: mean (its mean colour), blur, a grey value such "
             "as 0, or a colour such as #808080.",
-            default="mean",
-            parse=parse_hide,
         ),
         Option(
             "size",
@@ -160,7 +160,6 @@ COMMAND = Command(
             choices=NORMALISATIONS,
             used_by="model",
         ),
-        ACTIVATION,
-        OUTPUT_NAME,
+        *OF_GRAPHS,
     ],
 )

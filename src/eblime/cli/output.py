@@ -193,8 +193,12 @@ def target_names(name: str, explanations: Sequence[Explanation]) -> list[str]:
     )
 
 
-def file_items(path: Path, endings: Sequence[str], read: Callable[[Path], Any]) -> list[Item]:
+def file_items(
+    path: Path, endings: Sequence[str], read: Callable[[Path], Any], kind: str = "text"
+) -> list[Item]:
     """A file, or those of a folder with these endings, each read when its turn comes."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no {kind} or folder {str(path)!r}.")
     paths = [path]
     if path.is_dir():
         paths = sorted(e for e in path.iterdir() if e.name.lower().endswith(tuple(endings)))

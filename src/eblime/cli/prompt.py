@@ -37,7 +37,9 @@ def explainer(
 
     given = dict(settings)
     if options["prompt"] is not None:
-        given["prompt"] = _file_or_text(options["prompt"])
+        given["prompt"] = template = options["prompt"]
+        if "{" not in template and Path(template).is_file():
+            given["prompt"] = read_text_file(Path(template))
     return PromptExplainer(model, read_sources(Path(options["sources"])), **given)
 
 
@@ -53,12 +55,6 @@ def read_sources(path: Path) -> str | dict[str, str]:
             f"The folder {str(path)!r} for --sources has no file that ends in .txt or .md."
         )
     return {entry.name: read_text_file(entry).rstrip("\r\n") for entry in found}
-
-
-def _file_or_text(given: str) -> str:
-    """The template itself, or that of a file."""
-    is_file = "{" not in given and Path(given).is_file()
-    return read_text_file(Path(given)) if is_file else given
 
 
 COMMAND = Command(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eblime.cli.image import ACTIVATION, OUTPUT_NAME, parse_hide, parse_segmentation
+from eblime.cli.image import OF_GRAPHS, cut_options
 from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
 from eblime.domains.volume.reading import VOLUME_ENDINGS, refuse_dicom
@@ -18,10 +18,9 @@ __all__ = ["COMMAND"]
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A volume or the volumes of a folder, each read when its turn comes."""
     path = Path(argument)
-    if not path.exists():
-        raise FileNotFoundError(f"There is no volume or folder {argument!r}.")
-    refuse_dicom(path)
-    return file_items(path, VOLUME_ENDINGS, lambda file: file)
+    if path.exists():
+        refuse_dicom(path)
+    return file_items(path, VOLUME_ENDINGS, Path, "volume")
 
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
@@ -57,18 +56,10 @@ COMMAND = Command(
     inputs=inputs,
     defaults={"design": "paired", "top": 5},
     options=[
-        Option(
-            "segmentation",
+        *cut_options(
             "How to cut the volume: slic or blocks; with parameters blocks:n=4, blocks:n=(2,8,8) "
             "or slic:n_segments=100.",
-            default="slic",
-            parse=parse_segmentation,
-        ),
-        Option(
-            "hide",
             "What a hidden region shows: mean (of its voxels), blur, or a number such as 0.",
-            default="mean",
-            parse=parse_hide,
         ),
         Option(
             "spacing",
@@ -83,7 +74,6 @@ COMMAND = Command(
             choices=("auto", "first", "last"),
         ),
         Option("key", "Name of the array in a .npz, .mat or HDF5 file that has several."),
-        ACTIVATION,
-        OUTPUT_NAME,
+        *OF_GRAPHS,
     ],
 )

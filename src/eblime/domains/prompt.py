@@ -110,18 +110,10 @@ class PromptScene:
 def read_sources(
     sources: Any, *, segmentation: str = "paragraph", separator: str = "\n\n"
 ) -> Sources:
-    """The sources with their names.
+    """The sources with their names; the settings are those of `PromptExplainer`.
 
-    Parameters
-    ----------
-    sources
-        Texts; a dictionary from names to texts; the messages of a chat, each with a "role" and a
-        "content"; or one text, which is cut.
-    segmentation
-        How one text is cut: by "sentence", "paragraph" or "turn", which begins with a name and a
-        colon. What is between two pieces belongs to the first of them.
-    separator
-        What joins sources that are not pieces of one text.
+    A "turn" begins with a name and a colon. What is between two pieces of a text belongs to the
+    first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
     if isinstance(sources, str):
@@ -202,18 +194,7 @@ def read_prompt(
 ) -> PromptScene:
     """The prompt that asks a question, with no parts of the answer but the whole.
 
-    Parameters
-    ----------
-    question
-        Takes the place of `{question}`; None or empty where the template has no such place.
-    sources
-        Take the place of `{sources}`.
-    prompt
-        The template.
-    score
-        What the score is, in words.
-    answer
-        The answer to explain.
+    `prompt` is the template; `score` says in words what the score is.
     """
     asked = "" if question is None else question
     if not isinstance(asked, str):

@@ -121,22 +121,10 @@ def _versions(scene: TextScene) -> tuple[NDArray[Any], IntArray, IntArray]:
 def read_text(
     text: Any, *, tokens: Tokens = "word", bag: bool = True, hide: str = "", most: int | None = 500
 ) -> TextScene:
-    """Cut a text into features.
+    """Cut a text into features; the settings are those of `TextExplainer`.
 
-    Parameters
-    ----------
-    text
-        The text.
-    tokens
-        "word", "sentence", "char", a regular expression that matches tokens, or a function from
-        the text to tokens, as strings in their order or as (start, end).
-    bag
-        Whether all occurrences of a token are one feature; otherwise each occurrence is one.
-    hide
-        Replaces a hidden token; empty to remove it.
-    most
-        A text with more features is cut into sentences instead, or into chunks of about 20 tokens
-        if its sentences are too long or too many, with a warning. None sets no limit.
+    With more than `most` features it is cut into sentences instead, or into chunks of about 20
+    tokens if its sentences are too long or too many, with a warning.
     """
     if not isinstance(text, str):
         raise TypeError(f"`text` must be a string; got {type(text).__name__}.")

@@ -150,7 +150,13 @@ def compare(
         if name not in names:
             known = ", ".join(sorted(names))
             raise TypeError(f"`{name}` must be a setting of {kind.__name__}, which has {known}.")
-    choices = {k: _choices(k, v) for k, v in given.items() if _has_choices(kind, k, v)}
+    choices = {
+        name: _choices(name, value)
+        for name, value in given.items()
+        if name in (*kind.about, *_SHARED)
+        and isinstance(value, (list, Mapping))
+        and not isinstance(value, _ONE_VALUE.get(name, ()))
+    }
     fixed = given | {name: next(iter(found.values())) for name, found in choices.items()}
     if explainer is None:
         chosen = kind(model, **fixed)
@@ -252,13 +258,6 @@ def _others(
                 made.subject(x)
             found[f"{setting}={label}"] = made, setting
     return found
-
-
-def _has_choices(kind: Any, name: str, value: Any) -> bool:
-    """Whether a value of a setting is a list of choices, or a dictionary of them."""
-    if name not in (*kind.about, *_SHARED) or isinstance(value, _ONE_VALUE.get(name, ())):
-        return False
-    return isinstance(value, (list, Mapping))
 
 
 def _choices(name: str, value: Any) -> dict[str, Any]:

@@ -39,17 +39,10 @@ class AnswerScore:
 
     Prompts are strings with two more attributes, the `answer` and the `spans` of its parts; there
     is one output for each part. A part is scored given the prompt and what is before it.
-
-    Parameters
-    ----------
-    language
-        A language model, as `as_language_model` returns it.
-    score
-        A name in `SCORES`, or a function (new answer, answer) -> number.
     """
 
-    language: Any
-    score: str | Callable[[str, str], float] = "mean"
+    language: Any  # as `as_language_model` returns it
+    score: str | Callable[[str, str], float] = "mean"  # a name in `SCORES`, or a function
 
     @property
     def generates(self) -> bool:

@@ -223,29 +223,25 @@ def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
     if len(shape) == 2:
         return batch.reshape(len(batch), -1)
     if len(shape) == 3:
-        return batch if batch.ndim == 3 else batch.reshape(batch.shape[:1] + _grey_shape(batch))
+        grey = [size for size in batch.shape[1:] if size != 1]  # without a channel axis
+        return batch if batch.ndim == 3 else batch.reshape(len(batch), *grey)
     images = batch[..., None] if batch.ndim == len(shape) - 1 else batch
     first, last = np.moveaxis(images, -1, 1), np.moveaxis(images, 1, -1)
     few = images.shape[-1] <= 4 < images.shape[1]  # channels last; most graphs have them first
     for layout in (first, images, last) if few else (images, first, last):
-        if _fits(layout.shape, shape):
+        if fits(layout.shape, shape):
             return np.ascontiguousarray(layout)
     raise ValueError(
         f"The images must have the shape of the graph's input, {shape[1:]}; got {batch.shape[1:]}."
     )
 
 
-def _fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
+def fits(given: tuple[int, ...], wanted: list[Any]) -> bool:
     """Whether a shape has the fixed sizes of the graph; named axes may have any size."""
     return len(given) == len(wanted) and all(
         not isinstance(want, int) or have == want
         for have, want in zip(given[1:], wanted[1:], strict=True)
     )
-
-
-def _grey_shape(batch: NDArray[Any]) -> tuple[int, ...]:
-    """Shape of one grey image without its channel axis."""
-    return tuple(size for size in batch.shape[1:] if size != 1)
 
 
 def stamps_of(path: str | os.PathLike[str]) -> tuple[tuple[Any, ...], ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from eblime.models.conversion import as_scores
-from eblime.models.onnx import OnnxModel
+from eblime.models.onnx import OnnxModel, fits
 from eblime.models.sklearn import SklearnModel
 from eblime.models.torch import TorchModel
 from eblime.protocols import Model
@@ -24,13 +23,8 @@ LAYOUTS = {"flat": "(n, C x T)", "first": "(n, C, T)", "last": "(n, T, C)"}
 class SignalModel:
     """A model that gets signals in the layout that it takes.
 
-    Parameters
-    ----------
-    model
-        An adapter or a function.
-    layout
-        "flat" (n, C x T), "first" (n, C, T) or "last" (n, T, C). "auto" tries them on the first
-        batch, and keeps the first that the model answers with one row of scores per signal.
+    "auto" tries `LAYOUTS` on the first batch, and keeps the first that the model answers with one
+    row of scores per signal.
     """
 
     model: Model
@@ -86,7 +80,7 @@ class SignalModel:
         order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
         if isinstance(self.model, OnnxModel):
             wanted = self.model.session.get_inputs()[0].shape
-            order = [name for name in order if _fits(arranged_shape(shape, name), wanted[1:])]
+            order = [name for name in order if fits((1, *arranged_shape(shape, name)), wanted)]
         return order
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -126,11 +120,3 @@ def arrange(batch: NDArray[Any], layout: str) -> NDArray[Any]:
 def arranged_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
     """The shape of one signal in a layout."""
     return arrange(np.empty((1, *shape), dtype=bool), layout).shape[1:]
-
-
-def _fits(shape: Sequence[int], wanted: Sequence[Any]) -> bool:
-    """Whether a shape has the fixed sizes of a graph; named axes may have any size."""
-    same = len(shape) == len(wanted)
-    return same and all(
-        not isinstance(w, int) or w == s for s, w in zip(shape, wanted, strict=True)
-    )

@@ -171,16 +171,7 @@ def side_by_side(
 ) -> Axes:
     """Several explanations of the same features: means and intervals, one below the other.
 
-    Parameters
-    ----------
-    explanations
-        By name, as in the legend. A point estimate has no interval.
-    top
-        How many features: those with the largest mean of any explanation.
-    prob
-        Level of the intervals.
-    ax
-        Where to draw; None makes a new figure.
+    The `top` features have the largest mean of any explanation. A point estimate has no interval.
     """
     check_count("top", top)
     check_level("prob", prob)

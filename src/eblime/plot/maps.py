@@ -368,7 +368,9 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     ["word 'not'", "word 'bad'", "word 'at'", "word 'all'"]
     """
     check_count("top", top)
-    mean, certain = _tables(interactions)
+    post = interactions.posterior
+    sure = np.abs(2 * post.prob_positive() - 1) if post.has_spread else np.ones(post.n_features)
+    mean, certain = interactions.matrix(), interactions.matrix(sure)  # signs: 0 (either) to 1
     order = np.sort(np.argsort(-np.abs(mean * certain).max(axis=1), kind="stable")[:top])
     mean, certain = mean[np.ix_(order, order)], certain[np.ix_(order, order)]
     size = 2.4 + 0.36 * len(order)
@@ -385,15 +387,10 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     drawn.set_yticks(range(len(order)), names)
     drawn.tick_params(length=0, labelsize="small")
     sign_bar(drawn, most, "interaction (faded: sign uncertain)", colours)
-    drawn.set_title(_heading(interactions), fontsize="medium", loc="left")
+    what = f"{caption(interactions.label, 30)}: " if interactions.label else ""
+    heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
+    drawn.set_title(heading, fontsize="medium", loc="left")
     return drawn
-
-
-def _tables(interactions: Interactions) -> tuple[FloatArray, FloatArray]:
-    """The means and how certain their signs are, from 0 (either) to 1, each (p, p)."""
-    post = interactions.posterior
-    certain = np.abs(2 * post.prob_positive() - 1) if post.has_spread else np.ones(post.n_features)
-    return interactions.matrix(), interactions.matrix(certain)
 
 
 def _write_numbers(ax: Any, mean: FloatArray, certain: FloatArray) -> None:
@@ -404,10 +401,3 @@ def _write_numbers(ax: Any, mean: FloatArray, certain: FloatArray) -> None:
     for row, column in zip(rows, columns, strict=True):
         text = f"{mean[row, column]:.2g}".replace("0.", ".").replace("-", "\N{MINUS SIGN}")
         ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=INK)
-
-
-def _heading(interactions: Interactions) -> str:
-    """What is drawn."""
-    post = interactions.posterior
-    what = f"{caption(interactions.label, 30)}: " if interactions.label else ""
-    return f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"

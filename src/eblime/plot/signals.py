@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -45,10 +44,11 @@ class Lane:
 
     name: str
     ends: tuple[float, float]  # the values at its lower and upper edge
-    line: FloatArray  # (n, 2) across and up; empty for a spectrogram
-    dense: bool  # whether the line goes from the least to the largest value of many samples
-    shades: FloatArray  # (rows, columns) of a spectrogram from 0 to 1, the first row below
     boxes: list[tuple[int, float, float, float, float]]  # feature, left, lower, width, height
+    line: FloatArray = field(default_factory=lambda: np.empty((0, 2)))  # across and up
+    dense: bool = False  # whether the line goes from the least to the largest of many samples
+    shades: FloatArray = field(default_factory=lambda: np.empty((0, 0)))
+    """Of a spectrogram from 0 to 1, the first row below."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -72,7 +72,9 @@ def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
     mean = np.abs(explanation.posterior.mean)
     note, n = "", len(scene.channels)
     if scene.bands is not None:
-        lanes, up = [_spectrogram(scene)], _band_ticks(scene.bands)
+        edges = np.append(scene.bands[:, 0], scene.bands[-1, 1])
+        some = range(0, len(edges), -(-len(edges) // 13))  # at most about 13
+        lanes, up = [_spectrogram(scene)], [(k / (len(edges) - 1), f"{edges[k]:.4g}") for k in some]
         value = f"frequency ({scene.frequency_unit})"
         note = f"mean power of {n} channels" if n > 1 else ""
     else:
@@ -81,16 +83,12 @@ def picture_of(explanation: Explanation, most: int = CHANNELS) -> Picture:
         if n > most:
             note = f"the {most} of {n} channels with the largest importances"
         lanes = [_lane(scene, int(c)) for c in chosen]
-        up, value = tick_shares(*lanes[0].ends, 5), _only_name(scene.channels)
+        up = tick_shares(*lanes[0].ends, 5)
+        value = "" if n > 1 or scene.channels[0].isdigit() else scene.channels[0]
     time = f"time ({scene.unit})" if scene.unit else "sample" if scene.times is None else "time"
     time += f" after {scene.start.replace('T', ' ')}" if scene.start else ""
     across = tick_shares(*ends, 6)
     return Picture(lanes=lanes, ends=ends, time=time, across=across, up=up, value=value, note=note)
-
-
-def _only_name(channels: Sequence[str]) -> str:
-    """The name of a single channel, unless it is a number."""
-    return channels[0] if len(channels) == 1 and not channels[0].isdigit() else ""
 
 
 def _lane(scene: Any, c: int) -> Lane:
@@ -114,14 +112,7 @@ def _lane(scene: Any, c: int) -> Lane:
         (int(labels[a]), float(edges[a]), 0.0, float(edges[b] - edges[a]), 1.0)
         for a, b in pairwise(cuts.tolist())
     ]
-    return Lane(
-        name=scene.channels[c],
-        ends=(low, high),
-        line=line,
-        dense=dense,
-        shades=np.empty((0, 0)),
-        boxes=boxes,
-    )
+    return Lane(name=scene.channels[c], ends=(low, high), boxes=boxes, line=line, dense=dense)
 
 
 def _spectrogram(scene: Any) -> Lane:
@@ -139,32 +130,13 @@ def _spectrogram(scene: Any) -> Lane:
     level = 10 * np.log10(power.mean(axis=0) + 1e-300)
     floor = max(float(np.median(level)), level.max() - 60)
     level = np.clip((level - floor) / max(level.max() - floor, 1e-9), 0, 1)  # above the median
-    rows = _at_heights(bands, (np.arange(240) + 0.5) / 240)
+    edges = np.append(bands[:, 0], bands[-1, 1])
+    rows = np.interp((np.arange(240) + 0.5) / 240, np.linspace(0, 1, len(edges)), edges)
     nearest = np.abs(rows[:, None] - frequencies).argmin(axis=1)
     p = len(bands)
     boxes = [(j, 0.0, j / p, 1.0, 1 / p) for j in range(p)]
     ends = (float(bands[0, 0]), float(bands[-1, 1]))
-    return Lane(
-        name="",
-        ends=ends,
-        line=np.empty((0, 2)),
-        dense=False,
-        shades=level[nearest],
-        boxes=boxes,
-    )
-
-
-def _at_heights(bands: FloatArray, heights: FloatArray) -> FloatArray:
-    """Frequencies at heights from 0 to 1, if all bands are drawn equally high."""
-    edges = np.append(bands[:, 0], bands[-1, 1])
-    return np.asarray(np.interp(heights, np.linspace(0, 1, len(edges)), edges))
-
-
-def _band_ticks(bands: FloatArray) -> list[tuple[float, str]]:
-    """The edges of the bands, at most about 13 of them."""
-    edges = np.append(bands[:, 0], bands[-1, 1])
-    step = -(-len(edges) // 13)
-    return [(k / len(bands), f"{edges[k]:.4g}") for k in range(0, len(edges), step)]
+    return Lane(name="", ends=ends, boxes=boxes, shades=level[nearest])
 
 
 def signal_map(

@@ -170,7 +170,10 @@ def slices(
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])
-    chosen = cut.centre(first) if voxel is None else _check_voxel(voxel, cut.full.shape)
+    chosen = cut.centre(first) if voxel is None else tuple(int(k) for k in voxel)
+    shape = cut.full.shape
+    if len(chosen) != 3 or not all(0 <= k < n for k, n in zip(chosen, shape, strict=True)):
+        raise ValueError(f"`voxel` must be three positions in a volume {shape}; got {voxel!r}.")
     panels = [cut.slice(axis, k) for axis, k in enumerate(chosen)]
     names = [f"{cut.name(axis)}, {cut.place(axis, k)}" for axis, k in enumerate(chosen)]
     return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=chosen)
@@ -195,14 +198,6 @@ def projections(explanation: Explanation, *, top: int = 5, ax: Axes | None = Non
     panels = [cut.projection(axis, order) for axis in range(3)]
     names = [f"{cut.name(axis)}, along {cut.axes[axis]}" for axis in range(3)]
     return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=None)
-
-
-def _check_voxel(voxel: Sequence[int], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Refuse a voxel outside the volume."""
-    chosen = tuple(int(k) for k in voxel)
-    if len(chosen) != 3 or not all(0 <= k < n for k, n in zip(chosen, shape, strict=True)):
-        raise ValueError(f"`voxel` must be three positions in a volume {shape}; got {voxel!r}.")
-    return chosen
 
 
 def _draw(

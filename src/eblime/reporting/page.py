@@ -93,9 +93,10 @@ def report(
             f"got {', '.join(kinds) or 'an empty list'}."
         )
     check_count("k", k)
+    usual = f"Why {listed[0].label!r}?" if len(listed) == 1 else f"{len(listed)} explanations"
     page = render_page(
         "report.html.j2",
-        heading=_title(listed) if title is None else title,
+        heading=title if title is not None else usual,
         comparison=None if compared is None else _comparison(compared, k),
         sections=[
             {**_section(entry, number, k), "name": None if compared is None else name}
@@ -112,11 +113,6 @@ def report(
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
     return page
-
-
-def _title(listed: Sequence[Explanation]) -> str:
-    """The default heading."""
-    return f"Why {listed[0].label!r}?" if len(listed) == 1 else f"{len(listed)} explanations"
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, Any]:

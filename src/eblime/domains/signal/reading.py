@@ -41,18 +41,7 @@ class Recording:
 def read_recording(
     source: Any, *, rate: float | None = None, channels: Sequence[str] | None = None
 ) -> Recording:
-    """Read and check a signal.
-
-    Parameters
-    ----------
-    source
-        An array (T,) or (C, T); a series or a frame of pandas, polars or another library, with one
-        column per channel; or the path of a .wav, .csv, .npy or .mat file.
-    rate
-        Samples per second, for a source that does not have times.
-    channels
-        Names of the channels; None takes those of a frame, or numbers.
-    """
+    """Read and check a signal; source and settings are those of `SignalExplainer`."""
     if isinstance(source, (str, os.PathLike)):
         found = _read_file(Path(source))
     else:

@@ -133,8 +133,11 @@ class SignalScene:
         names = [] if part.full else [f"part {j}"]
         if part.stop - part.start < self.n_samples:
             names.append(when)
-        if part.last - part.first < len(self.channels):
-            names.append(_channel_words(self.channels[part.first : part.last]))
+        own = self.channels[part.first : part.last]
+        if len(own) < len(self.channels):
+            names.append(
+                f"channel {own[0]}" if len(own) == 1 else f"channels {own[0]} to {own[-1]}"
+            )
         return ", ".join(names)
 
     def details(self) -> dict[str, list[Any]]:
@@ -192,13 +195,6 @@ class SignalScene:
             lost *= (self.signal - self.hidden[k]).ravel()
         np.subtract(self.signal.ravel(), lost, out=lost)
         return lost.reshape(len(shown), *self.signal.shape)
-
-
-def _channel_words(names: Sequence[str]) -> str:
-    """Channels in a name of a feature."""
-    if len(names) == 1:
-        return f"channel {names[0]}"
-    return f"channels {names[0]} to {names[-1]}"
 
 
 def _spans(ends: FloatArray) -> list[str]:

@@ -72,18 +72,9 @@ def open_row(
     perturb: str | UserPerturb,
     rows_per_mask: int | None = None,
 ) -> TableSubject:
-    """Read and check a row, and find its features.
+    """Read and check a row, and find its features; see `TabularExplainer` for the settings.
 
-    Parameters
-    ----------
-    row
-        A mapping, a pandas series, a frame of one row, or a sequence of values.
-    table
-        The background: prepared, or a sparse matrix, which is prepared for each row.
-    settings
-        How a sparse matrix is prepared.
-    representation, perturb, rows_per_mask
-        See `TabularExplainer`.
+    The background is prepared, or a sparse matrix, which is prepared for each row by `settings`.
     """
     if isinstance(table, SparseFrame):
         background, values = _open_sparse_row(row, table, settings)

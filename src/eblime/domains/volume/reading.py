@@ -29,13 +29,8 @@ class Scan:
 def read_scan(source: Any, key: str | None = None) -> Scan:
     """Read a volume from a file; an array is returned as it is.
 
-    Parameters
-    ----------
-    source
-        A path that ends in one of `VOLUME_ENDINGS`, or an array.
-    key
-        The name of the array in a .npz, .mat or HDF5 file; None takes the only one that has three
-        or four axes.
+    `key` names the array in a .npz, .mat or HDF5 file; None takes the only one that has three or
+    four axes.
     """
     if not isinstance(source, (str, os.PathLike)):
         return Scan(values=source)
@@ -187,7 +182,8 @@ def _read_nde(path: Path, key: str | None) -> Scan:
         scans = {}
         for group in groups:
             old = group.get("dataset", {}).get("ascan", {}).get("amplitude")
-            datasets = [one for one in group.get("datasets", []) if _is_ascan(one)]
+            datasets = group.get("datasets", [])
+            datasets = [d for d in datasets if d.get("dataClass") == "AScanAmplitude"]
             for dataset in [old] if old else datasets:
                 scans[dataset["path"]] = (dataset, _velocity(group))
         headers = {name: (file[name].shape, file[name].dtype) for name in scans if name in file}
@@ -207,11 +203,6 @@ def _read_nde(path: Path, key: str | None) -> Scan:
     spacing = None if None in steps else steps
     axes = [name.removesuffix("Coordinate").lower() for name in names]
     return Scan(values=values, axes=axes, spacing=spacing, unit="mm" if spacing else None)
-
-
-def _is_ascan(dataset: dict[str, Any]) -> bool:
-    """Whether a dataset of a .nde file has A-scans."""
-    return dataset.get("dataClass") == "AScanAmplitude"
 
 
 def _velocity(group: dict[str, Any]) -> float | None:

@@ -161,33 +161,23 @@ def read_volume(
     if isinstance(volume, np.ndarray):
         check_memory(volume.shape, volume.dtype)
     numbers = as_numbers(volume, volume, "volume", layouts, "or a path")
-    how = _with_spacing(segmentation, spacing)
-    parts = read_composite(numbers, SEGMENTER, how, hide, channels)
+    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
+    how = name if isinstance(name, str) else ""
+    if how == "slic" and spacing is not None:  # so that its regions are round in space
+        steps = np.asarray(spacing, dtype=float)
+        segmentation = how, {"spacing": steps / steps.min(), **params}
+    parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
+    features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
+    if how == "blocks":
+        places = np.ndindex(*block_counts(parts["labels"].shape, **({"n": 4} | dict(params))))
+        features = [f"block {place}" for place in places]
     return VolumeScene(
         **parts,
-        features=_names(parts["labels"], segmentation),
+        features=features,
         axes=list(axes),
         spacing=None if spacing is None else [float(step) for step in spacing],
         unit=unit,
     )
-
-
-def _with_spacing(segmentation: Segmentation, spacing: Sequence[float] | None) -> Segmentation:
-    """SLIC with the spacing, so that its regions are round in space; others as they are."""
-    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
-    if not isinstance(name, str) or name != "slic" or spacing is None:
-        return segmentation
-    steps = np.asarray(spacing, dtype=float)
-    return name, {"spacing": steps / steps.min(), **params}
-
-
-def _names(labels: Labels, segmentation: Segmentation) -> list[str]:
-    """Blocks by their place along each axis, other features by their number."""
-    name, params = segmentation if isinstance(segmentation, tuple) else (segmentation, {})
-    if isinstance(name, str) and name == "blocks":
-        places = np.ndindex(*block_counts(labels.shape, **({"n": 4} | dict(params))))
-        return [f"block {place}" for place in places]
-    return [f"region {j}" for j in range(int(labels.max()) + 1)]
 
 
 def check_spacing(spacing: Any) -> None:
