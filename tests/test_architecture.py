@@ -257,7 +257,7 @@ def test_heavy_packages_are_imported_where_used(path):
 # the change that adds it raises the number: a kind of input is about 300 lines of domains and
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_660, "cli": 2_720, "compat": 1_700, "core": 4_990, "datasets": 250},
+    **{"batch": 3_740, "cli": 2_720, "compat": 1_700, "core": 4_990, "datasets": 250},
     **{"designs": 1_270, "domains": 6_300, "engine": 2_780, "explainers": 1_900, "family": 1_300},
     **{"methods": 1_900, "models": 2_590, "plot": 2_350, "reporting": 1_170, "results": 2_590},
     **{"stopping": 1_070},

@@ -1,6 +1,7 @@
 """Runs: the same numbers with every execution setting, resuming, and refused changes."""
 
 import os
+import re
 import sys
 import threading
 import warnings
@@ -14,7 +15,7 @@ from many import ROWS, make, part_file
 import eblime
 from eblime.batch import Workers
 from eblime.batch.location import Location
-from eblime.batch.overview import overview
+from eblime.batch.overview import _entries, overview
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -357,25 +358,60 @@ def test_the_page_of_a_run_links_to_explanations(tmp_path, rng):
     for target in run.frame().drop_duplicates("input")["target"]:
         assert any(f"-{target}.html" in path.name for path in (tmp_path / "r/pages").iterdir())
     assert page.count("<img") == 5
-    assert "All inputs, the worst fits first" in page
-    assert "First inputs" not in page
     assert "By class" in page
     assert "<b>top" not in page
+    for link in re.findall('href="([^"]*)"', page):
+        assert (tmp_path / "r" / link).is_file()
+    assert not re.search('(?:src|href)="(?:https?:)?//', page)
     assert "<img" not in overview(run)
 
 
 def test_explanations_of_the_first_inputs_are_saved(tmp_path, monkeypatch):
-    """All with keep=True, none with keep=False; a large run has two lists on its page."""
+    """All with keep=True, none with keep=False; a page of rows beyond the list has no links."""
     monkeypatch.setattr("eblime.batch.worker._KEPT", 2)
-    monkeypatch.setattr("eblime.batch.overview._MOST", 3)
     explainer = eblime.TabularExplainer(lambda r: r[:, 0], ROWS, n_masks=30, method="lime")
     for keep, count in ((None, 2), (True, 4), (False, 0)):
         out = tmp_path / str(keep)
         run = eblime.explain_many(explainer, ROWS[:4], out, keep=keep)
         assert len(list(out.glob("explanations/*"))) == count
         page = overview(run, out / "report.html")
-        assert "Worst fits" in page
-        assert ("<a href" in page) == (count > 0)
+        assert page.count("<a href") == count
+        assert ("Only some have pages" in page) == (count == 2)
+    monkeypatch.setattr("eblime.batch.overview._LISTED", 2)
+
+    page = overview(eblime.open_run(tmp_path / "True"), out / "report.html")
+    assert "2 of 4 explanations: the 1 worst fits, and the first ones" in page
+    assert page.count("<tr data-input") == 2
+    assert "<a href" not in page
+    assert "<a href" in overview(eblime.open_run(tmp_path / "True"), out / "report.html", pages=1)
+
+
+def test_more_explanations_of_inputs_to_look_at_are_saved(tmp_path, monkeypatch):
+    """Of texts, not of rows, while they are small."""
+    monkeypatch.setattr("eblime.batch.worker._KEPT", 1)
+    monkeypatch.setattr("eblime.batch.worker._KEPT_VIEWS", 3)
+    explainer = eblime.TextExplainer(lambda texts: [len(t) for t in texts], n_masks=8)
+    texts = ["one two", "three four", "five six", "seven eight"]
+    for most, count in ((1 << 30, 3), (100, 1)):
+        monkeypatch.setattr("eblime.batch.worker._KEPT_BYTES", most)
+        eblime.explain_many(explainer, texts, tmp_path / str(most))
+        assert len(list(tmp_path.glob(f"{most}/explanations/*"))) == count
+
+
+def test_the_list_of_a_run_has_the_most_important_features(tmp_path):
+    """The same as those of the explanations, with the values of columns."""
+    run = eblime.explain_many(make, ROWS[:5], tmp_path / "r", targets=2, part_size=2)
+    found = {(e.input, e.target): e for e in _entries(run).listed().itertuples()}
+
+    assert list(found) == sorted(found, key=lambda key: found[key].r2)
+    for (number, target), entry in found.items():
+        explanation = run.explanation(number, target)
+        table = explanation.to_frame().sort_values("mean", key=abs, ascending=False)[:3]
+        pairs = zip(table["column"], table["value"], strict=True)
+        names = [f"{column} = {float(value):.4g}" for column, value in pairs]
+        assert [name for name, *_ in entry.top] == names
+        np.testing.assert_allclose([mean for _, mean, _ in entry.top], table["mean"])
+        assert entry.r2 == explanation.posterior.r2_held_out
 
 
 @pytest.mark.parametrize(

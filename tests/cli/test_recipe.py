@@ -224,3 +224,30 @@ def test_a_model_file_is_hashed_without_reading_it_whole(tmp_path):
     assert found == sha256(content).hexdigest()
     assert peak < 4 << 20
     assert _digest("mood:score") is None
+
+
+def test_a_finished_run_has_a_page(run, capsys):
+    """It is written again when the run is resumed; every link leads to a page."""
+    page = (run / "report.html").read_text(encoding="utf8")
+    assert page.count('<a href="pages/') == 2
+    assert len(list(run.glob("pages/*.html"))) == 2
+    (run / "report.html").unlink()
+
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+    assert (run / "report.html").read_text(encoding="utf8") == page
+    assert "look at" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("error", "code"), [(OSError("disk full"), 0), (KeyboardInterrupt(), 130)])
+def test_a_run_without_its_page_is_finished(run, monkeypatch, capsys, error, code):
+    """The message has the command that makes the page."""
+
+    def fail(*args, **settings):
+        raise error
+
+    monkeypatch.setattr("eblime.batch.overview.overview", fail)
+
+    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == code
+    said = capsys.readouterr().out
+    assert f"its page is not ({str(error) or 'KeyboardInterrupt'})" in said
+    assert "eblime report run" in said

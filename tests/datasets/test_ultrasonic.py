@@ -35,6 +35,7 @@ def test_shipped_network_equals_the_same_network_in_torch():
     assert_allclose(model(images), expected, atol=1e-6)
     assert_allclose(model(np.tile(images, (9, 1, 1))), np.tile(expected, (9, 1)), atol=1e-6)
     assert model(images[:0]).shape == (0, 2)
+    assert_array_equal(model(np.stack(3 * [images], axis=3)), model(images))  # from photos
     with pytest.raises(ValueError, match="grey images"):
         model(images[..., None])
 

@@ -245,6 +245,56 @@ def test_page_of_a_run_fits_a_phone(browser, tmp_path, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_the_list_of_a_run_is_sorted_and_divided_by_a_threshold(browser, tmp_path):
+    """By keyboard; the address keeps both, and a file has the decisions."""
+    pytest.importorskip("pyarrow")
+    rows = np.random.default_rng(0).random((7, 3))
+    explainer = eblime.TabularExplainer(
+        lambda table: table @ [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]],
+        rows,
+        n_masks=40,
+        labels=["left", SCRIPT],
+    )
+    run = eblime.explain_many(explainer, rows, tmp_path / "run")
+    overview(run, tmp_path / "run.html")
+    page, messages = browser.new_page(), []
+    page.on("console", lambda message: messages.append(message.text))
+    page.on("pageerror", lambda error: messages.append(str(error)))
+    page.goto((tmp_path / "run.html").as_uri())
+
+    def column(place):
+        return page.locator(f"#inputs tbody td:nth-child({place})").all_inner_texts()
+
+    for order in ("ascending", "descending"):
+        page.locator("#inputs th[data-name='score'] button").press("Enter")
+        scores = [float(text) for text in column(3)]
+        assert scores == sorted(scores, reverse=order == "descending")
+        assert page.locator("th[aria-sort]").get_attribute("aria-sort") == order
+    for name in ("input", "output", "r2", "top", "decision"):
+        page.locator(f"#inputs th[data-name='{name}'] button").dispatch_event("click")
+        assert page.locator("th[aria-sort]").get_attribute("data-name") == name
+
+    page.locator("#output").select_option(SCRIPT)
+    page.locator("#at").fill("0.5")
+    shown = zip(column(2), column(3), column(6), strict=True)
+    expected = [label == SCRIPT and float(score) >= 0.5 for label, score, _ in shown]
+    assert 0 < sum(expected) < 7
+    assert [text == "reject" for text in column(6)] == expected
+    said = f"{7 - sum(expected)} accepted, {sum(expected)} rejected"
+    assert page.locator("#counts").inner_text() == said
+    with page.expect_download() as download:
+        page.locator("#save").click()
+    saved = list(csv.DictReader(download.value.path().read_text(encoding="utf8").splitlines()))
+    assert [row["decision"] == "reject" for row in saved] == expected
+    assert {row["rule"] for row in saved} == {f"reject if the score of {SCRIPT} is at least 0.5"}
+
+    page.goto("about:blank")
+    page.go_back()  # the rule is in the address
+    assert page.locator("#counts").inner_text() == said
+    assert page.locator("th[aria-sort]").get_attribute("data-name") == "decision"
+    assert messages == []
+
+
 @pytest.mark.parametrize("width", [340, 390])
 def test_page_of_an_explanation_fits_a_phone(opened, width):
     """With long names, large numbers, all rows and all settings open."""

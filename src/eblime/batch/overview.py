@@ -1,18 +1,20 @@
-"""A run as an HTML page: importance over all inputs, worst fits, failures, and links."""
+"""A run as an HTML page: importance over all inputs, a list of them with links, and failures."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from eblime._progress import Progress, check_progress, progress_reporter
 from eblime._table import decimals, format_number
-from eblime._types import FloatArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.batch.location import Location
 from eblime.batch.results import Run
 from eblime.reporting.page import report
@@ -21,8 +23,15 @@ from eblime.reporting.views import thumbnail
 
 __all__ = ["overview"]
 
-_MOST = 40  # rows of a list
-_WORST = 20
+_MOST = 40  # rows of the lists of classes, features and failures
+_FEW = 10  # features that are shown at first
+_LISTED = 1_000  # explanations in the list of inputs; of more, the worst fits and the first ones
+_OUTPUTS = 60  # outputs to choose from
+_TOP = 3  # features of an explanation in the list
+_COLUMNS = [
+    *("input", "name", "target", "label", "prediction", "feature", "value"),
+    *("mean", "low", "high", "r2", "r2_held_out", "area"),
+]
 
 
 def overview(
@@ -30,10 +39,13 @@ def overview(
     path: str | os.PathLike[str] | None = None,
     *,
     prob: float = 0.95,
-    pages: int = 60,
+    pages: int | None = None,
     progress: Progress = None,
 ) -> str:
     """An HTML page about a run; also written to `path`, if given.
+
+    It lists 1,000 explanations, which the reader can sort and divide by a threshold; of a larger
+    run, the 500 worst fits and the first 500 others.
 
     Parameters
     ----------
@@ -44,8 +56,9 @@ def overview(
     prob
         Probability of the intervals.
     pages
-        How many explanations get their own page in `pages/` next to `path`, the worst fits first.
-        They must be saved in the run: the first 100 inputs are, and all with keep=True.
+        How many of the listed explanations get their own page in `pages/` next to `path`, the worst
+        fits first. They must be saved in the run (`keep` of `explain_many`). None is all; of a run
+        with more than 1,000 inputs that are not pictures, such as rows, none.
     progress
         None shows a bar on a terminal when the work takes longer than a second; True always, False
         never; or a function of (done, total).
@@ -53,17 +66,13 @@ def overview(
     check_progress(progress)
     found, failures = _entries(run), list(run.failures().itertuples())
     r2_name = "R² (in-sample where not held out)" if found.in_sample else "held-out R²"
-    many = len(found.r2) > _MOST
-    first, worst = (found.first, found.worst[:_WORST]) if many else (found.first[:0], found.worst)
-    links = {}
-    if path is not None:
-        listed = {(entry.input, entry.target): entry for entry in _each(worst, first)}
-        links = _pages(run, Location.of(path), [*listed.values()][:pages], progress)
+    listed = list(found.listed().itertuples())
+    links = {} if path is None else _pages(run, Location.of(path), listed, pages, progress)
     importances = [] if found.regions else list(run.summary(prob).itertuples())
     digits = decimals([np.array([row.high for row in importances])])
     page = render_page(
         "run.html.j2",
-        scripted=False,
+        scripts=("download.js", "run.js"),
         heading=f"Run “{run.location.name}”",
         summary=_summary(run, found, r2_name, len(failures)),
         classes=_by_class(found.classes) if found.regions else None,
@@ -71,20 +80,17 @@ def overview(
         number=partial(format_number, digits=digits),
         prob=prob,
         r2_name=r2_name,
-        worst=_each(worst),
-        first=_each(first),
+        about_list=_about_list(found, listed, links),
+        outputs=sorted({row.label for row in listed})[:_OUTPUTS],
+        listed=listed,
         links=links,
         failures=failures,
+        few=_FEW,
         most=_MOST,
     )
     if path is not None:
         Location.of(path).write(page.encode())
     return page
-
-
-def _each(*frames: Any) -> list[Any]:
-    """The rows of frames, one after the other."""
-    return [row for frame in frames for row in frame.itertuples()]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +109,15 @@ class _Entries:
     regions: bool  # whether the features are regions of their own input, such as superpixels
     classes: Any  # frame with the sums over the explanations of each class
 
+    def listed(self) -> Any:
+        """Frame of the explanations to list, the worst fits first."""
+        import pandas as pd
+
+        if len(self.r2) <= _LISTED:
+            return self.first.sort_values("r2", kind="stable")
+        both = pd.concat([self.worst[: _LISTED // 2], self.first])
+        return both.drop_duplicates(["input", "target"])[:_LISTED].sort_values("r2", kind="stable")
+
 
 def _entries(run: Run) -> _Entries:
     """Collect the explanations of a run, which is read one part at a time."""
@@ -110,10 +125,10 @@ def _entries(run: Run) -> _Entries:
 
     first, worst, r2, inputs, sums = pd.DataFrame(), pd.DataFrame(), [], 0, []
     in_sample, regions = False, True
-    for rows in run.pieces():
+    for rows in run.pieces(_COLUMNS):
         each = _explanations(rows)
-        first = pd.concat([first, each[: _MOST - len(first)]])
-        worst = pd.concat([worst, each]).sort_values("r2", kind="stable")[:_MOST]
+        first = pd.concat([first, each[: _LISTED - len(first)]])
+        worst = pd.concat([worst, each]).sort_values("r2", kind="stable")[:_LISTED]
         r2.append(each["r2"].to_numpy(dtype=float))
         inputs += each["input"].nunique()
         in_sample |= bool(each["in_sample"].any())
@@ -134,15 +149,53 @@ def _entries(run: Run) -> _Entries:
 
 
 def _explanations(rows: Any) -> Any:
-    """A frame with one row per explanation, from one with a row per feature."""
-    certain = (rows["low"] > 0) | (rows["high"] < 0)
-    r2 = rows["r2_held_out"].fillna(rows["r2"].where(~rows["r2"].isin([0.0, 1.0])))
-    in_sample = rows["r2_held_out"].isna() & r2.notna()
-    rows = rows.assign(certain=certain, r2=r2, in_sample=in_sample, regions=rows["area"].notna())
-    same = rows.groupby(["input", "target"])
-    each = same[["name", "label", "prediction", "r2", "in_sample"]].first()
-    each["certain"], each["regions"] = same["certain"].mean(), same["regions"].all()
-    return each.reset_index()
+    """A frame with one row per explanation, from one with a row per feature.
+
+    The rows of an explanation follow each other.
+    """
+    own = rows[["input", "target"]].to_numpy()
+    begins = np.append(True, (own[1:] != own[:-1]).any(axis=1))[: len(own)]
+    start, number = np.flatnonzero(begins), np.cumsum(begins) - 1
+    each = rows.iloc[start][["input", "name", "target", "label", "prediction"]]
+    held_out, r2 = (rows[name].to_numpy(float)[start] for name in ("r2_held_out", "r2"))
+    in_sample = np.isnan(held_out) & ~np.isin(r2, [0.0, 1.0]) & ~np.isnan(r2)
+    certain = (rows["low"].to_numpy() > 0) | (rows["high"].to_numpy() < 0)
+    size = np.bincount(number, minlength=len(start))
+    order = np.lexsort((-rows["mean"].abs().to_numpy(), number))
+    return each.assign(
+        r2=np.where(in_sample, r2, held_out),
+        in_sample=in_sample,
+        certain=np.bincount(number, certain, minlength=len(start)) / size,
+        regions=np.bincount(number, rows["area"].isna(), minlength=len(start)) == 0,
+        top=_top_features(rows, certain, order, start, size),
+    )
+
+
+def _top_features(
+    rows: Any, certain: BoolArray, order: IntArray, start: IntArray, size: IntArray
+) -> list[list[tuple[str, float, str]]]:
+    """Name, importance and kind of the most important features of each explanation."""
+    at = [order[a : a + min(_TOP, n)] for a, n in zip(start, size, strict=True)]
+    chosen = np.concatenate([np.empty(0, np.intp), *at])
+    columns = (rows[name].to_numpy()[chosen] for name in ("feature", "value", "mean"))
+    named = iter(
+        (
+            _with_value(name, value),
+            mean,
+            "unsure" if not sure else "for" if mean > 0 else "against",
+        )
+        for name, value, mean, sure in zip(*columns, certain[chosen], strict=True)
+    )
+    return [[*islice(named, len(own))] for own in at]
+
+
+def _with_value(name: str, value: str | None) -> str:
+    """A feature and its value, if it has one; numbers with a point are shortened."""
+    if not isinstance(value, str):
+        return name
+    with suppress(ValueError):
+        value = f"{float(value):.4g}" if "." in value else value
+    return f"{name} = {value}"
 
 
 def _by_class(sums: Any) -> list[dict[str, Any]]:
@@ -159,27 +212,49 @@ def _by_class(sums: Any) -> list[dict[str, Any]]:
 def _summary(run: Run, found: _Entries, r2_name: str, failed: int) -> str:
     """The run in two sentences."""
     r2 = found.r2[~np.isnan(found.r2)]
-    done = f"{found.inputs} of {run.settings['count']} inputs explained, {failed} failed."
-    if not r2.size:
-        return done
-    return (
-        f"{done} The median of the {r2_name} is {np.median(r2):.2f}; it is below one half "
-        f"for {int((r2 < 0.5).sum())} explanations, whose importances are rough sketches."
-    )
+    said = f"{found.inputs} of {run.settings['count']} inputs explained, {failed} failed."
+    if r2.size:
+        said += f" The median of the {r2_name} is {np.median(r2):.2f}"
+        rough = int((r2 < 0.5).sum())
+        said += (
+            f"; it is below one half for {rough} of {len(found.r2)} explanations, whose "
+            "importances are rough sketches."
+            if rough
+            else "."
+        )
+    return said
 
 
-def _pages(run: Run, path: Location, entries: Iterable[Any], progress: Progress) -> dict[Any, Any]:
-    """Write pages of kept explanations; returns links and thumbnails by (input, target)."""
-    folder = path.parent
+def _about_list(found: _Entries, listed: Sequence[Any], links: Mapping[Any, Any]) -> str:
+    """Which explanations are listed, and which have pages."""
+    count = len(found.r2)
+    said = "At first the worst fits come first; a heading sorts by its column."
+    if len(listed) < count:
+        said = (
+            f"{len(listed):,} of {count:,} explanations: the {_LISTED // 2:,} worst fits, and the "
+            f"first ones. {said}"
+        )
+    if links and len(links) < len(listed):
+        said += " Only some have pages: a run saves its first explanations, or all with keep=True."
+    return said
+
+
+def _pages(
+    run: Run, path: Location, listed: Sequence[Any], pages: int | None, progress: Progress
+) -> dict[Any, tuple[str, str]]:
+    """Write pages of saved explanations; returns links and thumbnails by (input, target)."""
+    folder, links = path.parent, {}
     kept = set((run.location / "explanations").files())
-    listed = [entry for entry in entries if f"{entry.input}-{entry.target}.eblime" in kept]
-    links = {}
-    with progress_reporter(progress, len(listed), unit="page") as report_progress:
-        for done, entry in enumerate(listed, start=1):
+    saved = [entry for entry in listed if f"{entry.input}-{entry.target}.eblime" in kept][:pages]
+    with progress_reporter(progress, len(saved), unit="page") as report_progress:
+        for done, entry in enumerate(saved, start=1):
             explanation = run.explanation(entry.input, entry.target)
+            picture = thumbnail(explanation)
+            if pages is None and not picture and run.settings["count"] > _LISTED:
+                break
             name = f"pages/{entry.input}-{entry.target}.html"
             title = f"{entry.name}: {entry.label}"
             (folder / name).write(report(explanation, title=title).encode())
-            links[entry.input, entry.target] = name, thumbnail(explanation)
+            links[entry.input, entry.target] = name, picture
             report_progress(done)
     return links

@@ -154,9 +154,15 @@ class Run:
             rows = rows.sort_values(order, ignore_index=True)
         return rows if columns is None else rows[list(columns)]
 
-    def pieces(self) -> Iterator[pd.DataFrame]:
-        """The rows of `frame`, one part at a time; all rows of an input are in the same part."""
-        return self._blocks(None, size=0)
+    def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
+        """The rows of `frame`, one part at a time; all rows of an input are in the same part.
+
+        Parameters
+        ----------
+        columns
+            Names of the columns to read, as for `frame`.
+        """
+        return self._blocks(columns, size=0)
 
     def _blocks(
         self, columns: Sequence[str] | None, *, size: int | None = _BLOCK

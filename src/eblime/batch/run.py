@@ -97,7 +97,8 @@ def explain_many(
         Probability of the intervals.
     keep
         Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
-        the first 100 inputs, if their domain is registered.
+        the first 100 inputs, or of 1,000 that are no rows (fewer if they would take more than
+        1 GB), if their domain is registered.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.

@@ -71,6 +71,8 @@ _ROWS = 32_768  # perturbed inputs in one call, at most
 _INPUTS = 256  # inputs that share a call, at most
 _IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
+_KEPT_VIEWS = 1_000  # the same for inputs to look at, such as photos and texts,
+_KEPT_BYTES = 1 << 30  # while all up to this one would have fewer bytes if they were as large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,18 +158,24 @@ class Worker:
         for number, result in found.items():
             if self._keeps(number) and not isinstance(result, BaseException):
                 for explanation in result:
-                    kept = f"explanations/{number}-{explanation.target}.eblime"
-                    (self.job.folder / kept).write(pack(explanation))
+                    packed = pack(explanation)
+                    if self._keeps(number, len(packed)):
+                        kept = f"explanations/{number}-{explanation.target}.eblime"
+                        (self.job.folder / kept).write(packed)
         entries = [(number, self.job.name(number), result) for number, result in found.items()]
         with few_threads(0):  # more threads may add numbers in another order
             return entry_rows(entries, self.job.settings["prob"])
 
-    def _keeps(self, number: int) -> bool:
-        """Whether the whole explanations of an input are saved."""
+    def _keeps(self, number: int, size: int = 0) -> bool:
+        """Whether whole explanations of an input, of `size` bytes, are saved."""
         keep = self.job.settings["keep"]
-        if keep is None:
-            return number < _KEPT and self.explainer.domain in registry.names("domains")
-        return bool(keep)
+        if keep is not None:
+            return bool(keep)
+        domain = registry.get("domains", self.explainer.domain)
+        if domain is None or number < _KEPT:
+            return domain is not None
+        shown = domain.picture not in ("intervals", "values")
+        return shown and number < _KEPT_VIEWS and number * size < _KEPT_BYTES
 
     @property
     def loop(self) -> LoopSettings:

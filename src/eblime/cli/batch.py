@@ -125,15 +125,19 @@ def _execution(values: dict[str, Any]) -> dict[str, Any]:
     argument("run", "Folder of the run."),
     Option("html", "File of the page. Default: report.html in the run.", type=Path),
     Option(
-        "pages", "How many of the saved explanations get a page.", type=int, default=60, minimum=0
+        "pages",
+        "How many of the listed explanations that the run has saved get a page. Default: all; of "
+        "more than 1000 rows or texts none.",
+        type=int,
+        minimum=0,
     ),
     OPEN,
 )
-def report(run: str, html: Path | None, pages: int, open: bool) -> None:
-    """Make a page about a run of `eblime batch`.
+def report(run: str, html: Path | None, pages: int | None, open: bool) -> None:
+    """Make a page about a run, as `eblime batch` does at its end.
 
-    The page has the importances over all inputs, the worst fits, the failures, and links to pages
-    of single inputs.
+    The page has the importances over all inputs, a list of the inputs with links to their pages,
+    and the failures.
 
     Example: eblime report run/ --open
     """

@@ -137,7 +137,12 @@ PARTS = (  # of `batch` alone; a run stores them
     Option(
         "part_size", "Inputs per part. Default: 8 images, 64 of other inputs.", type=int, minimum=1
     ),
-    Option("keep", "Save all explanations, not the first 100.", type=bool, default=False),
+    Option(
+        "keep",
+        "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
+        type=bool,
+        default=False,
+    ),
 )
 CREW = (  # settings of `eblime.batch.Workers`
     Option(

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -35,6 +35,9 @@ from eblime.cli.options import ASKING, MODEL, PARTS, command_of, own_values, par
 from eblime.cli.output import say
 from eblime.domains.record import Command, Domain, Item, Option
 from eblime.engine.cache import AnswerCache
+
+if TYPE_CHECKING:
+    from eblime.batch.results import Run
 
 __all__ = ["Recipe"]
 
@@ -194,6 +197,7 @@ class Recipe:
             if (Location.of(folder) / "manifest.json").kind() == "file":
                 again = self.resume_command(folder)
                 say(f"Interrupted. Finished parts are saved. Resume: {again}")
+                say(f"A page of what there is: {shlex.join(['eblime', 'report', folder])}")
             else:
                 say("Interrupted before the run began. Repeat the command.")
             sys.exit(130)  # with a message of its own
@@ -205,7 +209,7 @@ class Recipe:
             say(f"Most frequent error: {failures['error'].mode()[0]}")
             say(f"All errors: {Location.of(folder) / 'failures.csv'}")
             say(f"Try them again: {self.resume_command(folder, '--retry')}")
-        say(f"The run is in {folder}; eblime report {folder} makes a page of it.")
+        _write_page(run, folder)
         if failed:
             raise typer.Exit(_SOME_FAILED)
 
@@ -222,6 +226,22 @@ class Recipe:
         domain, command = command_of(self.about["kind"])
         assert command is not None
         return domain, command
+
+
+def _write_page(run: Run, folder: str) -> None:
+    """Write the page of a finished run, and say where it is; without it the run is still good."""
+    from eblime.batch.overview import overview
+
+    page, again = run.location / "report.html", shlex.join(["eblime", "report", folder])
+    try:
+        overview(run, page.address)
+    except (Exception, KeyboardInterrupt) as error:
+        reason = str(error) or type(error).__name__
+        say(f"The run in {folder} is finished, its page is not ({reason}). To make it: {again}")
+        if isinstance(error, KeyboardInterrupt):
+            sys.exit(130)
+    else:
+        say(f"The run is in {folder}; look at {page}.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

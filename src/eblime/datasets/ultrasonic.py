@@ -90,13 +90,18 @@ class ScanNetwork:
         np.savez(path, head=self.head, head_bias=self.head_bias, **named)
 
     def __call__(self, batch: NDArray[Any]) -> NDArray[np.float64]:
-        """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1]."""
-        if batch.ndim != 3:
+        """Probabilities of a batch (n, H, W) of bytes, or of floats in [0, 1].
+
+        Of a batch (n, H, W, 3), as the command line reads photos, the mean of the colours is used.
+        """
+        if batch.ndim != 3 and not (batch.ndim == 4 and batch.shape[3] == 3):
             raise ValueError(
-                f"`batch` must hold grey images, shape (n, H, W); got shape {batch.shape}."
+                "`batch` must hold grey images, shape (n, H, W), or colours, (n, H, W, 3); "
+                f"got shape {batch.shape}."
             )
         scale = np.float32(255 if batch.dtype == np.uint8 else 1)
-        images = batch.astype(np.float32)[..., None] / scale
+        grey = batch if batch.ndim == 3 else batch.mean(axis=3, dtype=np.float32)
+        images = grey.astype(np.float32)[..., None] / scale
         blocks = [self._logits(images[k : k + _BLOCK]) for k in range(0, len(images), _BLOCK)]
         logits = np.concatenate([np.empty((0, len(self.head)), np.float32), *blocks])
         return np.asarray(special.softmax(logits.astype(np.float64), axis=1))

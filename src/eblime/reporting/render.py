@@ -27,15 +27,20 @@ def render(template: str, **values: Any) -> Markup:
     return Markup(_environment().get_template(template).render(values))
 
 
-def render_page(template: str, *, scripted: bool = True, **values: Any) -> str:
+def render_page(
+    template: str,
+    *,
+    scripts: Sequence[str] = ("zoom.js", "download.js", "report.js"),
+    **values: Any,
+) -> str:
     """A template that extends `page.html.j2`: style and script are inside the page.
 
     The content-security policy of the page allows these two by their hashes and nothing else.
     """
     from markupsafe import Markup
 
-    style, script = _asset("report.css"), _script() if scripted else ""
-    allowed = f"'sha256-{_digest(script)}'" if scripted else "'none'"
+    style, script = _asset("report.css"), "".join(map(_asset, scripts))
+    allowed = f"'sha256-{_digest(script)}'" if scripts else "'none'"
     policy = (
         "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'; "
         f"style-src 'sha256-{_digest(style)}'; script-src {allowed}"
@@ -70,11 +75,6 @@ def _make_printable(value: Any) -> Any:
     return value if isinstance(value, Markup) else printable(value)
 
 
-def _script() -> str:
-    """The script of the page, from its parts."""
-    return "".join(_asset(name) for name in ("zoom.js", "download.js", "report.js"))
-
-
 def _asset(name: str) -> str:
     """A file of the package's `assets` folder."""
     return resources.files("eblime.reporting").joinpath("assets", name).read_text(encoding="utf8")
@@ -92,7 +92,7 @@ def weights_page(weights: Mapping[str, Sequence[tuple[Any, float]]]) -> str:
     """A self-contained page: for each label the features and their weights."""
     return render_page(
         "weights_page.html.j2",
-        scripted=False,
+        scripts=(),
         heading="Explanation",
         sections=_sections(weights),
     )

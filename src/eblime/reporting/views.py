@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import ndimage
 
 from eblime import registry
 from eblime._text import printable
-from eblime._types import FloatArray, IntArray
+from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.plot.maps import Canvas
 from eblime.plot.signals import picture_of
 from eblime.plot.style import AGAINST, FAVOUR, uncertain
@@ -67,7 +68,7 @@ def _layers(
     order, mean = explanation.posterior.order(), explanation.posterior.mean
     largest = np.abs(mean).max() or 1.0
     return {
-        "photo": _data_uri(photo, pixels),
+        "photo": _photo_uri(photo, pixels),
         "rows": small.shape[0],
         "columns": small.shape[1],
         "pixelated": max(labels.shape) <= 128,
@@ -139,6 +140,22 @@ def _target_path(explanation: Explanation, rows: int, columns: int) -> str:
     return f"M{x0:g} {y0:g}H{x1:g}V{y1:g}H{x0:g}z"
 
 
+def _target_border(explanation: Explanation, rows: int, columns: int) -> BoolArray:
+    """The pixels just inside that box or region, for a small picture."""
+    scene: Any = explanation.scene
+    inside = np.zeros(scene.labels.shape, dtype=bool)
+    if explanation.target < len(scene.scores):
+        score = scene.scores[explanation.target]
+        if score["kind"] == "region":
+            inside |= score["mask"].astype(bool)
+        else:
+            x0, y0, x1, y1 = np.round(score["box"]).astype(int).clip(0)
+            inside[y0:y1, x0:x1] = True
+    inside = _resize(inside, rows, columns)
+    wide = max(1, round(max(rows, columns) / 56))
+    return np.asarray(inside & ~ndimage.binary_erosion(inside, iterations=wide))
+
+
 def text_view(explanation: Explanation) -> Markup:
     """The text with one element per token."""
     scene: Any = explanation.scene
@@ -183,7 +200,7 @@ def signal_view(explanation: Explanation) -> Markup:
             "name": lane.name if several else "",
             "line": _polyline(lane.line),
             "dense": lane.dense,
-            "shades": _data_uri(1 - 0.7 * lane.shades[::-1], _PHOTO) if lane.shades.size else "",
+            "shades": _photo_uri(1 - 0.7 * lane.shades[::-1], _PHOTO) if lane.shades.size else "",
             "boxes": [
                 (j, 100 * left, 100 * wide, high * (1 - low - tall), high * tall)
                 for j, left, low, wide, tall in lane.boxes
@@ -211,14 +228,16 @@ def _polyline(line: FloatArray) -> str:
 
 
 def thumbnail(explanation: Explanation) -> str:
-    """A small photo as a data URI: features that certainly raise the score, the rest dimmed.
+    """A small photo as a data URI: what certainly raises the score, the rest dimmed.
 
+    A feature with less than a tenth of the largest importance is dimmed, too.
     Of a signal the first channel with its windows, of a volume the projection along its first
     axis. Empty for inputs that are not pictures.
     """
     scene: Any = explanation.scene
     post = explanation.posterior
-    certain = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
+    clear = post.interval(0.95)[:, 0] > 0 if post.has_spread else post.mean > 0
+    clear &= post.mean >= 0.1 * post.mean.max()
     if scene.domain == "image":
         photo = scene.photo(2 * _THUMBNAIL)
         labels = _resize(scene.labels, *photo.shape[:2])
@@ -229,8 +248,10 @@ def thumbnail(explanation: Explanation) -> str:
         photo, labels = _signal_photo(explanation)
     else:
         return ""
-    shown = np.where(certain[labels][..., None], photo, 0.25 * photo + 0.55)
-    return _data_uri(shown, _THUMBNAIL)
+    shown = np.where(clear[labels][..., None], photo, 0.25 * photo + 0.55)
+    if scene.domain == "image":
+        shown[_target_border(explanation, *photo.shape[:2])] = (0, 0.45, 0.7)
+    return _data_uri(shown, _THUMBNAIL, quality=None if scene.domain == "signal" else 75)
 
 
 def _signal_photo(explanation: Explanation) -> tuple[FloatArray, IntArray]:
@@ -281,16 +302,19 @@ def _resize(labels: NDArray[Any], rows: int, columns: int) -> NDArray[Any]:
     return np.asarray(labels[down][:, across])
 
 
-def _data_uri(photo: FloatArray, longest: int) -> str:
+def _photo_uri(photo: FloatArray, longest: int) -> str:
     """A photo as a data URI: PNG for small ones, JPEG for others."""
+    return _data_uri(photo, longest, quality=None if max(photo.shape[:2]) <= 128 else 86)
+
+
+def _data_uri(photo: FloatArray, longest: int, *, quality: int | None) -> str:
+    """A photo as a data URI: JPEG of some quality, or PNG."""
     from PIL import Image
 
     image = Image.fromarray(np.round(255 * photo).astype(np.uint8))
-    small = max(image.size) <= 128
     image.thumbnail((longest, longest))
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG" if small else "JPEG", quality=86, optimize=True)
-    kind = "png" if small else "jpeg"
+    buffer, kind = io.BytesIO(), "png" if quality is None else "jpeg"
+    image.save(buffer, kind, quality=quality, optimize=True)
     return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
