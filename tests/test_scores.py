@@ -2,12 +2,14 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
 import eblime
+from eblime.reporting.views import _target_border, thumbnail
 from eblime.scores import Box, Region, overlap, parse_score
 
 torch = pytest.importorskip("torch")
@@ -397,3 +399,17 @@ def _is_mark(entry):
 
     colours = entry.get_edgecolor()
     return len(colours) > 0 and np.allclose(colours[0], to_rgba(MARK))
+
+
+@pytest.mark.parametrize(
+    ("model", "target"), [(Detector(), Box("red")), (Segmenter(), Region("red"))]
+)
+def test_thumbnails_outline_the_target(model, target):
+    """The border of the red square, and nothing outside it."""
+    e = explainer(model).explain(photo(), target=target)
+    border = _target_border(e, 32, 32)
+
+    assert border[8:16, 8:16].sum() == 28
+    assert border.sum() == 28
+    assert thumbnail(e).startswith("data:image/jpeg")
+    assert not _target_border(replace(e, target=9), 32, 32).any()
