@@ -61,6 +61,7 @@ REPEATS: dict[str, dict[str, Any]] = {
     "german": {"n": [100, 1000], "items": 20},
     "compas": {"n": [100, 1000], "items": 20},
 }
+SLASH = "\u00a0/\u00a0"  # cells of several numbers stay on one line
 CLOSE = 0.05  # coverages that differ by less are called equal
 PEERS = ["lime", "lime-table", "shap", "captum-lime", "captum-shap", "rise"]
 OURS = ("eblime", "eblime-table", "quadrature", "quadrature+adaptive")
@@ -162,7 +163,7 @@ def coverage_tables(found: pd.DataFrame) -> dict[str, str]:
         ]
         paper.append([*head, *cells])
         matched.append([*head, *(coverage_cell(part, method, "exact") for method in MATCHED)])
-    head = ["", "photos, digits or rows"]
+    head = ["", "inputs"]
     printed = [f"{NAMES[m]}, {who}" for m in PRINTED for who in ("in the paper", "here")]
     return {
         "coverage-paper": table([*head, *printed], paper),
@@ -173,13 +174,13 @@ def coverage_tables(found: pd.DataFrame) -> dict[str, str]:
 def coverage_cell(part: pd.DataFrame, method: str, truth: str) -> str:
     """Coverage at each number of masks, in per cent."""
     chosen = part[(part["method"] == method) & (part["truth"] == truth)].set_index("n")
-    return " / ".join(percent(chosen.loc[n, "coverage"]) for n in COUNTED)
+    return SLASH.join(percent(chosen.loc[n, "coverage"]) for n in COUNTED)
 
 
 def in_the_paper(name: str, method: str) -> str:
     """The same as printed in the paper, empty for data sets that it does not have."""
     printed = TABLE_2.get(name)
-    return " / ".join(percent(printed[method][n]) for n in COUNTED) if printed else ""
+    return SLASH.join(percent(printed[method][n]) for n in COUNTED) if printed else ""
 
 
 def claims(found: pd.DataFrame) -> dict[str, str]:
@@ -371,7 +372,7 @@ def expected_cells(part: pd.DataFrame, sizes: Sequence[int]) -> list[str]:
     """Coverage, the coverage that is expected, and whether they agree."""
     some = part.set_index("n").loc[list(sizes)]
     gap = (some["coverage"] - some["expected"]).abs().max()
-    cells = [" / ".join(map(percent, some[name])) for name in ("coverage", "expected")]
+    cells = [SLASH.join(map(percent, some[name])) for name in ("coverage", "expected")]
     return [*cells, "yes" if gap <= CLOSE else f"no, {100 * gap:.0f} points off"]
 
 
@@ -605,33 +606,31 @@ def maps_table(found: pd.DataFrame) -> str:
     """Figures 2 and 4: what the maps say, over many images."""
     dogs = found["dataset"].iloc[0] == "french-bulldog"
     count = found["item"].nunique()
-    rows = []
+    rows, tops = [], []
     for masks in ("paper", "library"):
         for method in ("bayeslime", "eblime-paper", "eblime"):
             part = found[(found["masks"] == masks) & (found["method"] == method)]
-            ratios = part["sd_ratio"]
+            name, ratios = f"{NAMES[method]}, {masks}'s masks", part["sd_ratio"]
             same = method == "bayeslime"
+            span = f"{ratios.median():.2f} ({ratios.min():.2f} to {ratios.max():.2f})"
             cells = [
-                "1"
-                if same
-                else f"{ratios.median():.2f} ({ratios.min():.2f} to {ratios.max():.2f})",
+                "1" if same else span,
                 "" if same else f"{part['shared'].mean():.1f}",
                 f"{part['scaled_region'].mean():.2f}",
                 f"{part['scaled_top'].mean():.2f}",
                 f"{part['certainty'].median():.1f}",
             ]
             columns = ("region_positive", "elsewhere_positive", "elsewhere_negative")
-            if dogs:
-                cells += [str(int((part[name] > 0).sum())) for name in columns]
-            else:
-                cells.append(str(int((part["covered"] >= 0.5).sum())))
-            rows.append([f"{NAMES[method]}, {masks}'s masks", *cells])
-    region = "dog" if dogs else "defect"
+            tops.append([name, *(int((part[column] > 0).sum()) for column in columns)])
+            hits = [] if dogs else [int((part["covered"] >= 0.5).sum())]
+            rows.append([name, *cells, *hits])
     head = ["", "sd / BayesLIME's", "top five shared with BayesLIME"]
-    head += [f"scaled variance on the {region}", "in the top five", "mean / sd in the top five"]
-    photos = ["dog, positive", "background, positive", "background, negative"]
-    tops = [f"photos of {count} with {name}" for name in photos] if dogs else [f"found, of {count}"]
-    return table([*head, *tops], rows)
+    head += [f"scaled variance on the {'dog' if dogs else 'defect'}", "in the top five"]
+    head += ["mean / sd in the top five", *([] if dogs else [f"found, of {count}"])]
+    if not dogs:
+        return table(head, rows)
+    kinds = ["dog, positive", "background, positive", "background, negative"]
+    return f"{table(head, rows)}\n\n{table([f'photos of {count}', *kinds], tops)}"
 
 
 def both_found(found: pd.DataFrame) -> pd.DataFrame:
