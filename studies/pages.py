@@ -377,23 +377,18 @@ def expected_cells(part: pd.DataFrame, sizes: Sequence[int]) -> list[str]:
 
 
 def stability_part(found: pd.DataFrame) -> str:
-    """Agreement of repeated runs, and the posterior sd."""
-    means = found.groupby(["dataset", "method", "n"], sort=False)[
-        ["overlap", "spread", "claimed"]
-    ].mean()
-    rows = [
-        [
-            CASES[dataset].title,
-            NAMES[method],
-            str(n),
-            f"{row['overlap']:.2f}",
-            f"{row['spread']:.4f}",
-            "" if pd.isna(row["claimed"]) else f"{row['claimed']:.4f}",
+    """Agreement of repeated runs, and the posterior sd; cells have all numbers of masks."""
+    names = {"overlap": 2, "spread": 4, "claimed": 4}  # and digits
+    means = found.groupby(["dataset", "method", "n"], sort=False)[list(names)].mean()
+    rows = []
+    for (dataset, method), part in means.groupby(level=["dataset", "method"], sort=False):
+        cells = [
+            SLASH.join(f"{value:.{digits}f}" for value in part[name].dropna())
+            for name, digits in names.items()
         ]
-        for (dataset, method, n), row in means.iterrows()
-    ]
-    head = ["", "method", "N", "overlap of the top 3", "spread over runs", "posterior sd"]
-    return table(head, rows)
+        rows.append([CASES[dataset].title, NAMES[method], *cells])
+    head = ["", "method", "overlap of the top 3", "spread over runs", "posterior sd"]
+    return table(head, rows, right=2)
 
 
 def draw_figures() -> None:
@@ -665,7 +660,8 @@ def ridge_table(found: pd.DataFrame) -> str:
             some = part[part["method"] == method]
             most = int((some["above"] > 0.5).sum())
             share = f"{100 * most / len(some):.0f} %"
-            cells += [f"{most} of {len(some)} ({share})", f"{some['median'].median():.2g}"]
+            middle = float(f"{some['median'].median():.2g}")
+            cells += [f"{most} of {len(some)} ({share})", f"{middle:g}"]
         rows.append([f"{part['item'].nunique()} {name}", *cells])
     head = ["", "log E(λ \\| Y), λ ≤ 1: median (range)"]
     for name in ("the paper's model", "free intercept"):

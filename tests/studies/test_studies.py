@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,19 +12,21 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import stats
 
+import eblime
 import studies
 from eblime.datasets.ultrasonic import sample_scans, ultrasonic_network
 from eblime.kernels import ExponentialKernel
 from studies import cases
 from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
-from studies.coverage import coverage, summary
+from studies.coverage import coverage, expected_coverage, summary
 from studies.data.faulty_parts import FaultyParts
 from studies.figures import figure_numbers, maps_figure, outlines, superpixels
 from studies.games import AnswerTable, ask_all_masks, cached_answers
 from studies.intervals import interval_measures, interval_score
 from studies.localisation import SETTINGS, counts, localisation, mcnemar
-from studies.runner import run_study
+from studies.pages import verdict
+from studies.runner import run_study, study_generator
 from studies.stability import stability
 
 real = pytest.mark.skipif(not os.environ.get("EBLIME_DATA"), reason="EBLIME_DATA is not set")
@@ -71,8 +74,11 @@ def double(settings, item):
 
 
 def refuse(settings, item):
-    """A task with an error of its own."""
+    """A task with an error of its own, after the first item has been stored."""
     if item:
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not [*Path(settings["out"]).glob("*/item-0.json")]:
+            time.sleep(0.01)
         raise KeyError(f"no item {item}")
     return [{"item": item}]
 
@@ -126,7 +132,7 @@ def test_number_of_jobs_does_not_change_the_rows(capsys):
 def test_error_of_a_task_is_raised_and_finished_items_are_kept(tmp_path, jobs):
     """In this process and in a worker process."""
     with pytest.raises(KeyError, match="no item 1"):
-        run_study(refuse, {}, range(2), jobs=jobs, out=tmp_path)
+        run_study(refuse, {"out": str(tmp_path)}, range(2), jobs=jobs, out=tmp_path)
 
     assert len(list(tmp_path.glob("*/item-0.json"))) == 1
 
@@ -158,6 +164,38 @@ def test_coverage_of_a_case_with_known_truth(monkeypatch, tmp_path):
     assert summary(found)[["top_1", "top_2_3"]].max(axis=None) <= 1
     assert (summary(found)["top_1"] > 0.2).any()
     assert json.loads(next(tmp_path.glob("*/study.json")).read_text())["dataset"] == "made-up"
+
+
+def test_expected_coverage_is_centred_at_the_shrunk_slopes(monkeypatch):
+    """`shrunk` by hand: the ridge that also shrinks the intercept, all masks with the weight of n.
+
+    The slopes shrunk with few masks are nearer to those without an intercept.
+    """
+    table_case(monkeypatch)
+    rows = coverage("made-up", n=(40,), seeds=1, items=1, methods=("bayeslime",), truths=("paper",))
+    table = cases.item("made-up", 0)
+    masks, scores, weights = table.whole()
+    columns = np.column_stack([np.ones(len(masks)), masks])
+    gram = columns.T @ (columns * (weights * 40 / 64)[:, None]) + np.eye(7)
+    slopes = np.linalg.solve(gram, columns.T @ (weights * 40 / 64 * scores))[1:]
+    rng = study_generator({"seed": 0}, 0, 40, 0)
+    ends = eblime.fit(*table.sample(rng, 40), "bayeslime", rng=rng).interval(0.95)
+    exact, paper = (truth_of(table, kind) for kind in ("exact", "paper"))
+
+    expected = expected_coverage(ends, paper - slopes, 0.95)
+    assert_allclose(rows["shrunk"], expected, atol=1e-9)
+    assert np.abs(paper - slopes).mean() < np.abs(paper - exact).mean()
+
+
+def test_verdict_on_two_settings():
+    """No difference is shown only if neither the test nor the interval shows one."""
+    none = {"difference": 0.1, "p": 0.2, "low": -0.1, "high": 0.3}
+    by_interval = {"difference": 0.5, "p": 0.12, "low": 0.2, "high": 0.8}
+    by_test = {"difference": 0.1, "p": 0.01, "low": -0.1, "high": 0.3}
+
+    assert verdict([none, none]) == "no difference shown"
+    assert verdict([none, by_interval]) == "the settings disagree"
+    assert verdict([by_test, by_interval]) == "more found"
 
 
 def test_truths_differ_by_the_intercept(monkeypatch):
