@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
         found = pd.concat([signal_times(options.rounds), volume_costs(options.rounds)])
     print(f"\n{frame_table(found)}\n")
     if options.store:
-        write_csv(found, RESULTS / f"signals-{options.part}.csv", digits=4)
+        write_csv(found, RESULTS / f"signals-{options.part}.csv", digits=5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -326,7 +326,8 @@ def windowshap_job(signal: FloatArray, hidden: FloatArray, model: Clocked) -> Ca
 
 
 _VOLUME = """
-import json, resource, sys, time
+import json, sys, time
+from pathlib import Path
 import numpy as np
 import eblime
 
@@ -341,7 +342,10 @@ def explain(side, dtype):
     explainer.explain(volume, rng=0).posterior.interval()
     return time.perf_counter() - start[0], time.process_time() - start[1]
 
-most = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+def most():  # of this process: `ru_maxrss` begins with that of its parent
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return int(next(line.split()[1] for line in lines if line.startswith("VmHWM"))) / 1024
+
 explain(8, sys.argv[1])  # imports
 before = most()
 elapsed, processor = explain(128, sys.argv[1])

@@ -232,7 +232,7 @@ def _arrange(batch: NDArray[Any], shape: list[Any]) -> NDArray[Any]:
         if fits(layout.shape, shape):
             return np.ascontiguousarray(layout)
     raise ValueError(
-        f"The images must have the shape of the graph's input, {shape[1:]}; got {batch.shape[1:]}."
+        f"The inputs must have the shape of the graph's input, {shape[1:]}; got {batch.shape[1:]}."
     )
 
 

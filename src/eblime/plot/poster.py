@@ -54,18 +54,22 @@ def pictures(comparison: Comparison, *, top: int = 5) -> Figure:
     check_count("top", top)
     domain = registry.get("domains", comparison[comparison.methods[0]].scene.domain)
     kind = "intervals" if domain is None else domain.picture
-    wide = {"text": text_size, "signal": signal_size}.get(kind)  # one below the other
-    across = min(_ACROSS, len(comparison)) if wide is None else 1
+    below = {"text": text_size, "signal": signal_size}.get(kind)  # these are one below the other
+    volume = kind == "slices"  # has three panels, and titles on them
+    wide, tall, most = (6.4, 5.4, 2) if volume else (4.6, 3.6, _ACROSS)
+    across = 1 if below is not None else min(most, len(comparison))
     down = -(-len(comparison) // across)
-    tall = 3.6 if wide is None else max(wide(comparison[name])[1] for name in comparison) + 0.4
-    figure = new_figure(((8.0 if across == 1 else 4.6 * across), tall * down))
+    if below is not None:
+        tall = max(below(entry)[1] for entry in comparison.explanations.values()) + 0.4
+    figure = new_figure(((8.0 if across == 1 else wide * across), tall * down))
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for panel, name in zip(panels, comparison, strict=False):
         entry = comparison[name]
-        settings: dict[str, Any] = {"top": top} if wide is None else {}
+        settings: dict[str, Any] = {} if below is not None else {"top": top}
         chosen = None if kind in ("intervals", "values") else kind  # None: "means" for an estimate
         entry.plot(chosen, ax=panel, **settings)
-        panel.set_title(caption(name, 44), fontsize="medium", loc="left")
+        above = 18 if volume else None
+        panel.set_title(caption(name, 44), fontsize="medium", loc="left", pad=above)
     for panel in panels[len(comparison) :]:
         panel.remove()
     return figure
