@@ -327,3 +327,20 @@ def test_names_without_warnings_for_negative_times():
         warnings.simplefilter("error")
         scene = read_signal(series, segmentation=("windows", {"n": 2}), hide="zero")
     assert scene.features == ["-2.0 to 0.0", "0.0 to 2.0"]
+
+
+def test_matlab_files_of_version_7_3_and_their_refusals(tmp_path, rng):
+    """They are HDF5 with the axes reversed; a file with two arrays is refused by name."""
+    h5py = pytest.importorskip("h5py")
+    values = rng.normal(size=(2, 40))
+    path = tmp_path / "a.mat"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        file["scan"] = values.T
+        file["rate"] = [[100.0]]
+    with path.open("r+b") as opened:
+        opened.write(b"MATLAB 7.3 MAT-file")
+    savemat(tmp_path / "two.mat", {"a": values, "b": values, "name": "pump"})
+
+    assert_array_equal(read_recording(path).signal, values)
+    with pytest.raises(ValueError, match=r"two\.mat' must have one array of one or two axes"):
+        read_recording(tmp_path / "two.mat")

@@ -71,7 +71,7 @@ explain_app = typer.Typer(cls=domain_group(_build), no_args_is_help=True, rich_m
 
 @explain_app.callback()
 def _group() -> None:
-    """Explain a prediction: of an image, a row, a text, a signal, ...
+    """Explain a prediction: of an image, a row, a text, a signal.
 
     Example: eblime explain text "A witty film." --model sentiment.skops
 

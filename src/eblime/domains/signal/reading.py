@@ -17,6 +17,7 @@ from eblime._checks import HUGE, check_number
 from eblime._types import FloatArray
 from eblime._warn import warn_user
 from eblime.domains.composite import plain_array
+from eblime.domains.volume.reading import read_file, read_mat, read_npy
 
 __all__ = ["SIGNAL_ENDINGS", "Recording", "read_recording"]
 
@@ -43,7 +44,7 @@ def read_recording(
 ) -> Recording:
     """Read and check a signal; source and settings are those of `SignalExplainer`."""
     if isinstance(source, (str, os.PathLike)):
-        found = _read_file(Path(source))
+        found = read_file(Path(source), _READERS)
     else:
         found = _read_columns(source) or _read_array(source)
     _check_samples(found.signal)
@@ -209,27 +210,11 @@ def _with_times(found: Recording, stamps: NDArray[Any], unit: str, place: str) -
     return replace(found, times=times, unit=unit, start=start)
 
 
-def _read_file(path: Path) -> Recording:
-    """A signal from a file, by its ending."""
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise ValueError(
-            f"{str(path)!r} must end in {', '.join(SIGNAL_ENDINGS)}. Read other formats with "
-            "another package, and pass the array."
-        )
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {str(path)!r}.")
-    return reader(path)
-
-
 def _read_wav(path: Path) -> Recording:
     """A .wav file; whole numbers become floats from -1 to 1, as in audio packages."""
     from scipy.io import wavfile
 
-    try:
-        rate, values = wavfile.read(path)
-    except (ValueError, EOFError, OSError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read as .wav: {error}") from error
+    rate, values = wavfile.read(path)
     if values.dtype == np.uint8:
         values = (values - 128.0) / 128
     elif values.dtype.kind == "i":
@@ -238,37 +223,9 @@ def _read_wav(path: Path) -> Recording:
     return replace(found, times=np.arange(found.signal.shape[1]) / rate, unit="s")
 
 
-def _read_npy(path: Path) -> Recording:
-    """A .npy file."""
-    try:
-        return _read_array(np.load(path, allow_pickle=False))
-    except (ValueError, EOFError) as error:
-        raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
-
-
 def _read_mat(path: Path) -> Recording:
     """A .mat file with one array of numbers; samples are in the longer of its two directions."""
-    from scipy.io import loadmat
-
-    try:
-        content = loadmat(path)
-    except (NotImplementedError, ValueError, OSError, TypeError) as error:
-        raise ValueError(
-            f"{str(path)!r} cannot be read: {error}. Files of MATLAB 7.3 are HDF5: read them with "
-            "h5py, and pass the array."
-        ) from error
-    arrays = {
-        name: value
-        for name, value in content.items()
-        if not name.startswith("__") and value.dtype.kind in "buifc" and value.size > 1
-    }
-    if len(arrays) != 1:
-        raise ValueError(
-            f"{str(path)!r} must have one array of numbers; it has "
-            f"{', '.join(map(repr, arrays)) or 'none'}. Read it with scipy.io.loadmat, and pass "
-            "the array."
-        )
-    (value,) = arrays.values()
+    value = np.asarray(read_mat(path, axes="one or two").values)
     value = value.T if value.ndim == 2 and value.shape[0] > value.shape[1] else value
     return _read_array(value[0] if len(value) == 1 else value)
 
@@ -325,7 +282,7 @@ def _csv_column(cells: Iterable[str]) -> NDArray[Any]:
 _READERS: dict[str, Callable[[Path], Recording]] = {
     ".wav": _read_wav,
     ".csv": _read_csv,
-    ".npy": _read_npy,
+    ".npy": lambda path: _read_array(read_npy(path).values),
     ".mat": _read_mat,
 }
 SIGNAL_ENDINGS = tuple(_READERS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,12 @@ import numpy as np
 
 from eblime._threads import free_memory
 
-__all__ = ["VOLUME_ENDINGS", "Scan", "check_memory", "read_scan", "refuse_dicom"]
+__all__ = [
+    *("VOLUME_ENDINGS", "Scan", "check_memory", "read_file", "read_mat", "read_npy", "read_scan"),
+    "refuse_dicom",
+]
+
+_VOLUME = "three or four"  # axes of an array that is read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,17 +46,27 @@ def read_scan(source: Any, key: str | None = None) -> Scan:
     refuse_dicom(path)
     if path.is_dir():
         raise ValueError(f"{str(path)!r} is a folder; to explain its volumes, use `explain_many`.")
-    read = next((r for end, r in _READERS.items() if path.name.lower().endswith(end)), None)
+    scan: Scan = read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
+    return scan
+
+
+def read_file(path: Path, readers: Mapping[str, Callable[[Path], Any]]) -> Any:
+    """What the reader for the ending of a file returns; its errors name the file."""
+    read = next((r for end, r in readers.items() if path.name.lower().endswith(end)), None)
     if read is None:
         raise ValueError(
-            f"{str(path)!r} must end in {', '.join(VOLUME_ENDINGS)}. Read other formats with "
-            "another package, and pass the array."
+            f"{str(path)!r} must end in {', '.join(readers)}. Read other formats with another "
+            "package, and pass the array."
         )
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {str(path)!r}.")
     try:
-        return read(path, key)
+        return read(path)
     except (ImportError, MemoryError, UnreadableError):
         raise
     except Exception as error:
+        if repr(str(path)) in str(error):
+            raise
         raise ValueError(f"{str(path)!r} cannot be read: {error}") from error
 
 
@@ -64,9 +80,9 @@ def check_memory(shape: Sequence[int], dtype: Any) -> None:
     needed = numbers * (5 * np.dtype(dtype).itemsize + 24)
     if free is not None and needed > free:
         raise UnreadableError(
-            f"`volume` must fit into memory: shape {tuple(shape)} of {np.dtype(dtype)} needs about "
-            f"{needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free. Pass a part of it, or a "
-            "coarser copy such as `volume[::2, ::2, ::2]`."
+            f"The array must fit into memory: shape {tuple(shape)} of {np.dtype(dtype)} needs "
+            f"about {needed / 1e9:.3g} GB, and {free / 1e9:.3g} GB are free. Pass a part of it, or "
+            "a coarser copy such as `volume[::2, ::2, ::2]`."
         )
 
 
@@ -90,15 +106,19 @@ def refuse_dicom(path: Path) -> None:
             )
 
 
-def _choose(arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path) -> str:
+def _choose(
+    arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path, axes: str = _VOLUME
+) -> str:
     """The array to read, of all by name with their shapes and dtypes; checked to fit."""
     if key is None:
-        possible = [name for name, (shape, _) in arrays.items() if len(shape) in (3, 4)]
+        fits = (3, 4) if axes == _VOLUME else (1, 2)
+        possible = [k for k, (s, _) in arrays.items() if len(s) in fits and max(s) > 1]
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
+            either = ", or `key` must name one" if axes == _VOLUME else ""
             raise UnreadableError(
-                f"{str(path)!r} must have one array of three or four axes, or `key` must name one; "
-                f"it has {listed or 'no arrays'}."
+                f"{str(path)!r} must have one array of {axes} axes{either}; it has "
+                f"{listed or 'no arrays'}."
             )
         key = possible[0]
     if key not in arrays:
@@ -108,7 +128,7 @@ def _choose(arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, pat
     return key
 
 
-def _read_npy(path: Path, key: str | None) -> Scan:
+def read_npy(path: Path, key: str | None = None) -> Scan:
     """A NumPy array; one in a .npz archive by its name."""
     found: Any = np.load(path, mmap_mode="r", allow_pickle=False)
     if isinstance(found, np.ndarray):
@@ -135,24 +155,26 @@ def _read_tiff(path: Path, key: str | None) -> Scan:
         return Scan(values=series.asarray())
 
 
-def _read_mat(path: Path, key: str | None) -> Scan:
+def read_mat(path: Path, key: str | None = None, axes: str = _VOLUME) -> Scan:
     """An array of a MATLAB file; since version 7.3 they are HDF5, with the axes reversed."""
     from scipy import io
 
     with path.open("rb") as opened:
         newer = b"MATLAB 7.3" in opened.read(128)
     if newer:
-        scan = _read_hdf5(path, key)
+        scan = _read_hdf5(path, key, axes)
         return Scan(values=np.asarray(scan.values).T)
     bytes_of = {"double": 8, "single": 4, "int64": 8, "uint64": 8, "int32": 4, "uint32": 4}
     headers = {
-        name: (tuple(shape), f"u{bytes_of.get(kind, 2)}") for name, shape, kind in io.whosmat(path)
+        name: (tuple(shape), f"u{bytes_of.get(kind, 2)}")
+        for name, shape, kind in io.whosmat(path)
+        if kind not in ("char", "cell", "struct", "object", "function", "unknown")
     }
-    chosen = _choose(headers, key, path)
+    chosen = _choose(headers, key, path, axes)
     return Scan(values=io.loadmat(path, variable_names=[chosen])[chosen])
 
 
-def _read_hdf5(path: Path, key: str | None) -> Scan:
+def _read_hdf5(path: Path, key: str | None, axes: str = _VOLUME) -> Scan:
     """An array of an HDF5 file."""
     h5py = _import("h5py")
     with h5py.File(path, "r") as file:
@@ -163,7 +185,7 @@ def _read_hdf5(path: Path, key: str | None) -> Scan:
                 headers[name] = (entry.shape, entry.dtype)
 
         file.visititems(note)
-        return Scan(values=file[_choose(headers, key and key.strip("/"), path)][()])
+        return Scan(values=file[_choose(headers, key and key.strip("/"), path, axes)][()])
 
 
 def _read_nde(path: Path, key: str | None) -> Scan:
@@ -235,12 +257,12 @@ def _import(name: str) -> Any:
         raise ImportError(f"{name} is not installed: pip install 'eblime[volume]'.") from error
 
 
-_READERS: dict[str, Callable[[Path, str | None], Scan]] = {
-    ".npy": _read_npy,
-    ".npz": _read_npy,
+_READERS: dict[str, Callable[..., Scan]] = {
+    ".npy": read_npy,
+    ".npz": read_npy,
     ".tif": _read_tiff,
     ".tiff": _read_tiff,
-    ".mat": _read_mat,
+    ".mat": read_mat,
     ".h5": _read_hdf5,
     ".hdf5": _read_hdf5,
     ".nde": _read_nde,
