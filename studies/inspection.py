@@ -4,7 +4,8 @@ Part `signals`: of A-scans that a network says show a hole, how often does the m
 hold its echo? Part `volume`: do the most important blocks of the real 3-D scan hold its eight
 holes? The network of both was trained on simulated echoes alone. Part `detection`: simulated scans
 with one pore of 20 sizes; a pore is found by the network if its score is above one half, and by the
-explanation if a superpixel of the pore is among the three most important with probability .9.
+explanation if a superpixel that the pore touches is among the three most important with
+probability .9.
 
     python -m studies inspection --part detection --jobs 16 --store
     python -m studies inspection --part pictures    (after the others, with --store)
@@ -23,6 +24,7 @@ from scipy import ndimage, stats
 
 import eblime
 from eblime._types import BoolArray
+from eblime.cli.image import parse_hide
 from eblime.datasets import ultrasonic_network
 from eblime.plot.style import COLOURS
 from studies.data import sources
@@ -45,7 +47,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
     parser.add_argument("--part", default="signals", choices=[*DEFAULTS, "pictures"])
     parser.add_argument("--n", type=positive, help="masks per input (default: 200; volume: 2000)")
-    parser.add_argument("--hide", help="what hidden parts show (signals: bridge; others: mean)")
+    parser.add_argument(
+        "--hide", type=parse_hide, help="what hidden parts show (signals: bridge; others: mean)"
+    )
     parser.add_argument("--store", action="store_true", help="write the rows to docs/results")
     add_run_options(parser, many="200, 5 or 600")
 
@@ -68,7 +72,7 @@ def inspection(
     part: str = "signals",
     *,
     n: int | None = None,
-    hide: str | None = None,
+    hide: str | float | None = None,
     items: int | None = None,
     seed: int = 0,
     jobs: int = 1,
@@ -79,7 +83,7 @@ def inspection(
     settings: dict[str, Any] = {
         "part": part,
         "n": n or masks,
-        "hide": hide or ("bridge" if part == "signals" else "mean"),
+        "hide": ("bridge" if part == "signals" else "mean") if hide is None else hide,
         "seed": seed,
     }
     inputs = []
