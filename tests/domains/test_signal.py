@@ -193,6 +193,21 @@ def test_files_are_read(tmp_path, rng):
     assert read_recording(tmp_path / "b.csv").flat
 
 
+def test_samples_of_the_most_important_windows():
+    """`mask` and `segments` have the shape (C, T); bands have no samples of their own."""
+    signal = np.sin(np.arange(80.0)).reshape(2, 40)
+    score = lambda batch: batch[:, 1, 10:20].sum(axis=1)  # noqa: E731
+    cells = eblime.SignalExplainer(score, ("cells", {"n": 4}), hide=3.0, fade=0, n_masks=60)
+    e = cells.explain(signal)
+    low = e.mask(top=1, positive_only=False)
+
+    assert e.segments.shape == (2, 40)
+    assert np.argwhere(low).tolist() == [[1, t] for t in range(10, 20)]
+    bands = eblime.SignalExplainer(score, "bands", n_masks=60).explain(signal)
+    with pytest.raises(AttributeError, match="by parts of time or channels"):
+        bands.mask()
+
+
 def test_csv_files_as_pandas_and_spreadsheets_write_them(tmp_path, rng):
     """An index without a name is not a channel; semicolons come with decimal commas."""
     pd = pytest.importorskip("pandas")

@@ -19,7 +19,7 @@ from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
 from eblime.posterior import Posterior
-from eblime.protocols import Composite, Kernel, Method, Scene
+from eblime.protocols import Kernel, Method, Scene
 from eblime.results.estimand import describe_estimand
 from eblime.results.indices import (
     Interactions,
@@ -89,13 +89,14 @@ class Explanation:
 
     @property
     def segments(self) -> IntArray:
-        """The feature of each pixel or voxel, numbered 0 .. p - 1; for images and volumes."""
-        if not isinstance(self.scene, Composite):
+        """The feature of each pixel, voxel or sample (C, T), numbered 0 .. p - 1."""
+        labels = getattr(self.scene, "labels", None)  # signals by frequency bands have none
+        if not isinstance(labels, np.ndarray):
             raise AttributeError(
-                "`segments` needs an explanation of an image or a volume; the domain of this one "
-                f"is {self.scene.domain!r}."
+                "`segments` needs an explanation of an image or a volume, or of a signal by parts "
+                f"of time or channels; the domain of this one is {self.scene.domain!r}."
             )
-        found = self.scene.labels.view()
+        found = labels.view()
         found.flags.writeable = False
         return found
 
@@ -126,7 +127,7 @@ class Explanation:
         return np.asarray(values[self.segments])
 
     def mask(self, top: int = 5, positive_only: bool = True) -> BoolArray:
-        """The pixels or voxels of the most important features; for images and volumes.
+        """The pixels, voxels or samples of the most important features.
 
         Parameters
         ----------
