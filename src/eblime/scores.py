@@ -461,19 +461,14 @@ def _detections(output: Any, n: int, form: _Form) -> list[_Detections]:
         return [_Detections(table[:, :4], table[:, 4], table[:, 5]) for table in rows]
     if form.each:
         _check_count(len(output), n)
-        return [_one(*(_entry(record, key) for key in form[:3])) for record in output]
-    parts = entries_of(output, None)
-    boxes, scores, labels = (_entry(parts, key) for key in form[:3])
+        return [_one(*(record.get(key) for key in form[:3])) for record in output]
+    parts: Any = entries_of(output, None)
+    boxes, scores, labels = (parts.get(key) for key in form[:3])
     if not isinstance(boxes, (list, tuple)) and len(_shape(boxes)) == 2:
         _check_count(1, n)
         return [_one(boxes, scores, labels)]
     _check_count(len(boxes), n)
     return [_one(boxes[i], scores[i], None if labels is None else labels[i]) for i in range(n)]
-
-
-def _entry(parts: Mapping[Any, Any], key: Any) -> Any:
-    """A part of an output; None is none."""
-    return None if key is None else parts[key]
 
 
 def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
@@ -518,12 +513,9 @@ def _maps(output: Any, n: int, shape: tuple[int, ...]) -> Any:
             f"The network must return one map per class for each of {n} images, shape (n, K, H, W),"
             f" alone or as `out` or `logits`; it returned {known or 'nothing'}."
         )
-    last = found[1:-1] == shape and found[2:] != shape
-    return (
-        (maps.movedim(-1, 1) if hasattr(maps, "movedim") else np.moveaxis(maps, -1, 1))
-        if (last)
-        else maps
-    )
+    if found[1:-1] == shape and found[2:] != shape:  # classes last
+        return maps.movedim(-1, 1) if hasattr(maps, "movedim") else np.moveaxis(maps, -1, 1)
+    return maps
 
 
 def _resize(mask: BoolArray, shape: tuple[int, ...]) -> BoolArray:

@@ -112,19 +112,9 @@ def method_for(method: str | Method, kernel: str | Kernel | None) -> Method:
 def stop_settings(
     settings: LoopSettings, until: Any, max_masks: int | None, max_seconds: float | None = None
 ) -> LoopSettings:
-    """The settings with a stop rule and its limits, checked.
+    """The settings with a stop rule and its limits, checked; see `BaseExplainer.explain`.
 
-    Parameters
-    ----------
-    settings
-        Of the loop.
-    until
-        A rule, its text such as "top5", a function of (posterior, answers), or None.
-    max_masks
-        The most masks; None is 5,000. Only with a rule: without one, `n_masks` are asked. The loop
-        asks about fewer if the method takes fewer.
-    max_seconds
-        The time after which no further round begins; None has no limit.
+    `max_masks` is only for a rule: without one, `n_masks` are asked.
     """
     if until is None and max_masks is None and max_seconds is None:
         return settings

@@ -88,17 +88,8 @@ def columns_of(
 ) -> list[int]:
     """Columns of the model's output: the k highest for a number, else those listed.
 
-    Parameters
-    ----------
-    targets
-        How many, or a list of columns and labels.
-    original
-        The model's outputs for the input itself.
-    labels
-        Names of the outputs.
-    ranked
-        Whether the outputs can be compared with each other, as those of a classifier. The outputs
-        of a regressor cannot: the targets must be listed.
+    `original` are the outputs for the input itself, and `ranked` is whether they can be compared
+    with each other, as those of a classifier; if not, the targets must be listed.
     """
     outputs = len(original)
     if labels is not None and not isinstance(labels, Mapping) and len(labels) != outputs:

@@ -362,14 +362,9 @@ def _path(edges: dict[tuple[int, int], list[tuple[int, int]]]) -> str:
             if not edges[corner]:
                 del edges[corner]
             if last is not None and step != last:
-                parts.append(_command(last, run))
+                parts.append(f"{'v' if last[0] else 'h'}{run * (last[0] + last[1])}")
                 run = 0
             run, last = run + 1, step
             corner = (corner[0] + step[0], corner[1] + step[1])
         parts.append("z")  # closing the path draws the last run
     return "".join(parts)
-
-
-def _command(step: tuple[int, int], run: int) -> str:
-    """One straight run as a relative SVG command."""
-    return f"{'v' if step[0] else 'h'}{run * (step[0] + step[1])}"

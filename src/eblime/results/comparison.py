@@ -290,11 +290,8 @@ class Comparison:
             return np.ones((1, 3))
         if cells is None or not post.has_spread:
             return np.empty((0, 3))
-        n = (
-            _SEEDS
-            if cells.sizes is None
-            else max(40, min(_SEEDS, _MOST_PAIRS // len(cells[0]) ** 2))
-        )
+        most = _SEEDS if cells.sizes is None else _MOST_PAIRS // len(cells[0]) ** 2
+        n = max(40, min(_SEEDS, most))
         rng, mean = np.random.default_rng(0), post.mean
         means = post.sample(n, rng) + post.sample(n, rng) - mean
         return np.array([_agreement(cells, mean, other, top) for other in means])
@@ -448,18 +445,16 @@ class Comparison:
     def __str__(self) -> str:
         """The prediction, how far choices agree, the first features by each, and notes."""
         first = self._first
-        calls, notes = (
-            ", ".join(f"{name} {n}" for name, n in self.model_calls.items()),
-            self.notes(),
-        )
+        calls = ", ".join(f"{name} {n}" for name, n in self.model_calls.items())
+        estimands = {e.estimand for e in self.explanations.values()}
         lines = [f"{printable(first.label)}: predicted {first.prediction:.4g}"]
-        lines += (
-            [first.estimand] if len({e.estimand for e in self.explanations.values()}) == 1 else []
-        )
+        lines += estimands if len(estimands) == 1 else []
         lines += [self.sensitivity_table()] if self.settings else []
         lines += [self.table()] if self.unit == "feature" else []
         total = f"; {self.total_calls} in all" if self.settings else ""
-        return "\n".join([*lines, f"Model calls: {calls}{total}", *(f"Note: {n}" for n in notes)])
+        return "\n".join(
+            [*lines, f"Model calls: {calls}{total}", *map("Note: {}".format, self.notes())]
+        )
 
 
 _MEASURES = ("top_jaccard", "same_signs", "kendall", "changed")
