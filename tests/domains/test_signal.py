@@ -357,5 +357,5 @@ def test_matlab_files_of_version_7_3_and_their_refusals(tmp_path, rng):
     savemat(tmp_path / "two.mat", {"a": values, "b": values, "name": "pump"})
 
     assert_array_equal(read_recording(path).signal, values)
-    with pytest.raises(ValueError, match=r"two\.mat' must have one array of one or two axes"):
+    with pytest.raises(ValueError, match=r"two\.mat' must have one array of 1 or 2 axes"):
         read_recording(tmp_path / "two.mat")

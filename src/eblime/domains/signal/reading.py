@@ -225,7 +225,7 @@ def _read_wav(path: Path) -> Recording:
 
 def _read_mat(path: Path) -> Recording:
     """A .mat file with one array of numbers; samples are in the longer of its two directions."""
-    value = np.asarray(read_mat(path, axes="one or two").values)
+    value = np.asarray(read_mat(path, axes=(1, 2)).values)
     value = value.T if value.ndim == 2 and value.shape[0] > value.shape[1] else value
     return _read_array(value[0] if len(value) == 1 else value)
 

@@ -19,7 +19,7 @@ __all__ = [
     "refuse_dicom",
 ]
 
-_VOLUME = "three or four"  # axes of an array that is read
+Axes = tuple[int, int]  # how many an array may have that is read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -107,17 +107,16 @@ def refuse_dicom(path: Path) -> None:
 
 
 def _choose(
-    arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path, axes: str = _VOLUME
+    arrays: dict[str, tuple[tuple[int, ...], Any]], key: str | None, path: Path, axes: Axes = (3, 4)
 ) -> str:
     """The array to read, of all by name with their shapes and dtypes; checked to fit."""
     if key is None:
-        fits = (3, 4) if axes == _VOLUME else (1, 2)
-        possible = [k for k, (s, _) in arrays.items() if len(s) in fits and max(s) > 1]
+        possible = [k for k, (s, _) in arrays.items() if len(s) in axes and max(s) > 1]
         if len(possible) != 1:
             listed = "; ".join(f"{name!r} {shape}" for name, (shape, _) in arrays.items())
-            either = ", or `key` must name one" if axes == _VOLUME else ""
+            named = ", or `key` must name one" if 3 in axes else ""  # signals have no `key`
             raise UnreadableError(
-                f"{str(path)!r} must have one array of {axes} axes{either}; it has "
+                f"{str(path)!r} must have one array of {axes[0]} or {axes[1]} axes{named}; it has "
                 f"{listed or 'no arrays'}."
             )
         key = possible[0]
@@ -155,7 +154,7 @@ def _read_tiff(path: Path, key: str | None) -> Scan:
         return Scan(values=series.asarray())
 
 
-def read_mat(path: Path, key: str | None = None, axes: str = _VOLUME) -> Scan:
+def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
     """An array of a MATLAB file; since version 7.3 they are HDF5, with the axes reversed."""
     from scipy import io
 
@@ -174,7 +173,7 @@ def read_mat(path: Path, key: str | None = None, axes: str = _VOLUME) -> Scan:
     return Scan(values=io.loadmat(path, variable_names=[chosen])[chosen])
 
 
-def _read_hdf5(path: Path, key: str | None, axes: str = _VOLUME) -> Scan:
+def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
     """An array of an HDF5 file."""
     h5py = _import("h5py")
     with h5py.File(path, "r") as file:
