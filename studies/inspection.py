@@ -323,6 +323,7 @@ def draw_signal(ax: Any, signal: Any, time: float, settings: Any, *, number: int
     """An explained A-scan; a triangle marks the known time of the hole's echo."""
     e = explain_signal(signal, settings, number)
     e.plot("signal", ax=ax)
+    ax.set_xlabel("time in microseconds")
     ax.plot(
         time / RATE, 0.97, "v", color="#222222", markersize=9, transform=ax.get_xaxis_transform()
     )
