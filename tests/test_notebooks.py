@@ -47,4 +47,4 @@ def test_a_notebook_runs_and_prints_what_it_shows(path):
 
 def test_there_are_notebooks():
     """The pattern finds them."""
-    assert {path.stem for path in NOTEBOOKS} >= {"start", "defects"}
+    assert {path.stem for path in NOTEBOOKS} >= {"start"}

@@ -19,7 +19,7 @@ from eblime._checks import as_floats, check_choice
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.models.conversion import default_output, descends, entries_of, on_cpu
 
-__all__ = ["Box", "Reader", "Region", "Score", "parse_score", "restore_score"]
+__all__ = ["Box", "Region"]
 
 _ACTIVATIONS = ("auto", "softmax", "sigmoid", "none")
 _TEXT = re.compile(r"(box|region):(.+?)(?::([-+\d.e,\s]+))?")

@@ -252,7 +252,7 @@ def test_workers_auto_depends_on_cores_memory_and_parts(monkeypatch):
     from eblime.batch import processes
 
     monkeypatch.setattr(processes, "available_cores", lambda: 16)
-    monkeypatch.setattr(processes, "_free_memory", lambda: 5 << 30)
+    monkeypatch.setattr(processes, "free_memory", lambda: 5 << 30)
     assert processes._worker_count(make, 100) == 5
     assert processes._worker_count(make, 3) == 3
     monkeypatch.setattr(processes, "on_gpu", lambda explainer: True)

@@ -184,6 +184,7 @@ def test_all_plot_kinds_draw_or_refuse(explanation):
     width = refused.pop("width", "")  # refused if the kernel of the package has none
     assert not width or "the kernel of this one is <function share>" in width
     expected = {"map", "mean_map", "uncertainty", "top_k", "sign", "values"}
+    expected |= {"signal", "slices", "projections"}
     expected |= {"text"} if explanation.scene.domain == "series" else {"series"}
     reason = refused.pop("lambda", None)
 
@@ -324,6 +325,6 @@ def test_a_domain_need_not_be_registered():
 def test_unknown_names_are_refused_with_the_known_ones():
     """The list has the names of the package."""
     with pytest.raises(ValueError, match="'series'"):
-        eblime.Explainer(cases.peak, "volume")
+        eblime.Explainer(cases.peak, "movie")
     with pytest.raises(ValueError, match="'normal', 'bootstrap'"):
         cases.text_explainer(method="nothing")
