@@ -260,7 +260,7 @@ PUBLIC = {
 # Their `__all__` also lists what other parts of the library use.
 SHARED = {module for module in PUBLIC if module.startswith("studies")}
 SHARED |= {module for module in PUBLIC if module.startswith("eblime.compat.lime.")}
-SHARED |= {"eblime.kernels", "eblime.scores"}
+SHARED |= {"eblime.kernels"}
 
 
 def all_of(module):
