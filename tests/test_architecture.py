@@ -259,7 +259,7 @@ def test_heavy_packages_are_imported_where_used(path):
 BUDGETS = {
     **{"batch": 3_740, "cli": 2_650, "compat": 1_700, "core": 4_990, "datasets": 240},
     **{"designs": 1_260, "domains": 5_950, "engine": 2_760, "explainers": 1_770, "family": 1_280},
-    **{"methods": 1_890, "models": 2_560, "plot": 2_250, "reporting": 1_140, "results": 2_580},
+    **{"methods": 1_890, "models": 2_560, "plot": 2_250, "reporting": 1_140, "results": 2_590},
     **{"stopping": 1_060},
 }
 SINGLE = 5_040  # lines of all parts that are one module

@@ -534,6 +534,33 @@ def test_frequency_bands_are_compared_by_their_edges():
     assert eblime.compare(**asked, segmentation=["windows", "bands"]).unit is None
 
 
+def test_bands_do_not_keep_other_choices_from_being_compared():
+    """Windows are compared with windows and with cells, though bands have no place in time."""
+    explainer = eblime.SignalExplainer(lambda batch: batch[:, 0, :10].sum(axis=1), n_masks=60)
+    asked = {"x": np.sin(np.arange(120.0)).reshape(2, 60), "explainer": explainer}
+    asked["hide"] = ["zero", "mean"]
+    cuts = ["windows", "bands", ("bands", {"n": 4}), ("bands", {"edges": [0.125, 0.25, 0.375]})]
+    found = eblime.compare(None, **asked, segmentation=cuts)
+    alone = eblime.compare(None, **asked).sensitivity()
+    rows = found.sensitivity()
+
+    assert np.array_equal(rows["kendall"][:2], alone["kendall"])
+    assert np.isnan(rows["kendall"][2:]).all()
+    assert found.agreement()["kendall"].iloc[-1] > 0.99  # the same four bands
+    assert "Not compared" in str(found)
+    assert "segmentation=bands" in str(found)
+    assert "Note: hide" in str(found) or "another seed would: hide" in str(found)
+
+    wider = eblime.compare(None, **asked, segmentation=[*cuts[:2], "cells"])
+    per_sample = eblime.compare(None, **asked, segmentation=["windows", "cells"])
+    assert wider.unit is None
+    assert per_sample.unit == "sample"
+    ours, theirs = wider.sensitivity(), per_sample.sensitivity()
+    assert np.array_equal(ours["kendall"][[0, 1, 3]], theirs["kendall"])
+    with pytest.raises(ValueError, match=r"use `pictures\(\)`"):
+        wider.plot()
+
+
 def test_pictures_of_signals_are_one_below_the_other():
     """They have no `top`: all windows are drawn. The page has them, too."""
     explainer = eblime.SignalExplainer(lambda batch: batch[:, :10].sum(axis=1), n_masks=60)

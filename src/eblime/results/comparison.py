@@ -118,13 +118,7 @@ class Comparison:
         It is "character" for texts with different tokens; None if the features differ and have no
         place in the input.
         """
-        first, *others = (entry.scene for entry in self.explanations.values())
-        if all(_same_features(first, other) for other in others):
-            return "feature"
-        owners = [_owners(first), *map(_owners, others)]
-        if any(one is None or owners[0] is None or len(one) != len(owners[0]) for one in owners):
-            return None
-        return _UNITS.get(first.domain, "element")
+        return _unit(*(entry.scene for entry in self.explanations.values()))
 
     @property
     def model_calls(self) -> dict[str, int]:
@@ -245,9 +239,17 @@ class Comparison:
             )
         return rows
 
+    def _placed(self) -> list[Scene]:
+        """Those that can be compared with the first: windows of a signal, but not its bands."""
+        scenes = (entry.scene for entry in self.explanations.values())
+        return [scene for scene in scenes if _unit(self._first.scene, scene)]
+
     def _cells(self, first: str, second: str) -> _Cells | None:
         """Where two explanations are compared; None if they cannot be."""
-        unit, scenes = self.unit, (self[first].scene, self[second].scene)
+        scenes = self[first].scene, self[second].scene
+        placed = self._placed()
+        together = all(any(scene is one for one in placed) for scene in scenes)
+        unit = _unit(*(placed if together else scenes))
         if unit is None:
             return None
         if unit == "feature":
@@ -377,8 +379,10 @@ class Comparison:
     def _choice_notes(self, rows: list[Effect]) -> list[str]:
         """Which choice matters most, and what the numbers are about."""
         seed, *others = rows
-        unit, notes = self.unit, list[str]()
-        if unit is None:
+        unit, notes = _unit(*self._placed()), list[str]()
+        apart = [row for row in others if np.isnan(row.top_jaccard)]
+        others = [row for row in others if row not in apart]
+        if not others:
             return [
                 "The features of the explanations differ, and they have no place in the input "
                 "by which to compare them."
@@ -412,6 +416,9 @@ class Comparison:
                 f"The features differ, so all rows compare the importance per {unit}, and the "
                 f"overlap of the top features is that of their {unit}s."
             )
+        if apart:
+            named = ", ".join(map(_name, apart))
+            notes.append(f"Not compared, as their features have no place in the input: {named}.")
         poor = [name for name, e in self.explanations.items() if prediction_r2(e.posterior) < _POOR]
         if poor:
             notes.append(
@@ -475,6 +482,16 @@ def _owners(scene: Scene) -> IntArray | None:
     if not (hasattr(known, "owners") and hasattr(known, "pieces")):
         return None
     return np.repeat(np.asarray(known.owners, dtype=np.intp), [len(one) for one in known.pieces])
+
+
+def _unit(*scenes: Scene) -> str | None:
+    """What the rankings of some explanations are compared by; None if they cannot be."""
+    if all(_same_features(scenes[0], other) for other in scenes[1:]):
+        return "feature"
+    owners = [_owners(scene) for scene in scenes]
+    if any(one is None or owners[0] is None or len(one) != len(owners[0]) for one in owners):
+        return None
+    return _UNITS.get(scenes[0].domain, "element")
 
 
 def _same_features(first: Scene, second: Scene) -> bool:
