@@ -473,7 +473,13 @@ def _detections(output: Any, n: int, form: _Form) -> list[_Detections]:
 
 def _one(boxes: Any, scores: Any, labels: Any) -> _Detections:
     """What is found in one image, as arrays."""
-    corners = np.asarray(on_cpu(boxes), dtype=np.float64).reshape(-1, 4)
+    try:
+        corners = np.asarray(on_cpu(boxes), dtype=np.float64).reshape(-1, 4)
+    except ValueError as error:
+        raise ValueError(
+            "The detector must return boxes of four numbers, (x0, y0, x1, y1); it returned "
+            f"{boxes!r:.80}."
+        ) from error
     chances = np.asarray(on_cpu(scores), dtype=np.float64)
     if chances.ndim == 2 and len(chances) != len(corners):
         chances = chances.T

@@ -269,6 +269,7 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
         ({"prompt": 3}, TypeError, "`prompt` must be a string"),
         ({"segmentation": "page"}, ValueError, "`segmentation` must be one of 'sentence'"),
         ({"score": "likely"}, ValueError, "`score` must be one of 'mean'"),
+        ({"separator": 3}, TypeError, "`separator` must be a string; got int"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(parrot, settings, error, message):

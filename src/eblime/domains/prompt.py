@@ -116,6 +116,8 @@ def read_sources(
     first of them.
     """
     check_choice("segmentation", segmentation, SEGMENTATIONS)
+    if not isinstance(separator, str):
+        raise TypeError(f"`separator` must be a string; got {type(separator).__name__}.")
     if isinstance(sources, str):
         if not sources.strip():
             raise ValueError("`sources` must have at least one source; the text is empty.")

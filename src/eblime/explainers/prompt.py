@@ -52,9 +52,9 @@ class PromptExplainer(BaseExplainer):
     ----------
     model
         A language model: the pair (model, tokenizer) of transformers, the address of a server such
-        as "http://localhost:8000/v1", or an object with the methods `generate` and
-        `token_log_probs`. Or any function that scores a list of prompts; its scores are explained
-        as they are, and the answer is only shown.
+        as "http://localhost:8000/v1", or an object with the methods `generate`,
+        `token_log_probs` and `token_spans`. Or any function that scores a list of prompts; its
+        scores are explained as they are, and the answer is only shown.
     sources
         Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
         chat, each with a "role" and a "content"; or one text, which `segmentation` cuts.
