@@ -431,7 +431,7 @@ def _roles(parts: Mapping[Any, Any]) -> _Form:
         for role, words in (
             ("boxes", ("box",)),
             ("scores", ("score", "conf", "prob")),
-            ("labels", ("label", "class", "categor")),
+            ("labels", ("label", "class", "category", "categories")),
         )
     }
     if len(named["boxes"]) == 1 and len(named["scores"]) == 1:
