@@ -102,7 +102,7 @@ def bands(
         if np.ptp(steps) > _UNEVEN * steps.mean():
             raise ValueError(
                 "The samples must be evenly spaced in time for segmentation='bands'; the steps "
-                f"are {steps.min():g} to {steps.max():g} {found.unit}."
+                f"are {f'{steps.min():g} to {steps.max():g} {found.unit}'.rstrip()}."
             )
     highest = 0.5 / steps.mean()
     if edges is None:
