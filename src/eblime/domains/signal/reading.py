@@ -137,6 +137,8 @@ def _read_columns(source: Any) -> Recording | None:
         columns = {str(native.name or "0"): native.to_numpy()}
     elif isinstance(native, nw.DataFrame):
         columns = {str(name): native[name].to_numpy() for name in native.columns}
+        if len(columns) < len(native.columns):
+            raise ValueError(f"The columns of `signal` must differ; got {native.columns!r:.80}.")
     else:
         return None
     index = nw.maybe_get_index(native)
