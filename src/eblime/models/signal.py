@@ -66,10 +66,10 @@ class SignalModel:
                 continue
             self._found[batch.ndim] = layout
             return returned
-        told = "; ".join(f"{LAYOUTS[name]}: {str(error)[:200]}" for name, error in failures)
+        reasons = "; ".join(f"{LAYOUTS[name]}: {str(error)[:200]}" for name, error in failures)
         raise ValueError(
             f"The model takes signals of shape {batch.shape[1:]} in no layout. Check the number of "
-            f"channels and samples, or set `layout`. {told}"
+            f"channels and samples, or set `layout`. {reasons}"
         ) from failures[0][1]
 
     def candidates(self, shape: tuple[int, ...]) -> list[str]:

@@ -395,17 +395,17 @@ class Comparison:
         expected = f"tau {seed.kendall:.2f}, overlap {seed.top_jaccard:.2f}"
         if far:
             most = far[0]
-            against = f"another seed would give about {expected}"
+            against = f"between two seeds it would be about {expected}"
             if np.isnan(seed.top_jaccard):
                 method = self._first.posterior.method
-                against = f"what another seed would give is not known, as {method} has no intervals"
+                against = f"{method} has no intervals, so the effect of the seed is unknown"
             notes.append(
                 f"{most.setting} matters most here: with {_name(most)} the rankings agree by tau "
                 f"{most.kendall:.2f} and the top features overlap by {most.top_jaccard:.2f}; "
                 f"{against}."
             )
             if seen[1:] and far[0].matters:
-                notes.append(f"Matters more than another seed, too: {', '.join(seen[1:])}.")
+                notes.append(f"These matter more than the seed, too: {', '.join(seen[1:])}.")
         rest = [row.setting for row in others if row.setting not in seen]
         if rest:
             named = ", ".join(dict.fromkeys(rest))
