@@ -13,7 +13,7 @@ release = version = __version__
 extensions = [
     "fields",
     "mathml",
-    "myst_nb",
+    "myst_parser",
     "plain_types",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -27,7 +27,6 @@ myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence"]
 myst_heading_anchors = 3
 bibtex_bibfiles = ["references.bib"]
 html_math_renderer = "mathml"
-nb_execution_mode = "off"  # tests/test_notebooks.py runs them
 
 # The reference: public names under their public paths, and types as they are written.
 autodoc_typehints = "signature"

@@ -309,7 +309,7 @@ def draw_pictures(seed: int) -> None:
 
 def fill_tutorial() -> None:
     """Write the tables of the tutorial between its markers, from the stored rows."""
-    page = DOCS / "tutorials" / "inspection.md"
+    page = DOCS / "how-to" / "inspection.md"
     text = page.read_text(encoding="utf8")
     for part, summary in SUMMARIES.items():
         table = frame_table(summary(pd.read_csv(RESULTS / f"inspection-{part}.csv")), "{:.2f}")

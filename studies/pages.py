@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> None:
         **rank_claims(ranks),
         **figure_parts(),
     }
-    fill("results", paper)
+    fill("paper", paper)
     fill("coverage", paper)
     parts = {
         "league": league_part(found),
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> None:
         "stability": repeats_part(repeats),
         "versions": versions_of(about["faithfulness"]),
     }
-    fill("faithfulness", parts)
+    fill("comparisons", parts)
 
 
 def versions_of(run: Mapping[str, Any]) -> str:
@@ -137,10 +137,10 @@ def versions_of(run: Mapping[str, Any]) -> str:
 
 def fill(page: str, parts: Mapping[str, str]) -> None:
     """Write a page from its template, in which `@name@` stands for a part."""
-    text = (DOCS / "explanation" / f"{page}.in.md").read_text(encoding="utf8")
+    text = (DOCS / "measurements" / f"{page}.in.md").read_text(encoding="utf8")
     for name, part in parts.items():
         text = text.replace(f"@{name}@", part)
-    (DOCS / "explanation" / f"{page}.md").write_text(text, encoding="utf8")
+    (DOCS / "measurements" / f"{page}.md").write_text(text, encoding="utf8")
 
 
 def percent(value: float) -> str:
