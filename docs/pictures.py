@@ -1,11 +1,13 @@
 """Draw the pictures of the README and of the documentation into docs/images.
 
-python docs/pictures.py    (needs the extras demo and sklearn)
+python docs/pictures.py          (all; needs the extras demo and sklearn)
+python docs/pictures.py signal   (one or more of them, by the name of its function)
 """
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -201,6 +203,9 @@ def save(figure: Any, name: str) -> None:
     figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
 
 
+PICTURES = (interval, row, text, detection, photo, box, signal, volume)
+
 if __name__ == "__main__":
-    for draw in (interval, row, text, detection, photo, box, signal, volume):
-        draw()
+    for draw in PICTURES:
+        if draw.__name__ in (sys.argv[1:] or draw.__name__):
+            draw()
