@@ -28,11 +28,13 @@ import eblime
 from studies.cases import CASES
 from studies.coverage import coverage, summary
 from studies.coverage_by_rank import coverage_by_rank
+from studies.coverage_texts import coverage_texts
 from studies.data.faulty_parts import PARTS
 from studies.faithfulness import HIGHER_IS_BETTER, faithfulness
 from studies.figures import CUTS, figure_numbers, superpixels
 from studies.localisation import localisation
 from studies.pages import LEAGUE, REPEATS, RESULTS
+from studies.quadrature import quadrature
 from studies.runner import positive
 from studies.stability import stability
 from studies.tables import write_csv
@@ -117,6 +119,16 @@ def rank_tables(rows_of: Rows) -> Tables:
     yield "coverage-by-rank.csv", rows_of(coverage_by_rank)
 
 
+def text_tables(rows_of: Rows) -> Tables:
+    """Coverage of short texts."""
+    yield "coverage-texts.csv", rows_of(coverage_texts)
+
+
+def quadrature_tables(rows_of: Rows) -> Tables:
+    """Error and coverage of quadrature and of the regressions on photos."""
+    yield "quadrature.csv", rows_of(quadrature)
+
+
 def faithfulness_tables(rows_of: Rows) -> Tables:
     """Insertion, deletion and other measures of many packages."""
     league = pd.concat(rows_of(faithfulness, name, **how) for name, how in LEAGUE.items())
@@ -140,6 +152,8 @@ STUDIES: dict[str, Callable[[Rows], Tables]] = {
     "figures": figure_tables,
     "stability": stability_tables,
     "coverage-by-rank": rank_tables,
+    "coverage-texts": text_tables,
+    "quadrature": quadrature_tables,
     "faithfulness": faithfulness_tables,
     "agreement": agreement_tables,
 }

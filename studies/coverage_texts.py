@@ -16,12 +16,13 @@ fitted to the same answers.
 
     EBLIME_DATA=... EBLIME_TABLES=... python -m studies coverage-texts    # two minutes on two cores
     EBLIME_DATA=... python -m studies coverage-texts --cases logistic --fits 24
+    EBLIME_DATA=... python -m studies all --only coverage-texts    # and store it for the page
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -38,7 +39,9 @@ from studies.data.text import rt_polarity
 from studies.intervals import interval_measures
 from studies.populations import best_fit
 from studies.runner import Row, add_run_options, positive, run_study
-from studies.tables import table
+from studies.tables import frame_table
+
+__all__ = ["coverage_texts"]
 
 SIZES = (100, 200, 1000)
 CASES = ("logistic", "forest", "transformer", "interactions", "rare")
@@ -59,22 +62,35 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Run the study and print a table for each case as it ends, and one for all cases."""
-    parts = []
-    for case in options.cases:
-        settings = {"case": case, "sizes": options.sizes, "seeds": -(-options.fits // TEXTS)}
-        rows = run_study(
+    """Run the study and print a line for each case, number of masks and method."""
+    print(frame_table(coverage_texts(**vars(options))))
+
+
+def coverage_texts(
+    *,
+    cases: Sequence[str] = CASES,
+    fits: int = 126,
+    sizes: Sequence[int] = SIZES,
+    items: int = TEXTS,
+    **how: Any,
+) -> pd.DataFrame:
+    """One row per case, number of masks and method: means over texts and draws.
+
+    `how` are the other settings of `run_study`.
+    """
+    parts = [
+        run_study(
             text_rows,
-            settings,
-            range(options.items),
+            {"case": case, "sizes": list(sizes), "seeds": -(-fits // TEXTS)},
+            range(items),
             inputs=sources("stored-games" if case == "transformer" else "rt-polarity"),
-            out=options.out,
-            jobs=options.jobs,
-            progress=options.progress,
+            **how,
         )
-        parts.append(rows)
-        print(f"\n**{case}**\n\n{results_table(rows)}", flush=True)
-    print(f"\n**all cases**\n\n{results_table(pd.concat(parts))}")
+        for case in cases
+    ]
+    groups = pd.concat(parts).groupby(["case", "N", "method"], sort=False)
+    means = groups[["all", "top 1", "top 2-3", "score"]].mean()
+    return means.assign(fits=groups.size()).reset_index()
 
 
 def text_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
@@ -162,21 +178,3 @@ def trained(case: str) -> Any:
         trees = ExtraTreesClassifier(50, min_samples_leaf=3, random_state=0)
         model = make_pipeline(TfidfVectorizer(max_features=2_000), trees)
     return model.fit(texts, labels)
-
-
-def results_table(rows: pd.DataFrame) -> str:
-    """Markdown: a line for each method, N along each cell."""
-    digits = {"all": 3, "top 1": 3, "top 2-3": 3, "score": 2}
-    sizes = list(dict.fromkeys(rows["N"]))
-    means = rows.groupby(["method", "N"], sort=False)[list(digits)].mean()
-    fits = rows.groupby(["method", "N"], sort=False).size()
-    lines = []
-    for method in dict.fromkeys(rows["method"]):
-        cells = [
-            " / ".join(f"{means.loc[(method, n), key]:.{k}f}".lstrip("0") for n in sizes)
-            for key, k in digits.items()
-        ]
-        count = " / ".join(str(fits.loc[(method, n)]) for n in sizes)
-        lines.append([f"`{method}`", *cells, count])
-    head = [f"method, N = {' / '.join(map(str, sizes))}", *digits, "fits"]
-    return table(head, lines, right=None)

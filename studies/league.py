@@ -15,12 +15,15 @@ value of the coalition of the bits of m) and the stored photos (`--photos`). Eac
 Ours are `Quadrature` with pairs at random ("paired" for Banzhaf, "leverage" for Shapley values)
 and in rounds ("adaptive"), `EBLIME` with the uniform kernel and `BayesSHAP`, on the same pairs.
 shapiq runs in an environment of its own, see league_shapiq.py; `--peer-python` is its Python.
+Without it, `--peers docs/results/league.csv` takes the stored results of shapiq, which are of the
+same games.
 
-Both parts resume. `--summary` writes the table by kind of game, `--plot` the picture, both from
-what is stored. With several seeds the errors of a game are averaged as logarithms.
+Both parts resume. `--summary` writes the table by kind of game; `python -m studies pages` draws it.
+With several seeds the errors of a game are averaged as logarithms.
 
     python -m studies league --games games.npz --photos --jobs 16
-    python -m studies league --games games.npz --peer-python /path/to/python3.12 --plot league.png
+    python -m studies league --games games.npz --peer-python /path/to/python3.12
+    python -m studies league --games games.npz --peers docs/results/league.csv
 """
 
 from __future__ import annotations
@@ -53,7 +56,6 @@ KEYS = ("index", "method", "game", "calls", "seed")  # of an estimate
 OURS = ("Quadrature, pairs", "Quadrature, rounds", "regression")
 NAMES = {"banzhaf": "EBLIME, uniform kernel", "shapley": "BayesSHAP"}  # of the regressions
 PAIRS = {"banzhaf": "paired", "shapley": "leverage"}
-COLOURS = {"Quadrature, rounds": "C3", "Quadrature, pairs": "C0"}
 LEAST = 1e-12  # of a relative error: float32 games tell no smaller one
 
 
@@ -69,8 +71,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=positive, default=1)
     parser.add_argument("--peer-python", help="a Python that has shapiq; none: only stored ones")
     parser.add_argument("--estimators", nargs="*", help="of shapiq; all but the slowest if missing")
+    parser.add_argument("--peers", type=Path, help="take shapiq's rows from a table, .csv")
     parser.add_argument("--summary", type=Path, help="write the table, .csv")
-    parser.add_argument("--plot", type=Path, help="write the picture, .png")
     add_run_options(parser, seed=False)
 
 
@@ -95,8 +97,6 @@ def run(options: argparse.Namespace) -> None:
     estimates = [*ours.to_dict(orient="records"), *({**row, "peer": True} for row in wanted)]
     rows = judge_all(estimates, games)
     report(options, rows)
-    if options.plot:
-        plot(summary(rows[rows["kind"] != "photo"], ["index", "calls"]), options.plot)
 
 
 def read_games(options: argparse.Namespace) -> dict[str, np.ndarray]:
@@ -254,86 +254,39 @@ def report(options: argparse.Namespace, rows: pd.DataFrame) -> None:
     by = ["index", "calls"]
     photos = rows["kind"] == "photo"
     groups = {"games of shapiq": rows[~photos], "photos": rows[photos]}
+    stored = peer_rows(options.peers, options.calls) if options.peers else None
     parts = []
     for title, part in groups.items():
         if not len(part):
             continue
-        table = with_ratio(summary(part, by), by).sort_values([*by, "mse"])
+        table = summary(part, by).assign(kind=title)
+        kinds = summary(part, [*by, "kind"])
+        if stored is not None:
+            table = pd.concat([table, stored[stored["kind"] == title]])
+            kinds = pd.concat([kinds, stored[stored["kind"].isin(kinds["kind"])]])
+        table = with_ratio(table, by).sort_values([*by, "mse"])
         print(f"\n{title}")
         for (index, calls), lines in table.groupby(by):
             print(f"\n{index}, {calls} calls per feature")
-            shown = lines.drop(columns=[*by, "peer"])
+            shown = lines.drop(columns=[*by, "peer", "kind"])
             print(frame_table(shown))
-        kinds = with_ratio(summary(part, [*by, "kind"]), [*by, "kind"])
+        kinds = with_ratio(kinds, [*by, "kind"])
         ours = kinds[kinds["coverage"].notna()]
         print("\ncoverage by kind of game")
         print(frame_table(by_kind(ours, "coverage")))
         print("\nratio to the best peer by kind of game")
         print(frame_table(by_kind(ours, "ratio")))
-        parts += [table.assign(kind=title), kinds]
+        parts += [table, kinds]
     if options.summary:
         pd.concat(parts).to_csv(options.summary, index=False, float_format="%.4g")
+
+
+def peer_rows(path: Path, calls: Sequence[int]) -> pd.DataFrame:
+    """The rows of shapiq in a table that `--summary` wrote."""
+    found = pd.read_csv(path).drop(columns="ratio")
+    return found[found["peer"] & found["calls"].isin(calls)]
 
 
 def by_kind(ours: pd.DataFrame, value: str) -> pd.DataFrame:
     """A measure of our methods, one column for each kind of game."""
     return ours.pivot_table(index=["index", "calls", "method"], columns="kind", values=value)
-
-
-def plot(table: Any, path: Path) -> None:
-    """Error against calls, one panel for each index: ours in colour, peers in grey."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    complete = table["games"] == table.groupby(["index", "calls"])["games"].transform("max")
-    calls = sorted(table["calls"].unique())
-    figure, axes = plt.subplots(1, 2, figsize=(11, 5.2), sharey=True, layout="constrained")
-    for ax, index in zip(axes, INDICES, strict=True):
-        _write(ax, _draw(ax, table[complete & (table["index"] == index)]))
-        ax.set(xscale="log", yscale="log", title=f"{index.capitalize()} values")
-        ax.set_xlabel("model calls per feature")
-        ax.set_xticks(calls, [str(n) for n in calls])
-        ax.minorticks_off()
-        ax.set_xlim(calls[0] / 1.08, calls[-1] * (calls[-1] / calls[0]) ** 0.7)
-        ax.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("relative mean squared error")
-    figure.savefig(path, dpi=120)
-
-
-def _draw(ax: Any, table: Any) -> list[tuple[float, str, str]]:
-    """One line for each method; the error at its right end, its name and its colour."""
-    ends = []
-    for (name, peer), part in table.groupby(["method", "peer"], sort=False):
-        line = part.sort_values("calls")
-        colour = "0.7" if peer else COLOURS.get(name, "C2")
-        ax.plot(line["calls"], line["mse"], "-o", color=colour, lw=1 if peer else 2.2, ms=3)
-        ends.append((float(line["mse"].iloc[-1]), name, colour))
-    return sorted(ends)
-
-
-def _write(ax: Any, ends: list[tuple[float, str, str]]) -> None:
-    """The names at the right ends; methods with the same error share a line of text."""
-    right = max(line.get_xdata()[-1] for line in ax.lines)
-    shared: list[tuple[float, list[str], str]] = []
-    for error, name, colour in ends:
-        if shared and error < 1.005 * shared[-1][0] and colour == shared[-1][2]:
-            shared[-1][1].append(name)
-        else:
-            shared.append((error, [name], colour))
-    height = 0.0
-    for error, names, colour in shared:
-        height = max(error, 1.33 * height)
-        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        place = {"xy": (right, error), "xytext": (right * 1.1, height)}
-        shade = "0.35" if colour == "0.7" else colour
-        arrow = {"arrowstyle": "-", "color": "0.85", "lw": 0.5}
-        ax.annotate(
-            min(names, key=len) + more,
-            **place,
-            fontsize=7,
-            color=shade,
-            va="center",
-            arrowprops=arrow,
-        )

@@ -13,6 +13,7 @@ population, except `EBLIME.paper()`, which has no intercept and is judged by the
 error over that of `EBLIME(local=False)`. `--clock` prints the seconds of a fit instead.
 
     python -m studies quadrature --jobs 2
+    python -m studies all --only quadrature    # and store it for the page
     python -m studies quadrature --fits 20 --cases p13 --designs pairs rounds
     OMP_NUM_THREADS=2 python -m studies quadrature --clock
 """
@@ -45,7 +46,9 @@ from studies.populations import (
     run_cases,
 )
 from studies.runner import Row, add_run_options, positive
-from studies.tables import table
+from studies.tables import frame_table
+
+__all__ = ["quadrature"]
 
 SIZES = {"p13": (100, 200, 400), "p40": (100, 200, 500)}
 PAPER, COMMON = "EBLIME.paper(), coin tosses", "EBLIME(local=False), coin tosses"
@@ -69,7 +72,17 @@ def run(options: argparse.Namespace) -> None:
     else:
         sizes = dict.fromkeys(SIZES, options.sizes) if options.sizes else SIZES
         settings = {"fits": options.fits, "sizes": sizes, "designs": options.designs}
-        print(results_table(run_cases(quadrature_rows, settings, options.cases, options)))
+        print(frame_table(summary(run_cases(quadrature_rows, settings, options.cases, options))))
+
+
+def quadrature(*, items: int | None = None, **how: Any) -> pd.DataFrame:
+    """One row per case, number of masks and method, with all cases, sizes and designs.
+
+    `how` are the other settings of `run_study`.
+    """
+    settings = {"fits": 120, "sizes": SIZES, "designs": list(ASKED)}
+    options = argparse.Namespace(items=items, **how)
+    return summary(run_cases(quadrature_rows, settings, list(SIZES), options))
 
 
 @dataclass(frozen=True)
@@ -186,19 +199,18 @@ def quadrature_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
     return rows
 
 
-def results_table(rows: pd.DataFrame) -> str:
-    """The table as Markdown, with ratios to the published setting and to the common ridge."""
-    heads = ["case", "N", "method", "all", "top 1", "top 2-3", "score", "score / paper", "error"]
-    means = rows.groupby(["case", "N", "method"], sort=False)
-    keys = ["coverage", "top_1", "top_2_3", "score", "square"]
-    lines = []
-    for (case, n, name), mean in means[keys].mean().iterrows():
-        base = means[keys].mean().loc[case, n].reindex([PAPER, COMMON])  # NaN if not asked for
-        found = [f"{mean['coverage']:.3f}", f"{mean['top_1']:.3f}", f"{mean['top_2_3']:.3f}"]
-        found += [f"{mean['score']:.4f}", f"{mean['score'] / base['score'].iloc[0]:.2f}"]
-        error, ratio = np.sqrt(mean["square"]), np.sqrt(mean["square"] / base["square"].iloc[1])
-        lines.append([case, n, name, *found, f"{error:.4f}", f"{ratio:.2f}"])
-    return table([*heads, "ratio"], lines, right=None)
+def summary(rows: pd.DataFrame) -> pd.DataFrame:
+    """Means by case, number of masks and method; ratios to the published setting and the ridge."""
+    keys = ["case", "N", "method"]
+    measures = ["coverage", "top_1", "top_2_3", "score", "square"]
+    means = rows.groupby(keys, sort=False)[measures].mean()
+    means["error"] = np.sqrt(means.pop("square"))
+    for name, ratio, base in (("score", "score / paper", PAPER), ("error", "ratio", COMMON)):
+        if base in means.index.unique("method"):
+            other = means[name].xs(base, level="method")
+            means[ratio] = means[name] / other.reindex(means.index.droplevel("method")).to_numpy()
+    means["fits"] = rows.groupby(keys, sort=False).size()
+    return means.reset_index()
 
 
 def clock() -> None:

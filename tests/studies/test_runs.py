@@ -11,7 +11,7 @@ SMALL = [
     "designs --items 1 --seeds 1 --sizes 50",
     "held-out --items 1",
     "indices --items 1 --n 60",
-    "league --games games-dev.npz --photos --limit 1 --calls 5 --plot l.png --summary l.csv",
+    "league --games games-dev.npz --photos --limit 1 --calls 5 --summary l.csv",
     "overall --hardest --seeds 2",
     "quadrature --items 1 --cases p13 p40 --fits 1 --sizes 100",
     "stability --dataset stored-games --n 60 --runs 2",
