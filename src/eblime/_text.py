@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
+import textwrap
 import unicodedata
 from typing import Any
 
-__all__ = ["count_noun", "csv_text", "printable", "width"]
+__all__ = ["count_noun", "csv_text", "paragraph", "printable", "width"]
 
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of a spreadsheet formula
 
@@ -35,6 +36,11 @@ def count_noun(n: int, noun: str) -> str:
     ('1 feature', '2 features')
     """
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
+
+
+def paragraph(text: str) -> str:
+    """A sentence on lines of at most 80 characters, below a table."""
+    return textwrap.fill(text, 80, break_long_words=False, break_on_hyphens=False)
 
 
 def csv_text(table: Any) -> str:

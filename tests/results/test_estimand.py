@@ -126,8 +126,20 @@ def test_the_sentence_is_printed_and_on_the_page() -> None:
     """Print, page, notebook and JSON."""
     e = eblime.TextExplainer(mood, n_masks=80).explain(TEXT)
 
-    for shown in (str(e), e.to_html(), e._repr_html_(), e.to_json()):
+    assert e.estimand in " ".join(str(e).splitlines()[-3:])
+    for shown in (e.to_html(), e._repr_html_(), e.to_json()):
         assert e.estimand in shown
+
+
+def test_sentences_are_printed_on_short_lines_below_the_table() -> None:
+    """A line of a note that is longer than the table is cut off by a scroll bar."""
+    table = np.random.default_rng(0).random((60, 3))
+    e = eblime.TabularExplainer(lambda rows: np.sin(40 * rows.sum(axis=1)), table).explain(table[0])
+    lines = str(e).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert lines[1].startswith("EBLIME")
+    assert 'perturb="background"' in " ".join(lines)
 
 
 def test_the_replacement_of_lime_has_limes_law() -> None:

@@ -61,11 +61,11 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
     if not console.is_terminal:
         say(f"{explanation.headline}\n{explanation.table(prob, top)}")
     else:
-        head, estimand = explanation.headline.split("\n", 1)
-        console.print(Text(head, style="bold"))
-        console.print(Text(f"{fit_sentence(explanation)} {estimand}", style="dim"))
+        console.print(Text(explanation.headline, style="bold"))
+        console.print(Text(fit_sentence(explanation), style="dim"))
         for line in _table(explanation, prob, top, console.width):
             console.print(line, no_wrap=True, overflow="ellipsis")
+    console.print(Text(explanation.estimand, style="dim"))
     if stopped := stop_sentence(explanation):
         console.print(Text(f"Stopped: {stopped}", style="dim"), soft_wrap=True)
     for note in notes(explanation):

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eblime import registry
 from eblime._checks import check_count, check_level
 from eblime._table import align
-from eblime._text import printable
+from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.overall import kendall, ranks
 from eblime.protocols import Scene
@@ -455,13 +455,12 @@ class Comparison:
         calls = ", ".join(f"{name} {n}" for name, n in self.model_calls.items())
         estimands = {e.estimand for e in self.explanations.values()}
         lines = [f"{printable(first.label)}: predicted {first.prediction:.4g}"]
-        lines += estimands if len(estimands) == 1 else []
         lines += [self.sensitivity_table()] if self.settings else []
         lines += [self.table()] if self.unit == "feature" else []
         total = f"; {self.total_calls} in all" if self.settings else ""
-        return "\n".join(
-            [*lines, f"Model calls: {calls}{total}", *map("Note: {}".format, self.notes())]
-        )
+        sentences = [*estimands] if len(estimands) == 1 else []
+        sentences += [f"Model calls: {calls}{total}", *map("Note: {}".format, self.notes())]
+        return "\n".join([*lines, *map(paragraph, sentences)])
 
 
 _MEASURES = ("top_jaccard", "same_signs", "kendall", "changed")

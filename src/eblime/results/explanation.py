@@ -14,7 +14,7 @@ import numpy as np
 from eblime import registry
 from eblime._checks import as_generator, check_choice, check_count
 from eblime._progress import Progress
-from eblime._text import printable
+from eblime._text import paragraph, printable
 from eblime._types import BoolArray, FloatArray, IntArray, RNGLike
 from eblime.answers import Answers
 from eblime.methods.regression import as_method, fit_each
@@ -102,8 +102,8 @@ class Explanation:
 
     @property
     def headline(self) -> str:
-        """What was explained, and what the importances estimate."""
-        return f"{printable(self.label)}: predicted {self.prediction:.4g}\n{self.estimand}"
+        """What was explained: the target and its prediction."""
+        return f"{printable(self.label)}: predicted {self.prediction:.4g}"
 
     @property
     def estimand(self) -> str:
@@ -364,7 +364,8 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
-        lines = [self.headline, self.table()]
+        sentences = [self.estimand]
         if stopped := stop_sentence(self):
-            lines.append(f"Stopped: {stopped}")
-        return "\n".join([*lines, *(f"Note: {note}" for note in notes(self))])
+            sentences.append(f"Stopped: {stopped}")
+        sentences += [f"Note: {note}" for note in notes(self)]
+        return "\n".join([self.headline, self.table(), *map(paragraph, sentences)])
