@@ -364,8 +364,7 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
-        sentences = [self.estimand]
-        if stopped := stop_sentence(self):
-            sentences.append(f"Stopped: {stopped}")
+        stopped = stop_sentence(self)
+        sentences = [self.estimand, *([f"Stopped: {stopped}"] if stopped else [])]
         sentences += [f"Note: {note}" for note in notes(self)]
         return "\n".join([self.headline, self.table(), *map(paragraph, sentences)])
