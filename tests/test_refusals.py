@@ -32,6 +32,11 @@ def table(background=ROWS, **settings):
 
 
 REFUSED = {
+    "a signal hidden by True": (
+        lambda: eblime.SignalExplainer(never, hide=True),
+        "`hide` must be 'bridge', 'mean', 'zero', 'noise', a number, an array or a function; "
+        "got True.",
+    ),
     "a seed that is a word": (
         lambda: eblime.TextExplainer(never).explain(TEXT, rng="a"),
         "`rng` must be a whole number >= 0, a numpy.random.Generator or None; got 'a'.",

@@ -337,7 +337,7 @@ def test_refusals_name_the_scores():
         explainer(Detector()).explain(photo())
     with pytest.raises(TypeError, match="all boxes and regions, or none"):
         explainer(Detector()).explain_targets(photo(), [Box("red"), 1])
-    with pytest.raises(TypeError, match="is a target for images"):
+    with pytest.raises(TypeError, match="for an image only; the domain of this input is 'text'"):
         eblime.TextExplainer(lambda texts: [1.0] * len(texts)).explain("a b", target=Box("red"))
 
 

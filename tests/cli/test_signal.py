@@ -31,6 +31,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_the_help_names_the_features(capsys):
+    """Not windows alone."""
+    _, out, _ = run_command(capsys, "explain", "signal", "--help")
+
+    assert "by windows, channels or bands" in " ".join(out.split())
+
+
 def test_a_recording_is_explained(folder, capsys):
     """The windows are named by the times of the file."""
     code, _, err = run_command(

@@ -26,15 +26,21 @@ def scene_of(volume, **settings):
     )
 
 
-@pytest.mark.parametrize("n", [4, (2, 3, 5), [20, 1, 2]])
+@pytest.mark.parametrize("n", [4, (2, 3, 5), [8, 1, 2]])
 def test_blocks_are_numbered_along_the_last_axis_first(volume, n):
-    """The literal form; no more blocks than voxels."""
-    counts = [min(c, s) for c, s in zip(np.broadcast_to(n, 3), volume.shape, strict=True)]
+    """The literal form."""
+    counts = np.broadcast_to(n, 3)
     found = blocks(volume[..., None], n)
 
     for place in np.ndindex(volume.shape):
         block = [i * c // s for i, c, s in zip(place, counts, volume.shape, strict=True)]
         assert found[place] == np.ravel_multi_index(block, counts)
+
+
+def test_blocks_are_four_along_an_axis_that_has_room(volume):
+    """Of a thin volume each slice is a block."""
+    assert blocks(volume[:3, ..., None]).max() + 1 == 3 * 4 * 4
+    assert scene_of(volume[:3], segmentation="blocks").features[-1] == "block (2, 3, 3)"
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int16, np.float32, np.float64, bool])
@@ -123,6 +129,10 @@ def test_a_large_volume_is_cut_on_a_smaller_copy(monkeypatch, rng):
         ({"volume": np.zeros((1, 1, 1))}, "at least two voxels"),
         ({"segmentation": np.zeros((3, 3, 3), int)}, r"volume's three sides \(8, 6, 10\); got"),
         ({"segmentation": ("blocks", {"n": (2, 2)})}, "one number or 3"),
+        (
+            {"segmentation": ("blocks", {"n": 7})},
+            r"sides of the volume, \(8, 6, 10\); got 7\. .* such as \(7, 6, 7\)",
+        ),
         ({"hide": np.zeros((2, 2, 2))}, r"must have the shape of the explained one"),
         ({"hide": (1, 2)}, "one for each of the 1 channels"),
     ],
@@ -142,12 +152,14 @@ def test_bad_volumes_are_refused(volume, change, message):
         ({"segmentation": ("blocks", {"m": 2})}, "must be those of 'blocks', 'n'"),
         ({"segmentation": ("blocks", {"n": 0})}, "`n` must be"),
         ({"hide": "median"}, "`hide` must be"),
+        ({"hide": True}, "`hide` must be 'mean', 'blur', a number, .* function; got True"),
+        ({"unit": 3}, "`unit` must be a text such as 'mm'; got 3"),
         ({"channels": 0}, "`channels` must be"),
     ],
 )
 def test_bad_settings_are_refused(settings, message):
     """By the constructor."""
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         eblime.VolumeExplainer(len, **settings)
 
 

@@ -1,5 +1,6 @@
 """`PromptExplainer`: sources, answers and their parts."""
 
+import inspect
 import json
 import re
 
@@ -101,6 +102,17 @@ def test_sources_and_their_names(sources, segmentation, names):
         assert scene.n_features == (2 if segmentation == "paragraph" else 3)
     assert "".join(scene.pieces) == scene.text
     assert len(scene.pieces) == len(scene.owners)
+
+
+@pytest.mark.parametrize("name", ["explain", "explain_targets"])
+def test_editors_list_the_options_of_a_call(name):
+    """Those of the other explainers by name, and the answer."""
+    own, common = (
+        inspect.signature(getattr(owner, name)).parameters
+        for owner in (eblime.PromptExplainer, eblime.TextExplainer)
+    )
+
+    assert {*own} == {*common, "answer"}
 
 
 def test_a_whole_prompt_needs_no_question():

@@ -50,8 +50,8 @@ def test_slices_pass_through_a_chosen_voxel(explanation):
     assert first.lines[0].get_ydata()[0] == 9
     red, green, _ = first.get_images()[0].get_array()[9, 9]
     assert red > green
-    for wrong in ((0, 10, 0), (0, 0), (-1, 0, 0)):
-        with pytest.raises(ValueError, match="`voxel` must be three positions"):
+    for wrong in ((0, 10, 0), (0, 0), (-1, 0, 0), (1.5, 0, 0)):
+        with pytest.raises(ValueError, match="`voxel` must be three whole numbers"):
             explanation.plot("slices", voxel=wrong)
 
 

@@ -234,6 +234,9 @@ def check_cut(
     """
     if isinstance(hide, str):
         check_choice("hide", hide, hides)
+    elif isinstance(hide, (bool, np.bool_)):
+        words = ", ".join(map(repr, hides))
+        raise TypeError(f"`hide` must be {words}, a number, an array or a function; got {hide}.")
     if isinstance(segmentation, str):
         check_choice("segmentation", segmentation, tuple(known))
         return

@@ -82,7 +82,10 @@ def aim(
         return settings, subject, targets
     scene: Any = subject.scene
     if not hasattr(scene, "scores"):
-        raise TypeError(f"A box or a region is a target for images; got one for a {scene.domain}.")
+        raise TypeError(
+            "A box or a region can be a target for an image only; the domain of this input is "
+            f"{scene.domain!r}. Pass the number or the label of an output."
+        )
     shape = scene.labels.shape
     for score in scores:
         score.check(shape)

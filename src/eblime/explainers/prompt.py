@@ -32,7 +32,7 @@ from eblime.engine.targets import Labels, Target, Targets
 from eblime.explainers.base import BaseExplainer
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
-from eblime.protocols import Kernel, Method
+from eblime.protocols import Kernel, Method, Stop
 from eblime.results.explanation import Explanation
 
 __all__ = ["PromptExplainer"]
@@ -136,7 +136,13 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        **options: Any,
+        n_masks: int | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
+        calls: Calls | None = None,
+        cache: CacheLike = None,
+        progress: Progress = None,
     ) -> Explanation:
         """Explain the answer to a question, or a part of it.
 
@@ -153,14 +159,28 @@ class PromptExplainer(BaseExplainer):
         answer
             The answer to explain; None explains the answer that the model gives to the prompt with
             all sources, which costs one more call, once if there is a cache.
-        options
-            `n_masks`, `until`, `max_masks`, `max_seconds`, `calls`, `cache` and `progress`, as for
-            the other explainers; see `TextExplainer.explain`. With `until`, at most 2,000 prompts
-            are scored, unless `max_masks` or `Calls(max_calls=...)` say otherwise.
+        n_masks
+            Number of prompts to score; None uses the explainer's setting.
+        max_masks
+            The most prompts to score with `until`; None is 2,000.
+        until, max_seconds, calls, cache, progress
+            See `TextExplainer.explain`.
         """
         whole = self._is_language or target is not None
-        targets: Any = [0 if target is None else target] if whole else 1
-        return next(iter(self.explain_targets(x, targets, rng, answer=answer, **options).values()))
+        found = self.explain_targets(
+            x,
+            [0 if target is None else target] if whole else 1,
+            rng,
+            answer=answer,
+            n_masks=n_masks,
+            until=until,
+            max_masks=max_masks,
+            max_seconds=max_seconds,
+            calls=calls,
+            cache=cache,
+            progress=progress,
+        )
+        return next(iter(found.values()))
 
     def explain_targets(
         self,
@@ -169,13 +189,19 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        **options: Any,
+        n_masks: int | None = None,
+        until: Stop | str | None = None,
+        max_masks: int | None = None,
+        max_seconds: float | None = None,
+        calls: Calls | None = None,
+        cache: CacheLike = None,
+        progress: Progress = None,
     ) -> dict[int, Explanation]:
         """Explain several parts of the answer to a question, from one set of model calls.
 
         Parameters
         ----------
-        x, rng, answer, options
+        x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a stop rule must be reached for every target.
         targets
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
@@ -186,11 +212,23 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        if options.get("until") is not None and options.get("max_masks") is None:
-            options["max_masks"] = _MAX_MASKS
+        if until is not None and max_masks is None:
+            max_masks = _MAX_MASKS
         row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         wanted: Any = 3 if targets is None and not self._is_language else targets
-        return BaseExplainer.explain_targets(self, row, wanted, rng, **options)
+        return BaseExplainer.explain_targets(
+            self,
+            row,
+            wanted,
+            rng,
+            n_masks=n_masks,
+            until=until,
+            max_masks=max_masks,
+            max_seconds=max_seconds,
+            calls=calls,
+            cache=cache,
+            progress=progress,
+        )
 
     def _prepare(
         self, x: Any, targets: Any, settings: LoopSettings

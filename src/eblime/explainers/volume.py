@@ -91,6 +91,8 @@ class VolumeExplainer(BaseExplainer):
         """Check and normalise the settings."""
         SEGMENTER.check(self.segmentation, self.hide, self.channels)
         check_spacing(self.spacing)
+        if not isinstance(self.unit, str):
+            raise TypeError(f"`unit` must be a text such as 'mm'; got {self.unit!r:.60}.")
         self._make_loop()
 
     def subject(self, x: Any) -> MaskedSubject:

@@ -170,10 +170,16 @@ def slices(
     """
     cut = sections_of(explanation)
     first = int(explanation.posterior.order()[0])
-    chosen = cut.centre(first) if voxel is None else tuple(int(k) for k in voxel)
+    chosen = cut.centre(first) if voxel is None else tuple(voxel)
     shape = cut.full.shape
-    if len(chosen) != 3 or not all(0 <= k < n for k, n in zip(chosen, shape, strict=True)):
-        raise ValueError(f"`voxel` must be three positions in a volume {shape}; got {voxel!r}.")
+    if len(chosen) != 3 or not all(
+        k in range(n)
+        for k, n in zip(chosen, shape, strict=True)  # 1.5 is not
+    ):
+        raise ValueError(
+            f"`voxel` must be three whole numbers, a position in a volume {shape}; got {voxel!r}."
+        )
+    chosen = tuple(map(int, chosen))
     panels = [cut.slice(axis, k) for axis, k in enumerate(chosen)]
     names = [f"{cut.name(axis)}, {cut.place(axis, k)}" for axis, k in enumerate(chosen)]
     return _draw(explanation, cut, panels, names, top=top, ax=ax, cross=chosen)

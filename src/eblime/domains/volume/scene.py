@@ -113,19 +113,27 @@ def slic(volume: FloatArray, **params: Any) -> Labels:
     return np.asarray(segmentation.slic(volume, start_label=0, channel_axis=-1, **settings))
 
 
-def blocks(volume: NDArray[Any], n: int | Sequence[int] = 4) -> Labels:
-    """Equal blocks: n along each axis, or one number per axis."""
+def blocks(volume: NDArray[Any], n: int | Sequence[int] | None = None) -> Labels:
+    """Equal blocks: n along each axis, or one number per axis; four where there is room."""
     return even_blocks(volume.shape[:-1], block_counts(volume.shape[:-1], n))
 
 
-def block_counts(sides: Sequence[int], n: int | Sequence[int]) -> list[int]:
-    """Blocks along each axis: no more than there are voxels."""
+def block_counts(sides: Sequence[int], n: int | Sequence[int] | None = None) -> list[int]:
+    """Blocks along each axis; more than there are voxels are refused."""
+    if n is None:
+        return [min(4, length) for length in sides]
     wanted = [n] * len(sides) if isinstance(n, (int, np.integer)) else list(n)
     if len(wanted) != len(sides):
         raise ValueError(
             f"The parameter 'n' of 'blocks' must be one number or {len(sides)}; got {n!r}."
         )
-    return [min(int(count), length) for count, length in zip(wanted, sides, strict=True)]
+    if any(count > length for count, length in zip(wanted, sides, strict=True)):
+        raise ValueError(
+            f"The parameter 'n' of 'blocks' must not be larger than the sides of the volume, "
+            f"{tuple(sides)}; got {n!r}. One number per axis is possible, such as "
+            f"{tuple(map(min, wanted, sides))}."
+        )
+    return [int(count) for count in wanted]
 
 
 def _factor(sides: tuple[int, ...]) -> int:
@@ -169,7 +177,7 @@ def read_volume(
     parts = read_composite(numbers, SEGMENTER, segmentation, hide, channels)
     features = [f"region {j}" for j in range(int(parts["labels"].max()) + 1)]
     if how == "blocks":
-        places = np.ndindex(*block_counts(parts["labels"].shape, **({"n": 4} | dict(params))))
+        places = np.ndindex(*block_counts(parts["labels"].shape, **params))
         features = [f"block {place}" for place in places]
     return VolumeScene(
         **parts,
