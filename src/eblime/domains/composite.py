@@ -234,7 +234,7 @@ def check_cut(
     """
     if isinstance(hide, str):
         check_choice("hide", hide, hides)
-    elif isinstance(hide, (bool, np.bool_)):
+    elif hide is None or isinstance(hide, (bool, np.bool_)):
         words = ", ".join(map(repr, hides))
         raise TypeError(f"`hide` must be {words}, a number, an array or a function; got {hide}.")
     if isinstance(segmentation, str):
@@ -374,12 +374,6 @@ def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -
         return _like(array, _blur(array), kind)
     if callable(hide):
         return _as_same_array(array, hide(array.copy()), kind, "from the function `hide`")
-    colour = "a colour" if kind == "image" else "one per channel"
-    if hide is None:
-        raise TypeError(
-            f"`hide` must be 'mean', 'blur', a number, {colour}, {_with_article(kind)} or a "
-            "function."
-        )
     values = as_floats("hide", hide)
     if values.ndim <= 1:
         if values.ndim == 1 and len(values) != array.shape[-1]:

@@ -38,6 +38,7 @@ from eblime.results.explanation import Explanation
 __all__ = ["PromptExplainer"]
 
 _MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
+_OPTIONS = ("n_masks", "until", "max_masks", "max_seconds", "calls", "cache", "progress")
 _COLUMNS = ("question", "answer", "sources")
 
 
@@ -45,36 +46,35 @@ _COLUMNS = ("question", "answer", "sources")
 class PromptExplainer(BaseExplainer):
     """Explains the answer of a language model, by the sources in its prompt.
 
-    An importance is the change of the score when a source is in the prompt rather than left out,
-    over all sets of the other sources, each counting the same.
+    The model is asked about prompts in which some sources are left out. The importance of a source
+    is how much higher the score is with it than without it, on average over all sets of the others.
 
     Parameters
     ----------
     model
         A language model: the pair (model, tokenizer) of transformers, the address of a server such
         as "http://localhost:8000/v1", or an object with the methods `generate`,
-        `token_log_probs` and `token_spans`. Or any function that scores a list of prompts; its
-        scores are explained as they are, and the answer is only shown.
+        `token_log_probs` and `token_spans`. Or any function that scores a list of prompts; then
+        its scores are explained, and the answer is only shown.
     sources
         Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
         chat, each with a "role" and a "content"; or one text, which `segmentation` cuts.
     prompt
         The template of the prompt, with {sources} and {question} in it.
     segmentation
-        How one text is cut into sources: "sentence", "paragraph" or "turn" of a chat.
+        How one text is cut into sources: "sentence", "paragraph" or "turn" (of a chat).
     separator
-        What is between two sources in the prompt, unless they are pieces of one text.
+        Text between two sources in the prompt. The pieces of one text keep their own.
     score
         The score of an answer, for a language model: "mean" is the mean log probability of its
         tokens, "total" their sum, "logit" the logit of its probability. "similarity" asks for a new
         answer and compares it with the first: the mean of token F1 and edit similarity. A function
-        (new answer, answer) -> number compares them in its own way.
+        (new answer, first answer) -> number compares them in another way.
     n_masks
         Number of prompts to score.
-    design
-        "screening" balances the sources against each other, which few prompts need most.
-    kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`; with the kernel "uniform" all sets of sources count the same.
+    design, kernel, method, progress, labels, calls, cache
+        See `ImageExplainer`. The design "screening" needs few prompts, and with the kernel
+        "uniform" all sets of sources count the same.
 
     Examples
     --------
@@ -149,16 +149,16 @@ class PromptExplainer(BaseExplainer):
         Parameters
         ----------
         x
-            The question; None if `prompt` has no place for one. Or a dictionary with the keys
-            "question", "answer" and "sources".
+            The question; None if `prompt` has no {question}. Or a dictionary with the keys
+            "question", "answer" and "sources", each of which may be missing.
         target
             What to explain: None is the whole answer, a number k > 0 its sentence k, and a text
-            that part of it. For a function, a column of its scores.
+            that part of it. If the model is a function, a column of its scores.
         rng
             Seed or generator; the same seed gives the same masks and the same result.
         answer
-            The answer to explain; None explains the answer that the model gives to the prompt with
-            all sources, which costs one more call, once if there is a cache.
+            The answer to explain. None asks the model for its answer to the prompt with all
+            sources: one more call, which a cache saves the next time.
         n_masks
             Number of prompts to score; None uses the explainer's setting.
         max_masks
@@ -167,20 +167,10 @@ class PromptExplainer(BaseExplainer):
             See `TextExplainer.explain`.
         """
         whole = self._is_language or target is not None
-        found = self.explain_targets(
-            x,
-            [0 if target is None else target] if whole else 1,
-            rng,
-            answer=answer,
-            n_masks=n_masks,
-            until=until,
-            max_masks=max_masks,
-            max_seconds=max_seconds,
-            calls=calls,
-            cache=cache,
-            progress=progress,
-        )
-        return next(iter(found.values()))
+        targets: Any = [0 if target is None else target] if whole else 1
+        given = (n_masks, until, max_masks, max_seconds, calls, cache, progress)
+        options = dict(zip(_OPTIONS, given, strict=True))
+        return next(iter(self.explain_targets(x, targets, rng, answer=answer, **options).values()))
 
     def explain_targets(
         self,
@@ -189,19 +179,13 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        **options: Any,
     ) -> dict[int, Explanation]:
         """Explain several parts of the answer to a question, from one set of model calls.
 
         Parameters
         ----------
-        x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
+        x, rng, answer, options
             See `explain`; a stop rule must be reached for every target.
         targets
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
@@ -212,23 +196,11 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        if until is not None and max_masks is None:
-            max_masks = _MAX_MASKS
+        if options.get("until") is not None and options.get("max_masks") is None:
+            options["max_masks"] = _MAX_MASKS
         row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         wanted: Any = 3 if targets is None and not self._is_language else targets
-        return BaseExplainer.explain_targets(
-            self,
-            row,
-            wanted,
-            rng,
-            n_masks=n_masks,
-            until=until,
-            max_masks=max_masks,
-            max_seconds=max_seconds,
-            calls=calls,
-            cache=cache,
-            progress=progress,
-        )
+        return BaseExplainer.explain_targets(self, row, wanted, rng, **options)
 
     def _prepare(
         self, x: Any, targets: Any, settings: LoopSettings

@@ -30,32 +30,30 @@ class SignalExplainer(BaseExplainer):
         Anything that scores a batch of signals: a classifier of scikit-learn, aeon or sktime, a
         `torch.nn.Module`, an ONNX file, a function, ... (see `as_model`).
     segmentation
-        How to cut the signal. "windows": 20 equal stretches of time over all channels, or
-        ("windows", {"n": 40}), or ("windows", {"width": 25}) in samples. "changes": stretches
-        between changes of the signal, which `ruptures` finds (extra `signal`), with `n`, `width`
-        and `kernel`. "channels": whole channels. "cells": windows of each channel, with `n` or
-        `width`. "bands": frequency bands, 8 or ("bands", {"n": 4}) of equal width, or
-        ("bands", {"edges": [10, 50]}). Or an array of labels, (T,) or (C, T), or a function from
-        the signal (C, T) to one.
+        What the features are. "windows": 20 equal stretches of time over all channels;
+        ("windows", {"n": 40}) or ("windows", {"width": 25}), in samples, has others. "channels":
+        whole channels. "cells": windows of each channel, with `n` or `width`. "bands": 8 frequency
+        bands of equal width, or ("bands", {"n": 4}), or ("bands", {"edges": [10, 50]}). "changes":
+        stretches between changes of the signal (extra `signal`), with `n`, `width` and `kernel`.
+        Or an array of labels, (T,) or (C, T), or a function from the signal (C, T) to one.
     hide
-        What a hidden part shows. "bridge": a straight line between the ends of its window, whatever
-        else is hidden; a band is taken out. "mean" of the part, "zero", or "noise" with the
-        spectrum of the channel. A number. A signal of the same shape, or several, (m, C, T), such
-        as a background set: the score of a mask is then the mean over them, with m model calls. Or
-        a function from the signal (C, T) to one of these.
+        What a hidden part shows. "bridge": a straight line from one end of its window to the other;
+        a hidden band is taken out. "mean": the mean of the part. 0 or another number. "noise": with
+        the spectrum of the channel. A signal of the same shape, or several, (m, C, T): the score
+        of a mask is then the mean over them, with m model calls. Or a function from the signal
+        (C, T) to one of these.
     fade
-        Samples over which a cut between a shown and a hidden part is faded, so that the cut itself
-        is no signal.
+        Samples over which a shown part fades into a hidden one, so that there is no jump.
     rate
-        Samples per second of a signal that does not have times; names of windows and bands use it.
+        Samples per second, if the signal comes without times; used in the names of features.
     channels
-        Names of the channels; None takes the columns of a frame, or numbers.
+        Names of the channels. None takes the columns of a frame, or numbers.
     layout
-        What the model gets: "flat" (n, C x T), as in scikit-learn, "first" (n, C, T), as in aeon
-        and torch, or "last" (n, T, C). "auto" tries them on the first batch and keeps the first
-        that works; `provenance["input"]["layout"]` says which.
+        The shape of the batches that the model gets: "flat" (n, C x T), as in scikit-learn, "first"
+        (n, C, T), as in aeon and torch, or "last" (n, T, C). "auto" keeps the first that works, and
+        `provenance["input"]["layout"]` of an explanation says which.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`.
+        See `ImageExplainer`.
 
     Examples
     --------
@@ -63,7 +61,7 @@ class SignalExplainer(BaseExplainer):
     >>> import eblime
     >>> signal = np.sin(np.arange(200) / 5)
     >>> loudest = lambda batch: batch[:, 40:50].max(axis=1)
-    >>> explainer = eblime.SignalExplainer(loudest, ("windows", {"n": 10}), hide="zero", rate=100)
+    >>> explainer = eblime.SignalExplainer(loudest, ("windows", {"n": 10}), hide=0, rate=100)
     >>> e = explainer.explain(signal)
     >>> e.as_list(top=1)[0][0], e.provenance["input"]["layout"]
     ('0.40-0.60 s', '(n, T)')

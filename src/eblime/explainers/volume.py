@@ -30,24 +30,21 @@ class VolumeExplainer(BaseExplainer):
         Anything that scores a batch of volumes: a function, a `torch.nn.Module`, an ONNX file, ...
         (see `as_model`). It gets volumes of the shape, layout and dtype of the explained one.
     segmentation
-        How to cut the volume: "slic", in three dimensions; "blocks", four along each axis; one of
-        them with parameters, ("blocks", {"n": 6}) or ("blocks", {"n": (2, 8, 8)}); an array of
-        labels (D, H, W); or a function.
+        What the features are: "slic", about 50 regions of similar voxels; "blocks", four along each
+        axis; one of them with parameters, such as ("slic", {"n_segments": 100}), ("blocks",
+        {"n": 6}) or ("blocks", {"n": (2, 8, 8)}); an array of labels (D, H, W); or a function
+        from the volume, as floats in [0, 1] with channels last, to such labels.
     hide
         What a hidden region shows: its "mean", a "blur", a number or one per channel, another
-        volume, or a function of the volume.
-    spacing
-        The size of a voxel along each of the three axes, so that positions and sizes are also
-        given in `unit`. None takes it from the file, if it says.
-    n_masks, design, kernel, method, progress, labels
-        See `ImageExplainer`.
+        volume of the same shape, or a function from the volume to one.
+    spacing, unit
+        Size of a voxel along each of the three axes, and its unit. Results then have positions and
+        sizes in this unit as well as in voxels. None takes the spacing from the file, if it has it.
     channels
         The channel axis of a volume with four axes: "auto", "first" or "last".
-    unit
-        Unit of the spacing.
     key
         Name of the array in a .npz, .mat or HDF5 file that has several.
-    calls, cache
+    n_masks, design, kernel, method, progress, labels, calls, cache
         See `ImageExplainer`.
 
     Examples

@@ -207,11 +207,6 @@ def hidden_signals(signal: FloatArray, labels: Labels | None, hide: Hide) -> Flo
         if labels is None:
             return np.broadcast_to(signal.mean(axis=1, keepdims=True), signal.shape)[None].copy()
         return (_bridges if hide == "bridge" else _means)(signal, labels)[None]
-    if hide is None:
-        raise TypeError(
-            f"`hide` must be one of {', '.join(map(repr, HIDES))}, a number, an array of signals "
-            "or a function."
-        )
     values = as_floats("hide", hide(signal.copy()) if callable(hide) else hide)
     shape = signal.shape
     if values.ndim == 0:

@@ -123,15 +123,10 @@ def block_counts(sides: Sequence[int], n: int | Sequence[int] | None = None) -> 
     if n is None:
         return [min(4, length) for length in sides]
     wanted = [n] * len(sides) if isinstance(n, (int, np.integer)) else list(n)
-    if len(wanted) != len(sides):
+    if len(wanted) != len(sides) or np.greater(wanted, sides).any():
         raise ValueError(
-            f"The parameter 'n' of 'blocks' must be one number or {len(sides)}; got {n!r}."
-        )
-    if any(count > length for count, length in zip(wanted, sides, strict=True)):
-        raise ValueError(
-            f"The parameter 'n' of 'blocks' must not be larger than the sides of the volume, "
-            f"{tuple(sides)}; got {n!r}. One number per axis is possible, such as "
-            f"{tuple(map(min, wanted, sides))}."
+            f"The parameter 'n' of 'blocks' must be one number or {len(sides)}, and no larger than "
+            f"the sides of the volume, {tuple(sides)}; got {n!r}."
         )
     return [int(count) for count in wanted]
 
