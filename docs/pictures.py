@@ -92,6 +92,84 @@ def interval() -> None:
     save(figure, "interval")
 
 
+def model() -> None:
+    """The posterior of lambda, and what a scale for each feature changes."""
+    rng = np.random.default_rng(1)
+    truth = np.concatenate([[1.0, -0.7, 0.25, 0.1, -0.1, 0.0], rng.normal(0, 0.05, 24)])
+    masks = rng.integers(0, 2, size=(100, 30)).astype(float)
+    scores = masks @ truth + rng.normal(0, 0.6, 100)
+    common = eblime.fit(masks, scores, method="eblime-ridge")
+    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[2, 3])
+    x = np.linspace(-5, 9, 400)
+    density = np.gradient(common.lam.cdf(np.exp(x)), x)
+    left.axvspan(x[0], 0, color="0.9")
+    left.text(-4.8, 0.93 * density.max(), "the paper's\ngrid, (0, 1]", va="top", fontsize=9)
+    left.plot(x, density, color="black")
+    left.set_xlabel("log λ")
+    left.set_title("posterior of log λ", fontsize=10, loc="left")
+    left.set_yticks([])
+    local, places = eblime.fit(masks, scores), np.arange(6)
+    for post, name, colour, gap in (
+        (common, "one scale", ORANGE, -0.16),
+        (local, "a scale for each feature", GREEN, 0.16),
+    ):
+        low, high = post.interval(0.95)[:6].T
+        right.vlines(places + gap, low, high, color=colour, lw=4, label=name)
+        right.plot(places + gap, post.mean[:6], "o", color="white", mec=colour, ms=5)
+    right.hlines(truth[:6], places - 0.35, places + 0.35, color="black", lw=1.5, label="true value")
+    right.set_xticks(places, [f"β{j + 1}" for j in places])
+    right.set_title("95 % intervals, 100 masks, 30 features", fontsize=10, loc="left")
+    right.legend(fontsize=9, frameon=False)
+    save(figure, "model")
+
+
+def quadrature() -> None:
+    """The same hundred answers, fitted by EBLIME and by Quadrature: distance to the exact values."""
+    score, p = biopsy()
+    kernel = eblime.kernels.ExponentialKernel()
+    every = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
+    exact = eblime.fit(every, score(every), weights=kernel(every), method="quadrature").mean
+    half = np.random.default_rng(0).integers(0, 2, size=(50, p))
+    masks = np.stack([half, 1 - half], axis=1).reshape(-1, p)
+    figure = Figure(figsize=(8, 3.4), layout="constrained")
+    ax, places = figure.subplots(), np.arange(p)
+    ax.axhline(0, color="black", lw=1)
+    for method, name, colour, gap in (
+        ("eblime", "EBLIME", ORANGE, -0.14),
+        ("quadrature", "Quadrature", GREEN, 0.14),
+    ):
+        post = eblime.fit(masks, score(masks), weights=kernel(masks), method=method)
+        low, high = (post.interval(0.95) - exact[:, None]).T
+        ax.vlines(places + gap, low, high, color=colour, lw=4, label=name)
+        ax.plot(places + gap, post.mean - exact, "o", color="white", mec=colour, ms=5)
+    ax.set_xticks(places, [str(j + 1) for j in places])
+    ax.set_xlabel("feature")
+    ax.set_ylabel("importance minus exact value")
+    ax.set_title("95 % intervals from the same 100 masks in pairs", fontsize=10, loc="left")
+    ax.legend(fontsize=9, frameon=False, ncols=2)
+    save(figure, "quadrature")
+
+
+def family() -> None:
+    """How well repeated runs agree, from the table of the page, which a study writes."""
+    page = (IMAGES.parent / "explanation" / "family.md").read_text(encoding="utf8")
+    table = page.split("<!-- table of studies/family.py -->")[1].split("<!-- end")[0]
+    rows = [line.strip("|").split("|") for line in table.strip().splitlines()[2:]]
+    rows.sort(key=lambda row: float(row[1]))
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    ax = figure.subplots()
+    for place, row in enumerate(rows):
+        overlap, calls = float(row[1]), int(row[6])
+        ax.hlines(place, 0, overlap, color="0.85", lw=2)
+        ax.plot(overlap, place, "o", color=GREEN, ms=8)
+        ax.annotate(f"{calls:,} calls", (overlap + 0.02, place), va="center", fontsize=8)
+    ax.set_yticks(range(len(rows)), [row[0].strip() for row in rows])
+    ax.set_xlim(0, 1.15)
+    ax.set_xlabel("overlap of the three most important features of two runs")
+    save(figure, "family")
+
+
 def detection() -> None:
     """The curve of detection in the guide to measures."""
     rng = np.random.default_rng(0)
@@ -203,7 +281,7 @@ def save(figure: Any, name: str) -> None:
     figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
 
 
-PICTURES = (interval, row, text, detection, photo, box, signal, volume)
+PICTURES = (interval, row, text, detection, photo, box, signal, volume, model, quadrature, family)
 
 if __name__ == "__main__":
     for draw in PICTURES:
