@@ -125,7 +125,7 @@ def model() -> None:
 
 
 def quadrature() -> None:
-    """The same hundred answers, fitted by EBLIME and by Quadrature: distance to the exact values."""
+    """EBLIME and Quadrature on the same hundred answers, next to the exact values."""
     score, p = biopsy()
     kernel = eblime.kernels.ExponentialKernel()
     every = (np.arange(2**p)[:, None] >> np.arange(p)) & 1
