@@ -14,6 +14,7 @@ extensions = [
     "fields",
     "mathml",
     "myst_parser",
+    "pages",
     "plain_types",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -47,7 +48,9 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/plot_",
     "abort_on_example_error": True,
     "image_scrapers": ("gallery_figures.saved_figures",),
+    "capture_repr": (),  # a script shows what it prints
     "download_all_examples": False,
+    "notebook_extensions": set(),
     "show_memory": False,
     "write_computation_times": False,  # its page loads scripts from the network
     "min_reported_time": 10,
@@ -69,7 +72,29 @@ html_theme = "furo"
 html_title = "eblime"
 html_static_path = ["_static"]
 html_css_files = ["eblime.css"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/links.html",
+        "sidebar/scroll-end.html",
+    ]
+}
+REPOSITORY = "https://github.com/eblime/eblime/"
+BRANCHES = (  # two lines of work that meet, as an icon
+    '<svg viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.5">'
+    '<circle cx="4" cy="3" r="1.8"/><circle cx="4" cy="13" r="1.8"/>'
+    '<circle cx="12" cy="5" r="1.8"/>'
+    '<path d="M4 5v6M12 7c0 3-8 1-8 4"/></svg>'
+)
 html_theme_options = {
+    "source_repository": REPOSITORY,
+    "source_branch": "main",
+    "source_directory": "docs/",
+    "top_of_page_buttons": ["edit"],
+    "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": BRANCHES, "class": ""}],
     "light_css_variables": {"color-brand-primary": "#006c4f", "color-brand-content": "#00694d"},
     "dark_css_variables": {"color-brand-primary": "#4cc9a0", "color-brand-content": "#4cc9a0"},
 }

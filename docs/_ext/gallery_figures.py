@@ -21,6 +21,6 @@ def saved_figures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str
             continue
         drawn.append(figure)
         path = next(block_vars["image_path_iterator"])
-        figure.savefig(path, dpi=110)
+        figure.savefig(path, dpi=160)
         paths.append(path)
     return figure_rst(paths, gallery_conf["src_dir"])

@@ -1,17 +1,19 @@
 """
-How certain is the order?
-=========================
+How certain is the order of the features?
+=========================================
 
-A list of "the most important features" does not show that neighbours in the list may be in the
-wrong order. Each row shows the probability of every rank of one feature.
+Each row shows the probability of every rank of one feature. Here "bmi" is certain to be the
+first, and which of the next two is second is open.
 """
 
-from sklearn.datasets import load_wine
-from sklearn.ensemble import RandomForestClassifier
+import matplotlib.pyplot as plt
+from sklearn.datasets import load_diabetes
+from sklearn.ensemble import GradientBoostingRegressor
 
 import eblime
 
-wine = load_wine(as_frame=True)
-forest = RandomForestClassifier(50, random_state=0).fit(wine.data, wine.target_names[wine.target])
-explanation = eblime.TabularExplainer(forest, wine.data, n_masks=300).explain(wine.data.iloc[100])
-ax = explanation.plot("ranks")
+data = load_diabetes(as_frame=True, scaled=False)
+model = GradientBoostingRegressor(random_state=0).fit(data.data, data.target)
+explanation = eblime.TabularExplainer(model, data.data, n_masks=500).explain(data.data.iloc[0])
+fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+explanation.plot("ranks", top=5, ax=ax)

@@ -2,8 +2,8 @@
 Which superpixels are among the top five?
 =========================================
 
-The map shows the probability that each superpixel has one of the five largest importances. With 150
-masks, a few superpixels are certain to be among them, and the last place is open.
+The colour is the probability that a superpixel is one of the five most important. With 150 masks,
+a few are certain, and the last place is open.
 """
 
 import eblime
