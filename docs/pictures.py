@@ -245,7 +245,7 @@ def box() -> None:
 
 
 def signal() -> None:
-    """The knock of the how-to about signals."""
+    """The knock of the how-to about signals: its time and channel, and its frequencies."""
     rng = np.random.default_rng(0)
     time = np.arange(1000) / 500
     pump = np.stack([np.sin(2 * np.pi * 20 * time), np.cos(2 * np.pi * 20 * time)])
@@ -255,9 +255,35 @@ def signal() -> None:
     def knocks(batch: Any) -> Any:
         return np.abs(np.diff(batch[:, 1], axis=1)).max(axis=1)
 
-    windows = ("windows", {"n": 20})
-    explainer = eblime.SignalExplainer(knocks, windows, rate=500, channels=["x", "y"])
-    save(explainer.explain(pump).plot("signal").figure, "signal")
+    figure = Figure(figsize=(7.2, 4.8), layout="constrained")
+    cuts = (("cells", {"n": 10}), ("bands", {"n": 8}))
+    for ax, cut in zip(figure.subplots(2, 1), cuts, strict=True):
+        explainer = eblime.SignalExplainer(knocks, cut, rate=500, channels=["x", "y"])
+        explainer.explain(pump).plot("signal", ax=ax)
+    save(figure, "signal", colours=256)
+
+
+def signal_peers() -> None:
+    """How far the orders of windows are better than those of LEFTIST and KernelSHAP."""
+    import pandas as pd
+
+    rows = pd.read_csv(IMAGES.parent / "results" / "signals-real.csv")
+    figure = Figure(figsize=(7.5, 3.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True)
+    names = [*dict.fromkeys(rows["dataset"])][::-1]
+    for ax, measure in zip(axes, ("deletion", "insertion"), strict=True):
+        ax.axvline(0, color="black", lw=1)
+        for other, colour, shift in (("LEFTIST", GREEN, 0.15), ("KernelSHAP, shap", ORANGE, -0.15)):
+            part = rows[(rows["measure"] == measure) & (rows["other"] == other)]
+            places = [names.index(name) + shift for name in part["dataset"]]
+            ends = np.abs(part[["low", "high"]].to_numpy().T - part["gap"].to_numpy())
+            ax.errorbar(part["gap"], places, xerr=ends, fmt="o", ms=4, color=colour, label=other)
+        ax.set_title(measure, loc="left", fontsize=10)
+        ax.set_xlabel("eblime minus the other (left: eblime is better)", fontsize=8)
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_yticks(range(len(names)), names, fontsize=8)
+    axes[0].legend(fontsize=8, frameon=False)
+    save(figure, "signal-peers")
 
 
 def volume() -> None:
@@ -276,12 +302,32 @@ def volume() -> None:
     save(explainer.explain(scan).plot("slices", top=2).figure, "volume")
 
 
-def save(figure: Any, name: str) -> None:
-    """Write a picture."""
-    figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
+def save(figure: Any, name: str, *, colours: int | None = None) -> None:
+    """Write a picture; a palette of so many colours makes it smaller."""
+    from PIL import Image
+
+    path = IMAGES / f"{name}.png"
+    figure.savefig(path, dpi=120, pil_kwargs={"optimize": True})
+    if colours is not None:
+        with Image.open(path) as picture:
+            small = picture.convert("RGB").quantize(colours, method=Image.Quantize.FASTOCTREE)
+        small.save(path, optimize=True)
 
 
-PICTURES = (interval, row, text, detection, photo, box, signal, volume, model, quadrature, family)
+PICTURES = (
+    interval,
+    row,
+    text,
+    detection,
+    photo,
+    box,
+    signal,
+    signal_peers,
+    volume,
+    model,
+    quadrature,
+    family,
+)
 
 if __name__ == "__main__":
     for draw in PICTURES:
