@@ -287,19 +287,20 @@ def signal_peers() -> None:
 
 
 def volume() -> None:
-    """The pore of the how-to about volumes."""
+    """The pores of the how-to about volumes."""
     rng = np.random.default_rng(0)
     scan = rng.normal(size=(32, 48, 64)).astype(np.float32)
-    scan[4:10, 6:12, 36:44] += 4.0
+    scan[9:15, 26:34, 34:44] += 4
+    scan[18:23, 3:9, 4:10] += 4
 
-    def has_pore(batch: Any) -> Any:
-        return np.tanh(np.maximum(batch - 2.5, 0).mean(axis=(1, 2, 3)) * 40)
+    def pores(batch: Any) -> Any:
+        return np.tanh(120 * np.maximum(batch - 3, 0).mean(axis=(1, 2, 3)))
 
     blocks = ("blocks", {"n": 4})
     explainer = eblime.VolumeExplainer(
-        has_pore, segmentation=blocks, hide=0, spacing=(0.5, 0.25, 0.25)
+        pores, segmentation=blocks, hide=0, spacing=(0.5, 0.25, 0.25), n_masks=300
     )
-    save(explainer.explain(scan).plot("slices", top=2).figure, "volume")
+    save(explainer.explain(scan).plot("projections", top=2).figure, "volume", colours=256)
 
 
 def save(figure: Any, name: str, *, colours: int | None = None) -> None:
