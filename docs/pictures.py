@@ -374,6 +374,47 @@ def wine() -> tuple[list[str], Any]:
     return list(data.feature_names), scores
 
 
+def compare() -> None:
+    """Two models of one biopsy, and their difference, as in the guide to comparisons."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    cells = load_breast_cancer(as_frame=True)
+    table = cells.data.iloc[:, :10]
+    table.columns = [name.removeprefix("mean ") for name in table]
+    models: dict[str, Any] = {
+        "forest": RandomForestClassifier(random_state=0),
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
+    }
+    found = {}
+    for name, model in models.items():
+        model.fit(table, cells.target_names[cells.target])
+        explainer = eblime.TabularExplainer(model, table, n_masks=400)
+        found[name] = explainer.explain(table.iloc[0], "malignant")
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    eblime.results.Comparison(explanations=found).plot(top=8, ax=left)
+    left.set_title("each model", loc="left", fontsize=10)
+    left.legend(frameon=False, loc="upper left", fontsize=9)
+    one, other = (each.answers for each in found.values())
+    gap = eblime.fit(one.masks, one.scores - other.scores, one.weights)
+    features = list(found["forest"].features)
+    at = left.get_yticks()
+    shown = [features.index(label.get_text()) for label in left.get_yticklabels()]
+    low, high = gap.interval()[shown].T
+    colours = np.where((low > 0) | (high < 0), ORANGE, "grey")
+    right.hlines(at, low, high, color=colours, lw=2.5)
+    right.scatter(gap.mean[shown], at, color=colours, zorder=3)
+    right.axvline(0, color="black", lw=0.8)
+    right.set_title("forest minus logistic regression", loc="left", fontsize=10)
+    right.set_xlabel("difference (bars: 95 %)")
+    right.spines[["top", "right"]].set_visible(False)
+    save(figure, "compare")
+
+
 def save(figure: Any, name: str) -> None:
     """Write a picture."""
     figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
@@ -393,6 +434,7 @@ PICTURES = (
     quadrature,
     family,
     methods,
+    compare,
 )
 
 if __name__ == "__main__":

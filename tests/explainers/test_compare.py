@@ -1,5 +1,6 @@
 """`eblime.compare`: several methods on one input, from the same number of model calls."""
 
+import json
 import sys
 
 import numpy as np
@@ -256,6 +257,31 @@ def test_compare_on_the_command_line(tmp_path, monkeypatch, capsys):
             main([*words, *wrong])
         assert ended.value.code == 2
         assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("choices", "named"),
+    [
+        (["hide=[MASK],UNK"], ["[MASK]", "UNK"]),
+        (["hide=[MASK]", "hide=UNK"], ["[MASK]", "UNK"]),
+        (["masks=20,30", "design=bernoulli"], ["20", "30", "bernoulli"]),
+        ([r"tokens=\w{1,9}"], [r"\w{1,9}"]),  # a comma of the expression
+    ],
+)
+def test_choices_on_the_command_line_are_a_list(choices, named, tmp_path, monkeypatch):
+    """A comma separates choices, as it does methods, unless it may be part of a value."""
+    (tmp_path / "mood_choices.py").write_text(
+        "def score(texts):\n    return [('good' in t) - 0.5 * ('not' in t) for t in texts]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    words = ["explain", "text", TEXT, "--model", "mood_choices:score", "--masks", "40"]
+    with pytest.raises(SystemExit) as ended:
+        main([*words, *(word for text in choices for word in ("--compare", text))])
+    found = json.loads((tmp_path / "eblime-out" / "text-choices.json").read_text())
+
+    assert ended.value.code == 0
+    assert [row["choice"] for row in found["rows"][1:]] == named
 
 
 SYSTEMS_OF_ROWS = ("s-lime", "averaged-lime", "dlime", "dmm-men", "unravel")

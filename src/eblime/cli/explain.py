@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, redirect_stdout
@@ -48,6 +49,9 @@ from eblime.results.comparison import Comparison
 from eblime.results.explanation import Explanation
 
 __all__ = ["explain_app"]
+
+# Between choices; not in slic:n_segments=50,compactness=5 and not in brackets.
+_COMMA = re.compile(r",(?!\s*\w+\s*=)(?![^(\[]*[)\]])")
 
 
 def _build(domain: Domain, command: Command) -> Any:
@@ -149,7 +153,7 @@ def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> 
 def _choices(
     explainer: Any, command: Command, values: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The choices of options in --compare, such as hide=0, by setting; the option's own first."""
+    """The choices of options in --compare, such as hide=0,blur, by setting; the option's own first."""
     shared = [one for one in ASKING if one.name in ("masks", "design", "kernel")]
     known = {one.name: one for one in (*command.options, *shared) if one.used_by == "explainer"}
     found: dict[str, dict[str, Any]] = {}
@@ -166,14 +170,15 @@ def _choices(
         setting = option.setting or option.name
         usual = values[option.name]
         first = {"default" if usual is None else str(usual): getattr(explainer, setting)}
-        try:
-            given = option.type(value)
-        except ValueError as error:
-            raise ValueError(f"--compare {text} must have a number: {error}.") from error
         options = found.setdefault(setting, first)
-        if value in options:
-            raise ValueError(f"--compare {text} must differ from the other choices.")
-        options[value] = option.parse(given) if option.parse else given
+        for choice in [value] if option.commas else _COMMA.split(value):
+            try:
+                given = option.type(choice)
+            except ValueError as error:
+                raise ValueError(f"--compare {text} must have a number: {error}.") from error
+            if choice in options:
+                raise ValueError(f"--compare {text} must differ from the other choices.")
+            options[choice] = option.parse(given) if option.parse else given
     return found
 
 

@@ -115,8 +115,8 @@ EXPLAIN = (  # of `explain` alone
     Option(
         "compare",
         "Other methods in addition to --method, such as lime,bayeslime or quadrature+adaptive (a "
-        "method and its design): adds NAME-methods.csv and .png. Or another choice of an option, "
-        "such as hide=0 or design=bernoulli, which costs as many model calls again: adds "
+        "method and its design): adds NAME-methods.csv and .png. Or other choices of an option, "
+        "such as hide=0,blur or design=bernoulli, which cost as many model calls each: adds "
         "NAME-choices.csv, .json, .png and .html. May be repeated.",
         setting="methods",
         many=True,

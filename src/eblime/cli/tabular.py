@@ -184,6 +184,7 @@ COMMAND = Command(
             "categorical",
             "Columns of numbers that are categories: a,b.",
             parse=lambda text: _listed(text) or None,
+            commas=True,
         ),
         Option(
             "group",

@@ -66,6 +66,7 @@ COMMAND = Command(
             "tokens",
             "What a feature is: word, sentence, char, or what a regular expression matches.",
             default="word",
+            commas=True,
         ),
         Option(
             "positions",

@@ -65,6 +65,7 @@ COMMAND = Command(
             "spacing",
             "Size of a voxel along each axis, such as 0.5,1,1. Default: what the file says.",
             parse=parse_spacing,
+            commas=True,
         ),
         Option("unit", "Unit of the spacing.", default="mm"),
         Option(

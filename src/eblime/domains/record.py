@@ -89,6 +89,8 @@ class Option:
         From the value to that of the setting, such as `lambda text: text.split(",")`.
     batch
         Whether `eblime batch` has this option too.
+    commas
+        Whether a comma may be part of a value. If not, `--compare hide=0,blur` has two values.
 
     Examples
     --------
@@ -114,6 +116,7 @@ class Option:
     setting: str | None = None
     parse: Callable[[Any], Any] | None = None
     batch: bool = True
+    commas: bool = False
 
     @property
     def flag(self) -> str:

@@ -350,7 +350,7 @@ class Comparison:
         The columns are aligned, or separated by `between`.
         """
         rows = self._effects(top, prob)
-        head = ["agreement with the first", "Kendall's tau", f"top-{top} overlap"]
+        head = ["agreement with first", "Kendall's tau", f"top-{top} overlap"]
         head += ["same signs", "changed", "R²", ""]
         columns = [[printable(self.methods[0])] + [_name(row) for row in rows]]
         for name in ("kendall", "top_jaccard", "same_signs", "changed", "r2"):
