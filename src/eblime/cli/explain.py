@@ -153,7 +153,7 @@ def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> 
 def _choices(
     explainer: Any, command: Command, values: Mapping[str, Any]
 ) -> dict[str, dict[str, Any]]:
-    """The choices of options in --compare, such as hide=0,blur, by setting; the option's own first."""
+    """The choices of options in --compare, such as hide=0,blur; the option's own first."""
     shared = [one for one in ASKING if one.name in ("masks", "design", "kernel")]
     known = {one.name: one for one in (*command.options, *shared) if one.used_by == "explainer"}
     found: dict[str, dict[str, Any]] = {}
