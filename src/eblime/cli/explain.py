@@ -129,9 +129,8 @@ def _explaining(explainer: Any, command: Command, values: Mapping[str, Any]) -> 
     common = {"rng": values["seed"], "cache": cache_of(values)}
     if not values["compare"]:
         return partial(explainer.explain_targets, targets=targets, **common, **limits)
-    for option in ("targets", "until", "max_seconds"):
-        if values[option] is not None:
-            flag = f"--{option.replace('_', '-')}"
+    for flag in ("--targets", "--until", "--max-seconds"):
+        if values[flag[2:].replace("-", "_")] is not None:
             raise ValueError(f"--compare cannot be used together with {flag}.")
     choices = _choices(explainer, command, values)
     plain = [text for text in values["compare"] if "=" not in text]
@@ -155,17 +154,16 @@ def _choices(
 ) -> dict[str, dict[str, Any]]:
     """The choices of options in --compare, such as hide=0,blur; the option's own first."""
     shared = [one for one in ASKING if one.name in ("masks", "design", "kernel")]
-    known = {one.name: one for one in (*command.options, *shared) if one.used_by == "explainer"}
+    usable = [one for one in (*command.options, *shared) if one.used_by == "explainer"]
+    known = {one.name: one for one in usable if not (one.many or one.type is bool)}
     found: dict[str, dict[str, Any]] = {}
     for text in values["compare"]:
         name, equals, value = text.partition("=")
         if not equals:
             continue
         option = known.get(name.strip().removeprefix("--").replace("-", "_"))
-        if option is None or option.many or option.type is bool:
-            names = ", ".join(
-                o.flag[2:] for o in known.values() if not o.many and o.type is not bool
-            )
+        if option is None:
+            names = ", ".join(one.flag[2:] for one in known.values())
             raise ValueError(f"--compare must name one of {names}; got {text!r}.")
         setting = option.setting or option.name
         usual = values[option.name]
@@ -191,12 +189,9 @@ def _write(
 ) -> list[Path]:
     """Write and print what was found about one input; returns the pages."""
     prob, top, quiet = values["prob"], values["top"], values["json"]
-    if isinstance(found, Comparison):
-        explanations = [found[found.methods[0]]]
-    else:
-        explanations = list(found.values())
     pages = []
-    for explanation, name in zip(explanations, target_names(stem, explanations), strict=True):
+    shown = [found[found.methods[0]]] if isinstance(found, Comparison) else [*found.values()]
+    for explanation, name in zip(shown, target_names(stem, shown), strict=True):
         heading = f"{title}: why {explanation.label!r}?"
         written = write_all(explanation, folder, name, title=heading, prob=prob, top=top)
         pages.append(written[-1])

@@ -76,10 +76,6 @@ COMMAND = Command(
             setting="bag",
             parse=not_,
         ),
-        Option(
-            "hide",
-            "What replaces a hidden word, such as [MASK]. Default: it is removed.",
-            default="",
-        ),
+        Option("hide", "What replaces a hidden word, such as [MASK]. Default: nothing.", default=""),
     ],
 )
