@@ -180,6 +180,106 @@ def detection() -> None:
     save(ax.figure, "detection")
 
 
+def methods() -> None:
+    """Four methods on the same answers, and the error of some methods and designs."""
+    from eblime.games import PLAYERS, stored_game
+
+    names, table = wine()
+    game, p = stored_game(table), 13
+
+    def explain(method: str, design: str, n: int, seed: int = 0) -> Any:
+        explainer = eblime.Explainer(game, PLAYERS, method=method, design=design, n_masks=n)
+        return explainer.explain(game, rng=seed)
+
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    first = explain("quadrature", "paired", 60)
+    kinds = {"EBLIME": "eblime", "Quadrature": None, "BayesLIME": "bayeslime", "LIME": "lime"}
+    found = {k: first if v is None else first.refit(v) for k, v in kinds.items()}
+    eblime.results.Comparison(explanations=found).plot(top=5, ax=left)
+    places = [int(label.get_text().split()[-1]) for label in left.get_yticklabels()]
+    left.set_yticklabels([names[place].partition("/")[0] for place in places])
+    left.set_title("four methods, the same 60 answers", loc="left", fontsize=10)
+    truth = explain("quadrature", "exhaustive", 2**p).posterior.mean
+    at = left.get_yticks()
+    left.vlines(truth[places], at - 0.45, at + 0.45, color="black", lw=1, label="all masks")
+    left.legend(frameon=False, loc="lower right")
+    numbers = [50, 100, 200, 400]
+    for method, design, colour in (
+        ("lime", "bernoulli", "grey"),
+        ("eblime", "bernoulli", "#0072b2"),
+        ("eblime", "paired", ORANGE),
+        ("quadrature", "adaptive", GREEN),
+    ):
+        missed = [
+            [explain(method, design, n, seed).posterior.mean - truth for seed in range(20)]
+            for n in numbers
+        ]
+        errors = [np.sqrt(np.mean(np.square(each))) for each in missed]
+        right.loglog(numbers, errors, "o-", color=colour, label=f"{method}, {design}")
+    right.set_xticks(numbers, numbers)
+    right.minorticks_off()
+    right.set_xlabel("masks")
+    right.set_title("root mean square error", loc="left", fontsize=10)
+    right.legend(frameon=False)
+    right.spines[["top", "right"]].set_visible(False)
+    save(figure, "methods")
+
+
+def wine() -> tuple[list[str], Any]:
+    """A forest's probability that a wine is of the first kind, for all masks of its columns."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    data = load_wine()
+    forest = RandomForestClassifier(100, random_state=0).fit(data.data, data.target)
+    typical = np.median(data.data[data.target != 0], axis=0)
+    every = (np.arange(2**13)[:, None] >> np.arange(13)) & 1
+    scores = forest.predict_proba(np.where(every == 1, data.data[3], typical))[:, 0]
+    return list(data.feature_names), scores
+
+
+def compare() -> None:
+    """Two models of one biopsy, and their difference, as in the guide to comparisons."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    cells = load_breast_cancer(as_frame=True)
+    table = cells.data.iloc[:, :10]
+    table.columns = [name.removeprefix("mean ") for name in table]
+    models: dict[str, Any] = {
+        "forest": RandomForestClassifier(random_state=0),
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
+    }
+    found = {}
+    for name, model in models.items():
+        model.fit(table, cells.target_names[cells.target])
+        explainer = eblime.TabularExplainer(model, table, n_masks=400)
+        found[name] = explainer.explain(table.iloc[0], "malignant")
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    eblime.results.Comparison(explanations=found).plot(top=8, ax=left)
+    left.set_title("each model", loc="left", fontsize=10)
+    left.legend(frameon=False, loc="upper left", fontsize=9)
+    one, other = (each.answers for each in found.values())
+    gap = eblime.fit(one.masks, one.scores - other.scores, one.weights)
+    features = list(found["forest"].features)
+    at = left.get_yticks()
+    shown = [features.index(label.get_text()) for label in left.get_yticklabels()]
+    low, high = gap.interval()[shown].T
+    colours = np.where((low > 0) | (high < 0), ORANGE, "grey")
+    right.hlines(at, low, high, color=colours, lw=2.5)
+    right.scatter(gap.mean[shown], at, color=colours, zorder=3)
+    right.axvline(0, color="black", lw=0.8)
+    right.set_title("forest minus logistic regression", loc="left", fontsize=10)
+    right.set_xlabel("difference (bars: 95 %)")
+    right.spines[["top", "right"]].set_visible(False)
+    save(figure, "compare")
+
+
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
     """Draw the intervals of twenty explanations; returns how many contain the truth."""
     held = 0
@@ -315,116 +415,13 @@ def save(figure: Any, name: str, *, colours: int | None = None) -> None:
         small.save(path, optimize=True)
 
 
-def methods() -> None:
-    """Four methods on the same answers, and the error of some methods and designs."""
-    from eblime.games import PLAYERS, stored_game
-
-    names, table = wine()
-    game, p = stored_game(table), 13
-
-    def explain(method: str, design: str, n: int, seed: int = 0) -> Any:
-        explainer = eblime.Explainer(game, PLAYERS, method=method, design=design, n_masks=n)
-        return explainer.explain(game, rng=seed)
-
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
-    first = explain("quadrature", "paired", 60)
-    kinds = {"EBLIME": "eblime", "Quadrature": None, "BayesLIME": "bayeslime", "LIME": "lime"}
-    found = {k: first if v is None else first.refit(v) for k, v in kinds.items()}
-    eblime.results.Comparison(explanations=found).plot(top=5, ax=left)
-    places = [int(label.get_text().split()[-1]) for label in left.get_yticklabels()]
-    left.set_yticklabels([names[place].partition("/")[0] for place in places])
-    left.set_title("four methods, the same 60 answers", loc="left", fontsize=10)
-    truth = explain("quadrature", "exhaustive", 2**p).posterior.mean
-    at = left.get_yticks()
-    left.vlines(truth[places], at - 0.45, at + 0.45, color="black", lw=1, label="all masks")
-    left.legend(frameon=False, loc="lower right")
-    numbers = [50, 100, 200, 400]
-    for method, design, colour in (
-        ("lime", "bernoulli", "grey"),
-        ("eblime", "bernoulli", "#0072b2"),
-        ("eblime", "paired", ORANGE),
-        ("quadrature", "adaptive", GREEN),
-    ):
-        missed = [
-            [explain(method, design, n, seed).posterior.mean - truth for seed in range(20)]
-            for n in numbers
-        ]
-        errors = [np.sqrt(np.mean(np.square(each))) for each in missed]
-        right.loglog(numbers, errors, "o-", color=colour, label=f"{method}, {design}")
-    right.set_xticks(numbers, numbers)
-    right.minorticks_off()
-    right.set_xlabel("masks")
-    right.set_title("root mean square error", loc="left", fontsize=10)
-    right.legend(frameon=False)
-    right.spines[["top", "right"]].set_visible(False)
-    save(figure, "methods")
-
-
-def wine() -> tuple[list[str], Any]:
-    """A forest's probability that a wine is of the first kind, for all masks of its columns."""
-    from sklearn.datasets import load_wine
-    from sklearn.ensemble import RandomForestClassifier
-
-    data = load_wine()
-    forest = RandomForestClassifier(100, random_state=0).fit(data.data, data.target)
-    typical = np.median(data.data[data.target != 0], axis=0)
-    every = (np.arange(2**13)[:, None] >> np.arange(13)) & 1
-    scores = forest.predict_proba(np.where(every == 1, data.data[3], typical))[:, 0]
-    return list(data.feature_names), scores
-
-
-def compare() -> None:
-    """Two models of one biopsy, and their difference, as in the guide to comparisons."""
-    from sklearn.datasets import load_breast_cancer
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    cells = load_breast_cancer(as_frame=True)
-    table = cells.data.iloc[:, :10]
-    table.columns = [name.removeprefix("mean ") for name in table]
-    models: dict[str, Any] = {
-        "forest": RandomForestClassifier(random_state=0),
-        "logistic": make_pipeline(StandardScaler(), LogisticRegression()),
-    }
-    found = {}
-    for name, model in models.items():
-        model.fit(table, cells.target_names[cells.target])
-        explainer = eblime.TabularExplainer(model, table, n_masks=400)
-        found[name] = explainer.explain(table.iloc[0], "malignant")
-    figure = Figure(figsize=(8, 4), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
-    eblime.results.Comparison(explanations=found).plot(top=8, ax=left)
-    left.set_title("each model", loc="left", fontsize=10)
-    left.legend(frameon=False, loc="upper left", fontsize=9)
-    one, other = (each.answers for each in found.values())
-    gap = eblime.fit(one.masks, one.scores - other.scores, one.weights)
-    features = list(found["forest"].features)
-    at = left.get_yticks()
-    shown = [features.index(label.get_text()) for label in left.get_yticklabels()]
-    low, high = gap.interval()[shown].T
-    colours = np.where((low > 0) | (high < 0), ORANGE, "grey")
-    right.hlines(at, low, high, color=colours, lw=2.5)
-    right.scatter(gap.mean[shown], at, color=colours, zorder=3)
-    right.axvline(0, color="black", lw=0.8)
-    right.set_title("forest minus logistic regression", loc="left", fontsize=10)
-    right.set_xlabel("difference (bars: 95 %)")
-    right.spines[["top", "right"]].set_visible(False)
-    save(figure, "compare")
-
-
-def save(figure: Any, name: str) -> None:
-    """Write a picture."""
-    figure.savefig(IMAGES / f"{name}.png", dpi=120, pil_kwargs={"optimize": True})
-
-
 PICTURES = (
     interval,
     row,
     text,
     detection,
+    methods,
+    compare,
     photo,
     box,
     signal,
@@ -433,8 +430,6 @@ PICTURES = (
     model,
     quadrature,
     family,
-    methods,
-    compare,
 )
 
 if __name__ == "__main__":
