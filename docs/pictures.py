@@ -6,7 +6,6 @@ python docs/pictures.py signal   (one or more of them, by the name of its functi
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -21,17 +20,11 @@ GREEN, ORANGE = "#009e73", "#d55e00"
 
 
 def photo() -> None:
-    """The photo of the README and of the front page, as `eblime demo photo` explains it."""
+    """The photo of the front page."""
     from eblime.datasets import coffee, efficientnet_lite0
 
-    explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=400)
+    explainer = eblime.ImageExplainer(efficientnet_lite0(), n_masks=100)
     explanation = explainer.explain(coffee())
-    print(explanation)
-    figure = Figure(figsize=(14, 4.2), layout="constrained")
-    for ax, kind in zip(figure.subplots(1, 3), ("map", "top_k", "intervals"), strict=True):
-        explanation.plot(kind, ax=ax, **({"top": 10} if kind == "intervals" else {}))
-    save(figure, "espresso")
-    explanation = dataclasses.replace(explainer, n_masks=100).explain(coffee())
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     for ax, kind in zip(figure.subplots(1, 2), ("map", "intervals"), strict=True):
         explanation.plot(kind, top=5, ax=ax)
@@ -44,11 +37,20 @@ def row() -> None:
     from sklearn.ensemble import RandomForestClassifier
 
     cells = load_breast_cancer(as_frame=True)
-    forest = RandomForestClassifier(random_state=0).fit(
-        cells.data, cells.target_names[cells.target]
-    )
-    explanation = eblime.TabularExplainer(forest, cells.data).explain(cells.data.iloc[0])
+    forest = RandomForestClassifier(random_state=0)
+    forest.fit(cells.data, cells.target_names[cells.target])
+    explainer = eblime.TabularExplainer(forest, cells.data, perturb="background", n_masks=100)
+    explanation = explainer.explain(cells.data.iloc[0])
+    print(explanation)
     save(explanation.plot("values", top=8).figure, "front-row")
+    four = [explanation, explanation.more(300)]
+    figure = Figure(figsize=(9, 3.2), layout="constrained")
+    for ax, e in zip(figure.subplots(1, 2, sharex=True), four, strict=True):
+        e.plot("intervals", top=5, ax=ax)
+        ax.set_title(f"{len(e.masks)} masks", loc="left", fontsize=11)
+        ax.set_xlabel("importance for malignant")
+        ax.set_xlim(left=0)
+    save(figure, "more-masks")
 
 
 def text() -> None:
