@@ -39,8 +39,8 @@ def name_of(page):
     return page.relative_to(ROOT).as_posix()
 
 
-# The README asks a network 400 times, docs/index.md only 100 times; many.md starts processes.
-SLOW = [ROOT / "README.md", DOCS / "how-to" / "many.md"]
+# many.md starts processes.
+SLOW = [DOCS / "how-to" / "many.md"]
 CASES = [pytest.param(page, marks=pytest.mark.slow if page in SLOW else ()) for page in RUNNABLE]
 
 
