@@ -282,6 +282,36 @@ def compare() -> None:
     save(figure, "compare")
 
 
+def shapley() -> None:
+    """Three indices of a wine from the same answers, and its interactions."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    data = load_wine(as_frame=True)
+    table = data.data.rename(columns=lambda name: name.partition("/")[0].replace("_", " "))
+    forest = RandomForestClassifier(50, random_state=0).fit(table, data.target)
+    explainer = eblime.TabularExplainer(
+        forest,
+        table[::5],
+        perturb="background",
+        method=eblime.Quadrature(index="shapley"),
+        n_masks=40,
+    )
+    e = explainer.explain(table.iloc[3], target=0)
+    names = {"LIME": "lime", "Banzhaf": "banzhaf", "Shapley": "shapley"}
+    found = {k: e.refit(eblime.Quadrature(index=v)) for k, v in names.items()}
+    figure = Figure(figsize=(8, 4), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    eblime.results.Comparison(explanations=found).plot(top=6, ax=left)
+    left.set_title("three indices, 40 masks", loc="left", fontsize=10)
+    left.legend(frameon=False, loc="lower right")
+    e = dataclasses.replace(explainer, n_masks=200).explain(table.iloc[3], target=0)
+    e.interactions("shapley").plot(top=5, ax=right)
+    right.set_title("interactions, 200 masks", loc="left", fontsize=10)
+    figure.axes[-1].set_ylabel("interaction")
+    save(figure, "shapley")
+
+
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
     """Draw the intervals of twenty explanations; returns how many contain the truth."""
     held = 0
@@ -424,6 +454,7 @@ PICTURES = (
     detection,
     methods,
     compare,
+    shapley,
     photo,
     box,
     signal,

@@ -391,7 +391,8 @@ class Posterior:
         elif self.held_out == self.r2:  # all masks were used: nothing was held out
             words = line
         elif self.by_function:
-            words = f"held-out function {r2} {held_out:.{digits}f}, {line}"
+            words = f"held-out function {r2} {held_out:.{digits}f}"
+            words += "" if np.isnan(self.r2) else f", {line}"  # interactions are not a line
         else:
             words = f"held-out {r2} {held_out:.{digits}f}"
         return f"{words} (scores barely move)" if self.nearly_constant else words

@@ -118,6 +118,8 @@ def test_interactions_as_matrix_table_and_frame(explanation) -> None:
     assert (frame["mean"] <= frame["high"]).all()
     lines = str(found).splitlines()
     assert lines[0] == "Banzhaf interactions"
+    assert "function R2" in lines[1]
+    assert "nan" not in lines[1]  # interactions are not a line
     assert lines[2].startswith("pair")
     assert lines[3].startswith("word 'blue' \N{MULTIPLICATION SIGN} word 'black'")
     assert f"... and {P * (P - 1) // 2 - 10} more pairs" in lines

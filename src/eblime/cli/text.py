@@ -76,6 +76,6 @@ COMMAND = Command(
             setting="bag",
             parse=not_,
         ),
-        Option("hide", "What replaces a hidden word, such as [MASK]; else nothing.", default=""),
+        Option("hide", "Replacement of a hidden word, such as [MASK]. Default: none.", default=""),
     ],
 )
