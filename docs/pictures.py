@@ -305,7 +305,7 @@ def shapley() -> None:
     eblime.results.Comparison(explanations=found).plot(top=6, ax=left)
     left.set_title("three indices, 40 masks", loc="left", fontsize=10)
     left.legend(frameon=False, loc="lower right")
-    e = dataclasses.replace(explainer, n_masks=200).explain(table.iloc[3], target=0)
+    e = e.more(160)
     e.interactions("shapley").plot(top=5, ax=right)
     right.set_title("interactions, 200 masks", loc="left", fontsize=10)
     figure.axes[-1].set_ylabel("interaction")
