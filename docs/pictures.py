@@ -435,6 +435,20 @@ def volume() -> None:
     save(explainer.explain(scan).plot("projections", top=2).figure, "volume", colours=256)
 
 
+def prompt() -> None:
+    """The toy of the how-to about prompts, which is read from the page."""
+    page = (IMAGES.parent / "how-to" / "prompts.md").read_text(encoding="utf8")
+    found: dict[str, Any] = {}
+    exec(page.split("```python\n")[1].split("```")[0], found)
+    figure = Figure(figsize=(7.2, 5.2), layout="constrained")
+    above, below = figure.subplots(2, 1)
+    found["e"].plot("text", ax=above)
+    found["e"].plot("intervals", ax=below)
+    below.set_title("", loc="left")  # the plot above has it
+    below.set_xlabel("importance")
+    save(figure, "prompt")
+
+
 def save(figure: Any, name: str, *, colours: int | None = None) -> None:
     """Write a picture; a palette of so many colours makes it smaller."""
     from PIL import Image
@@ -460,6 +474,7 @@ PICTURES = (
     signal,
     signal_peers,
     volume,
+    prompt,
     model,
     quadrature,
     family,

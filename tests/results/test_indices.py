@@ -116,6 +116,7 @@ def test_interactions_as_matrix_table_and_frame(explanation) -> None:
     assert frame.loc[0, "mean"] == matrix[2, 3]
     assert (frame["low"] <= frame["mean"]).all()
     assert (frame["mean"] <= frame["high"]).all()
+    assert "nan" not in found.table()  # a line has an R2, pairs have none
     lines = str(found).splitlines()
     assert lines[0] == "Banzhaf interactions"
     assert "function R2" in lines[1]
