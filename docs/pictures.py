@@ -312,6 +312,32 @@ def shapley() -> None:
     save(figure, "shapley")
 
 
+def own_masks() -> None:
+    """The biopsy of the guide to fitting masks, with more and more of them."""
+    from sklearn.datasets import load_breast_cancer
+
+    score, p = biopsy()
+    columns = [name.removeprefix("mean ") for name in load_breast_cancer().feature_names[:p]]
+    names = [columns[7], *(name for name in columns if name != columns[7])]  # as in `biopsy`
+    figure = Figure(figsize=(7.5, 4), layout="constrained")
+    ax, rng, order = figure.subplots(), np.random.default_rng(1), np.arange(p)
+    for k, (n, colour) in enumerate(((10_000, GREEN), (1_000, "#0072b2"), (100, ORANGE))):
+        masks = rng.integers(0, 2, size=(n, p))
+        weights = np.exp((masks.sum(axis=1) - p) / (2 * 0.75**2 * p))
+        post = eblime.fit(masks, score(masks), weights)
+        order = np.argsort(post.mean) if k == 0 else order
+        low, high = post.interval()[order].T
+        at = np.arange(p) + 0.25 * (k - 1)
+        ax.hlines(at, low, high, color=colour, lw=2.5)
+        ax.plot(post.mean[order], at, "o", color=colour, ms=4, label=f"{n:,} masks")
+    ax.set_yticks(np.arange(p), [names[j] for j in order])
+    ax.axvline(0, color="black", lw=0.8)
+    ax.set_xlabel("importance (bars: 95 %)")
+    ax.legend(frameon=False, loc="lower right")
+    ax.spines[["top", "right"]].set_visible(False)
+    save(figure, "own-masks")
+
+
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
     """Draw the intervals of twenty explanations; returns how many contain the truth."""
     held = 0
@@ -469,6 +495,7 @@ PICTURES = (
     methods,
     compare,
     shapley,
+    own_masks,
     photo,
     box,
     signal,
