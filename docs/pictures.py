@@ -378,6 +378,89 @@ def biopsy() -> tuple[Any, int]:
     return score, 10
 
 
+def table() -> None:
+    """A row of wine, and the rows that each way to perturb draws, as in the how-to about tables."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.datasets import load_breast_cancer, load_wine
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+
+    wine = load_wine(as_frame=True)
+    rows = wine.data[["alcohol", "malic_acid", "color_intensity", "proline"]]
+    rows = rows.assign(shade=np.where(wine.data["hue"] > 1, "bright", "dark"))
+    encode = make_column_transformer((OneHotEncoder(), ["shade"]), remainder="passthrough")
+    pipeline = make_pipeline(encode, RandomForestClassifier(random_state=0))
+    pipeline.fit(rows, wine.target_names[wine.target])
+    explanation = eblime.TabularExplainer(pipeline, rows).explain(rows.iloc[3])
+    figure = Figure(figsize=(7, 2.8), layout="constrained")
+    explanation.plot("values", ax=figure.subplots())
+    save(figure, "tables")
+
+    columns = ["mean radius", "mean perimeter", "mean texture", "mean smoothness", "mean concavity"]
+    cells = load_breast_cancer(as_frame=True).data[columns]
+    figure = Figure(figsize=(8, 3), layout="constrained")
+    axes = figure.subplots(1, 3, sharex=True, sharey=True)
+    for ax, perturb in zip(axes, ("bins", "rows", "background"), strict=True):
+        drawn = drawn_rows(cells, perturb, 300)
+        ax.plot(drawn[:, 0], drawn[:, 1], ".", color=ORANGE, ms=4, alpha=0.6, mew=0)
+        ax.plot(*cells.iloc[0, :2], "*", color="black", ms=9)
+        ax.set_title(f'perturb="{perturb}"', fontsize=10)
+        ax.set_xlabel("radius")
+        ax.spines[["top", "right"]].set_visible(False)
+    axes[0].set_ylabel("perimeter")
+    save(figure, "tables-correlated")
+
+
+def drawn_rows(cells: Any, perturb: str, n: int) -> Any:
+    """Rows that a model is asked about when the first row of a table is explained."""
+    asked = []
+
+    def record(rows: Any) -> Any:
+        asked.append(rows.to_numpy())
+        return rows.to_numpy()[:, 0]
+
+    eblime.TabularExplainer(record, cells, perturb=perturb, progress=False).explain(cells.iloc[0])
+    return np.random.default_rng(0).permutation(np.concatenate(asked))[:n]
+
+
+def images() -> None:
+    """One photo, cut and hidden in three ways, as in the how-to about images."""
+    from eblime.datasets import coffee, efficientnet_lite0
+
+    network, photo = efficientnet_lite0(), coffee()
+    choices: dict[str, dict[str, Any]] = {
+        "the default": {},
+        'segmentation="felzenszwalb"': {"segmentation": "felzenszwalb"},
+        "hide=0": {"hide": 0},
+    }
+    figure = Figure(figsize=(9, 3.3), layout="constrained")
+    for ax, (title, settings) in zip(figure.subplots(1, 3), choices.items(), strict=True):
+        explainer = eblime.ImageExplainer(network, n_masks=400, **settings)
+        explanation = explainer.explain(photo, "espresso")
+        print(explanation)
+        explanation.plot("map", numbered=5, ax=ax)
+        r2 = explanation.posterior.r2_held_out
+        ax.set_title(f"{title}\nheld-out R² {r2:.2f}", loc="left", fontsize=10)
+    save(figure, "images", colours=256)
+
+
+def words() -> None:
+    """A review by words, as in the how-to about texts."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+
+    praise = ["a witty film", "gorgeous and witty", "a good story", "good music and a good cast"]
+    blame = ["a dull film", "boring and dull", "a bad story", "bad music and a bad cast"]
+    texts = [*praise, "never boring", *blame, "never witty"]
+    model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
+    model.fit(texts, ["praise"] * 5 + ["blame"] * 5)
+    review = "A good film with good music and a witty cast. The end is dull, but never mind."
+    explanation = eblime.TextExplainer(model).explain(review, "praise")
+    save(explanation.plot("text", columns=50).figure, "text")
+
+
 def box() -> None:
     """A box of a simple detector of coins, as in the how-to about images."""
     from scipy import ndimage
@@ -497,6 +580,9 @@ PICTURES = (
     shapley,
     own_masks,
     photo,
+    table,
+    images,
+    words,
     box,
     signal,
     signal_peers,

@@ -46,3 +46,11 @@ def test_shades_cover_their_words():
     shades = [shade.get_paths()[0].get_extents(shade.get_transform()) for shade in ax.collections]
 
     assert any(abs(s.x0 - word.x0) < 3 and abs(s.x1 - word.x1) < 3 for s in shades)
+
+
+@pytest.mark.parametrize("columns", [50, 72])
+def test_shades_are_not_cut_at_the_end_of_a_line(columns):
+    """Axes are narrower than the text where a word ends at the last column."""
+    ax = explained().plot("text", columns=columns)
+
+    assert not any(shade.get_clip_on() for shade in [*ax.collections, *ax.lines])

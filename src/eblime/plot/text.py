@@ -111,10 +111,11 @@ def _shade(
     """A box behind a word with that share of the largest importance; a line below if certain."""
     colour = FAVOUR if share > 0 else AGAINST
     alpha = 0.65 * abs(share)
-    box: Any = {"color": colour, "linewidth": 0, "transform": grid}
-    drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, **box)
+    # words may end beyond the axes, which are a little narrower than the figure
+    style: Any = {"color": colour, "transform": grid, "clip_on": False}
+    drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, linewidth=0, **style)
     if certain:
-        drawn.plot(ends, [line + 0.82] * 2, color=colour, linewidth=2, transform=grid)
+        drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
 
 
 def _wrap(pieces: Any, owners: Any, columns: int) -> tuple[list[tuple[int, int, str, int]], int]:
