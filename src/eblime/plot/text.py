@@ -111,8 +111,7 @@ def _shade(
     """A box behind a word with that share of the largest importance; a line below if certain."""
     colour = FAVOUR if share > 0 else AGAINST
     alpha = 0.65 * abs(share)
-    # words may end beyond the axes, which are a little narrower than the figure
-    style: Any = {"color": colour, "transform": grid, "clip_on": False}
+    style: Any = {"color": colour, "transform": grid, "clip_on": False}  # words may end beyond
     drawn.fill_between(ends, line - 0.08, line + 0.72, alpha=alpha, linewidth=0, **style)
     if certain:
         drawn.plot(ends, [line + 0.82] * 2, linewidth=2, **style)
