@@ -7,11 +7,14 @@ python docs/pictures.py signal   (one or more of them, by the name of its functi
 from __future__ import annotations
 
 import sys
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 import eblime
 
@@ -558,6 +561,182 @@ def prompt() -> None:
     save(figure, "prompt")
 
 
+def masks() -> None:
+    """How the intervals narrow with the number of masks, for three real explanations."""
+    found = {
+        "row, default": (row_halves({}), "#0072b2"),
+        'row, perturb="background"': (row_halves({"perturb": "background"}), GREEN),
+        "photo": (photo_halves(), ORANGE),
+    }
+    figure = Figure(figsize=(7, 4.2), layout="constrained")
+    ax = figure.subplots()
+    for name, (halves, colour) in found.items():
+        counts, shares = np.array([*halves]), 100 * np.array([*halves.values()])
+        ax.loglog(counts, shares, "o-", color=colour, label=name, ms=5)
+        print(name, dict(zip(counts.tolist(), shares.round(1).tolist(), strict=True)))
+        print(f"  10 % with {10 ** np.interp(-1, -np.log10(shares), np.log10(counts)):.0f} masks")
+    ax.loglog([50, 6400], [90, 90 / np.sqrt(128)], ":", color="black", label="1 / √masks")
+    ax.axhline(10, color="0.7", lw=1, zorder=0)
+    ax.text(6400, 10.4, "10 %", ha="right", color="0.4")
+    ax.set_xticks([50, 100, 200, 400, 800, 1600, 3200, 6400])
+    ax.set_yticks([2, 5, 10, 20, 50, 100])
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axis.set_minor_locator(NullLocator())
+    ax.set_xlabel("number of masks")
+    ax.set_ylabel("half-width, % of the largest importance")
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False)
+    save(figure, "masks")
+
+
+def row_halves(settings: dict[str, Any]) -> dict[int, float]:
+    """Half-widths for the row of the front page: by masks, mean of three seeds."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+
+    cells = load_breast_cancer(as_frame=True)
+    forest = RandomForestClassifier(random_state=0).fit(cells.data, cells.target)
+    explainer = eblime.TabularExplainer(forest, cells.data, **settings)
+    most = 1600 if settings else 6400
+    return {
+        n: np.mean(
+            [half(explainer.explain(cells.data.iloc[0], rng=s, n_masks=n)) for s in range(3)]
+        )
+        for n in (50, 100, 200, 400, 800, 1600, 3200, 6400)
+        if n <= most
+    }
+
+
+def photo_halves() -> dict[int, float]:
+    """Half-widths for the photo of the front page: by masks, one seed."""
+    from eblime.datasets import coffee, efficientnet_lite0
+
+    explainer = eblime.ImageExplainer(efficientnet_lite0())
+    counts = (50, 100, 200, 400, 800)
+    return {n: half(explainer.explain(coffee(), n_masks=n)) for n in counts}
+
+
+def half(explanation: Any) -> float:
+    """Mean half-width of the five leading features, as a part of the largest importance."""
+    post = explanation.posterior
+    low, high = post.interval()[post.order()[:5]].T
+    return float(np.mean(high - low) / 2 / np.abs(post.mean).max())
+
+
+def models() -> None:
+    """What a model receives and what it returns."""
+    from eblime.datasets import class_names, coffee, efficientnet_lite0
+
+    network, seen = efficientnet_lite0(), []
+
+    def model(batch: Any) -> Any:
+        seen.extend(batch.copy())
+        return network(batch)
+
+    calls = eblime.Calls(batch_size=8)
+    eblime.ImageExplainer(model, hide=127, n_masks=40, calls=calls).explain(coffee())
+    shown, names = np.array(seen[2:6]), class_names()
+    scores = network(shown)
+    best = np.argsort(-scores.sum(axis=0))[:3]
+    figure = Figure(figsize=(7.4, 3.1))
+    for image, place in zip(
+        shown, [(0.03, 0.4), (0.165, 0.4), (0.03, 0.07), (0.165, 0.07)], strict=True
+    ):
+        ax = figure.add_axes((*place, 0.13, 0.31))
+        ax.imshow(image[::3, ::3])
+        ax.set_axis_off()
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set_axis_off()
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    box = {"boxstyle": "round,pad=0.9", "facecolor": "#e6f2f8", "edgecolor": "#0072b2"}
+    ax.text(0.44, 0.4, "your model", ha="center", va="center", weight="bold", bbox=box)
+    for begin, end in ((0.305, 0.355), (0.525, 0.575)):
+        ax.annotate("", (end, 0.4), (begin, 0.4), arrowprops={"arrowstyle": "-|>", "lw": 1.5})
+    for x, title, shape in (
+        (0.165, "a batch of n inputs", "(n, H, W, C) for photos"),
+        (0.79, "scores", "(n, outputs)"),
+    ):
+        ax.text(x, 0.88, title, ha="center", weight="bold")
+        ax.text(x, 0.79, shape, ha="center", fontsize=9)
+    lines = [[names[c] for c in best], *([f"{v:.2f}" for v in line] for line in scores[:, best])]
+    for number, line in enumerate(lines):
+        for column, word in enumerate(line):
+            place = (0.645 + 0.145 * column, 0.66 - 0.125 * number)
+            ax.text(*place, word, ha="center", va="center", style="normal" if number else "italic")
+    save(figure, "models", colours=256)
+
+
+def slow_models() -> None:
+    """What a stop rule, a cache and several calls at once save."""
+    asked: list[str] = []
+
+    def score(texts: Any) -> Any:
+        asked.extend(texts)
+        words = {"good": 0.5, "dull": -0.4, "nice": 0.25, "songs": 0.1}
+        return [sum(v for w, v in words.items() if w in t) ** 2 for t in texts]
+
+    def seconds(concurrency: int) -> float:
+        def service(texts: Any) -> Any:
+            time.sleep(0.05 * len(texts))
+            return score(texts)
+
+        calls = eblime.Calls(concurrency=concurrency, batch_size=4)
+        explainer = eblime.TextExplainer(service, n_masks=200, calls=calls)
+        return float(explainer.explain(REVIEW).provenance["seconds"])
+
+    with tempfile.TemporaryDirectory() as folder:
+        cache = eblime.AnswerCache(f"{folder}/answers.db", model_id="words")
+        explainer, counts = eblime.TextExplainer(score, cache=cache), {}
+        for name, settings in (
+            ("default", {}),
+            ("again, with\nthe cache", {}),
+            ("until=TopK(2)", {"until": eblime.TopK(2), "cache": None}),
+        ):
+            asked.clear()
+            if "until" in settings:
+                explainer = eblime.TextExplainer(score)
+            explainer.explain(REVIEW, **settings)
+            counts[name] = len(asked)
+    figure = Figure(figsize=(7.4, 2.9), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    bars = left.barh([*counts], [*counts.values()], color="#0072b2", height=0.6)
+    left.bar_label(bars, padding=3, fmt="{:,.0f}")
+    left.invert_yaxis()
+    left.set(title="model calls of one explanation", xlim=(0, 1200), xticks=[0, 500, 1000])
+    at_once = [1, 2, 4, 8]
+    taken = [seconds(n) for n in at_once]
+    bars = right.bar([str(n) for n in at_once], taken, color=ORANGE, width=0.6)
+    right.bar_label(bars, padding=2, fmt="{:.1f} s")
+    right.set(title="200 calls of 50 ms", xlabel="concurrency", ylim=(0, 1.15 * taken[0]))
+    for ax in (left, right):
+        ax.spines[["top", "right"]].set_visible(False)
+    save(figure, "slow-models")
+
+
+REVIEW = "a good film with a dull end and a few nice songs in it for the very young"
+
+
+def many() -> None:
+    """The importances of a run: one point per row, and one column against its values."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    wine = load_wine(as_frame=True)
+    table = wine.data[["alcohol", "flavanoids", "hue", "proline"]]
+    forest = RandomForestClassifier(20, random_state=0).fit(table, wine.target_names[wine.target])
+    explainer = eblime.TabularExplainer(forest, table, n_masks=200)
+    figure = Figure(figsize=(8.6, 3.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.2, 1])
+    with tempfile.TemporaryDirectory() as folder:
+        run = eblime.explain_many(
+            explainer, table, f"{folder}/run", targets=["class_0"], progress=False
+        )
+        run.plot("beeswarm", ax=left)
+        run.plot("dependence", feature="proline", ax=right)
+    save(figure, "many")
+
+
 def save(figure: Any, name: str, *, colours: int | None = None) -> None:
     """Write a picture; a palette of so many colours makes it smaller."""
     from PIL import Image
@@ -591,6 +770,10 @@ PICTURES = (
     model,
     quadrature,
     family,
+    masks,
+    models,
+    slow_models,
+    many,
 )
 
 if __name__ == "__main__":
