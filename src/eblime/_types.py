@@ -12,4 +12,6 @@ __all__ = ["BoolArray", "FloatArray", "IntArray", "RNGLike"]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-RNGLike = Union[int, np.random.Generator, None]  # noqa: UP007  evaluated at run time
+RNGLike = Union[  # noqa: UP007  evaluated at run time
+    int, np.random.SeedSequence, np.random.Generator, None
+]

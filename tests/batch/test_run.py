@@ -72,6 +72,15 @@ def test_an_input_gets_the_numbers_of_explain(wanted):
     assert rows["feature"].tolist() == list(alone.scene.columns)
 
 
+def test_provenance_of_an_input_has_the_seed_that_repeats_it(tmp_path):
+    """`rng` takes it, so that one input of a run can be explained again alone."""
+    found = eblime.explain_many(make, ROWS[:3], tmp_path / "run", seed=5).explanation(2)
+    alone = make().explain(ROWS[2], rng=np.random.SeedSequence(5, spawn_key=(2,)))
+
+    assert found.provenance["seed"] == alone.provenance["seed"] == "SeedSequence(5, spawn_key=(2,))"
+    np.testing.assert_array_equal(found.posterior.mean, alone.posterior.mean)
+
+
 def test_rows_have_the_details_of_features(tmp_path, wanted, rng):
     """Value and bin for tables, position for superpixels; null where a domain has none."""
     alone = make().explain(ROWS[7]).to_frame()

@@ -61,6 +61,16 @@ def test_bad_options_are_refused(folder, capsys, words, complaint):
     assert complaint in err
 
 
+@pytest.mark.parametrize(("kind", "option"), [("text", "--max-seconds"), ("signal", "--rate")])
+def test_help_does_not_offer_a_zero_that_is_refused(capsys, kind, option):
+    """The range that help shows is that of the check."""
+    code, out, _ = run(capsys, "explain", kind, "--help")
+    line = next(line for line in out.splitlines() if option in line)
+
+    assert code == 0
+    assert "<float>" in line  # not a range
+
+
 @pytest.mark.slow
 def test_a_run_keeps_its_rule(folder, capsys):
     """Every input stops on its own, and the run can be resumed with its own rule."""

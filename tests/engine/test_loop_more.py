@@ -175,3 +175,17 @@ def test_a_design_may_return_lists():
     e = eblime.TextExplainer(Model(), design=draw, n_masks=50).explain(TEXT)
 
     assert len(e.more(20).masks) == 70
+
+
+def test_no_more_masks_are_asked_than_there_are():
+    """Twelve words have 4,096 masks; a row with columns drawn at random has no such number."""
+    explainer, model, x = made("text")
+    e = explainer.explain(x)
+    model.asked.clear()
+
+    with pytest.raises(ValueError, match=r"at most 3,946; got 5,000\. .* with n_masks=4096"):
+        e.more(5000)
+    row, _, x = made("table")
+    with pytest.raises(ValueError, match=r"at most 9,999,850; got 10,000,000\.$"):
+        row.explain(x).more(10_000_000)
+    assert not model.asked

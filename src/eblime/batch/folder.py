@@ -128,8 +128,8 @@ def read_checked(file: Location) -> bytes:
     content = file.read()
     if file.name.removesuffix(".parquet").rpartition("-")[2] != _digest(content):
         raise DamagedFileError(
-            f"{file} is damaged: its contents do not match its checksum. Call `explain_many`, or "
-            "`eblime batch --resume`, again to replace damaged files."
+            f"{file} is damaged: its contents do not match its checksum. Call "
+            "`eblime.explain_many`, or `eblime batch --resume`, again to replace damaged files."
         )
     return content
 

@@ -73,7 +73,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
         warn_user(
             f"{location} has {settings['count'] - without} of {settings['count']} inputs: part "
             f"{missing[0]} {f'and {len(missing) - 1} more are' if missing[1:] else 'is'} missing. "
-            "Call `explain_many`, or `eblime batch --resume`, again to finish the run."
+            "Call `eblime.explain_many`, or `eblime batch --resume`, again to finish the run."
         )
     return Run(location=location)
 

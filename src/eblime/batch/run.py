@@ -205,8 +205,8 @@ def _finish(job: Job, workers: Workers, max_failures: int | None, progress: Prog
                     if max_failures is not None and failed > max_failures:
                         raise RuntimeError(
                             f"{failed} inputs have failed, more than the {max_failures} allowed; "
-                            f"open_run({str(job.folder)!r}).failures() lists them. Use retry=True "
-                            "(--retry) to try them again."
+                            f"eblime.open_run({str(job.folder)!r}).failures() lists them. Use "
+                            "retry=True (--retry) to try them again."
                         )
         finally:  # a worker that was killed may have left a temporary file
             remove_leftovers(job.folder)

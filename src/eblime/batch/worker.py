@@ -22,6 +22,7 @@ import numpy as np
 from eblime import registry
 from eblime._text import printable
 from eblime._threads import available_cores, few_threads
+from eblime._types import RNGLike
 from eblime.batch.folder import (
     Rows,
     count_failures,
@@ -217,12 +218,12 @@ class Worker:
         subjects = {n: s for n, s in group.items() if not isinstance(s, BaseException)}
 
         def explain_alone(number: int) -> list[Explanation]:
-            rng = self._generator(number)
+            rng = self._seed(number)
             return [*explain(loop, subjects[number], targets, rng, progress=False).values()]
 
         found: dict[int, Result] = {n: s for n, s in group.items() if isinstance(s, BaseException)}
         if len(subjects) > 1:
-            rngs = [self._generator(number) for number in subjects]
+            rngs = [self._seed(number) for number in subjects]
             made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
             if not isinstance(made, BaseException):
                 pairs = zip(subjects, made, strict=True)
@@ -232,10 +233,9 @@ class Worker:
                 found[number] = _attempt(explain_alone, number)
         return {number: found[number] for number in group}
 
-    def _generator(self, number: int) -> np.random.Generator:
-        """The random generator of an input; it depends on the seed and the number alone."""
-        key = np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
-        return np.random.default_rng(key)
+    def _seed(self, number: int) -> np.random.SeedSequence:
+        """The seed of an input; it depends on the seed of the run and the number alone."""
+        return np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
 
     def _pipeline(
         self, parts: Sequence[int], begin_part: Callable[[int], object]
@@ -249,7 +249,7 @@ class Worker:
 
         def begin(number: int) -> tuple[Subject, Talk, Question]:
             subject = self.subject(number)
-            talk = converse(loop, subject, self.job.settings["targets"], self._generator(number))
+            talk = converse(loop, subject, self.job.settings["targets"], self._seed(number))
             return subject, talk, first_question(talk)
 
         def conclude(number: int, talk: Talk, reply: Reply) -> Question | Rows:
@@ -410,7 +410,7 @@ def explain_together(
     settings: LoopSettings,
     subjects: Sequence[Subject],
     targets: Any,
-    rngs: Sequence[np.random.Generator],
+    rngs: Sequence[RNGLike],
 ) -> list[dict[int, Explanation]]:
     """Explain several inputs with few model calls.
 

@@ -121,12 +121,7 @@ EXPLAIN = (  # of `explain` alone
         setting="methods",
         many=True,
     ),
-    Option(
-        "max_seconds",
-        "Seconds within which the model is asked and the fit is made.",
-        type=float,
-        minimum=0,
-    ),
+    Option("max_seconds", "Seconds for the model calls and the fit, more than 0.", type=float),
     Option("timeout", "Seconds for one model call; a longer one fails.", type=float),
     OUT,
     replace(TOP, help="How many features to print and to mark."),

@@ -286,7 +286,8 @@ def _check_stored(about: Any, folder: str) -> dict[str, Any]:
     """The settings in a manifest, each of the type that its option has; refused otherwise."""
     if not isinstance(about, dict) or not isinstance(about.get("kind"), str):
         raise ValueError(
-            f"{folder} was not started by `eblime batch`; resume it with `explain_many` in Python."
+            f"{folder} was not started by `eblime batch`; resume it with `eblime.explain_many` in "
+            "Python."
         )
     kind = about["kind"]
     command = command_of(kind)[1] if kind in registry.names("domains") else None

@@ -33,7 +33,7 @@ COMMAND = Command(
             segmentation="windows",
             hide="bridge",
         ),
-        Option("rate", "Samples per second, if the file does not say.", type=float, minimum=0),
+        Option("rate", "Samples per second, if the file does not say.", type=float),
         Option(
             "layout",
             "What the model gets: flat, first (channels, samples), last, or auto.",

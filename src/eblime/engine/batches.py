@@ -168,7 +168,7 @@ class Batches:
             return ""
         shape = self._scene.batch(1).shape[1:]
         read = f"The input was read as one {self._scene.domain} of shape {shape}"
-        return f" {read}; to explain several, use `explain_many`."
+        return f" {read}; to explain several, use `eblime.explain_many`."
 
     def _launch(self, near: Neighbourhood, rows: IntArray, way: int) -> Any:
         """Render inputs and ask about them; the scores, perhaps not computed yet."""

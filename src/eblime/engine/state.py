@@ -40,17 +40,25 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
     exact = neighbourhood.exact
     ends = has_exact_ends(neighbourhood)
     settings = settings.for_input(subject.scene, exact=exact, exact_ends=ends)
-    seed = int(rng) if isinstance(rng, (int, np.integer)) else None
     return State(
         settings=settings,
         subject=subject,
         targets=targets,
-        seed=seed if seed is not None or rng is None else "a generator",
+        seed=_seed_record(rng),
         rng=generator,
         start=time.perf_counter(),
         neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
         expected=settings.budget,
+    )
+
+
+def _seed_record(rng: RNGLike) -> int | str | None:
+    """A seed as provenance has it: what `rng` must be to get the same masks, if that is known."""
+    if isinstance(rng, np.random.SeedSequence):
+        return f"SeedSequence({rng.entropy}, spawn_key={tuple(map(int, rng.spawn_key))})"
+    return (
+        int(rng) if isinstance(rng, (int, np.integer)) else None if rng is None else "a generator"
     )
 
 

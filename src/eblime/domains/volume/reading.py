@@ -45,7 +45,9 @@ def read_scan(source: Any, key: str | None = None) -> Scan:
         raise FileNotFoundError(f"There is no file {str(path)!r}.")
     refuse_dicom(path)
     if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; to explain its volumes, use `explain_many`.")
+        raise ValueError(
+            f"{str(path)!r} is a folder; to explain its volumes, use `eblime.explain_many`."
+        )
     scan: Scan = read_file(path, {end: partial(read, key=key) for end, read in _READERS.items()})
     return scan
 
