@@ -12,6 +12,4 @@ __all__ = ["BoolArray", "FloatArray", "IntArray", "RNGLike"]
 BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
-RNGLike = Union[  # noqa: UP007  evaluated at run time
-    int, np.random.SeedSequence, np.random.Generator, None
-]
+RNGLike = Union[int, np.random.SeedSequence, np.random.Generator, None]  # noqa: UP007

@@ -183,9 +183,9 @@ def test_no_more_masks_are_asked_than_there_are():
     e = explainer.explain(x)
     model.asked.clear()
 
-    with pytest.raises(ValueError, match=r"at most 3,946; got 5,000\. .* with n_masks=4096"):
+    with pytest.raises(ValueError, match=r"at most 3,946; got 5,000\."):
         e.more(5000)
     row, _, x = made("table")
-    with pytest.raises(ValueError, match=r"at most 9,999,850; got 10,000,000\.$"):
+    with pytest.raises(ValueError, match=r"at most 9,999,850; got 10,000,000\."):
         row.explain(x).more(10_000_000)
     assert not model.asked

@@ -360,7 +360,10 @@ class Source:
             raise ValueError("The model was asked about all masks; there are no more.")
         state = _state_before(self.state, explanation, n)
         near = state.neighbourhood
-        _check_total(n, explanation.answers, exact=near.exact)
+        known = explanation.answers
+        most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
+        if n > most:
+            raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
         settings = state.settings.for_input(
             state.subject.scene, exact=near.exact, exact_ends=has_exact_ends(near)
         )
@@ -374,18 +377,8 @@ class Source:
                 f"the model now returns {now:.6g}."
             )
         kept = {"top_classes"} & {*explanation.provenance}
-        known = {name: explanation.provenance[name] for name in kept}
-        return replace(found, label=explanation.label, provenance={**found.provenance, **known})
-
-
-def _check_total(n: int, known: Answers, *, exact: bool) -> None:
-    """Refuse more masks than there are, or than memory holds."""
-    p = known.n_features
-    every = exact and 2**p <= _MOST_MASKS
-    most = (2**p if every else _MOST_MASKS) - known.n_masks
-    if n > most:
-        hint = f" To ask about all {2**p:,} masks, explain the input with n_masks={2**p}."
-        raise ValueError(f"`n` must be at most {most:,}; got {n:,}.{hint if every else ''}")
+        first = {name: explanation.provenance[name] for name in kept}
+        return replace(found, label=explanation.label, provenance={**found.provenance, **first})
 
 
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
