@@ -341,6 +341,55 @@ def own_masks() -> None:
     save(figure, "own-masks")
 
 
+def from_lime() -> None:
+    """The figure of lime's replacement, as in the guide for users of lime."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.ensemble import RandomForestClassifier
+
+    from eblime.compat.lime.lime_tabular import LimeTabularExplainer
+
+    cells = load_breast_cancer(as_frame=True)
+    table = cells.data.iloc[:, :10]
+    rows = table.to_numpy()
+    forest = RandomForestClassifier(100, random_state=0).fit(rows, cells.target)
+    explainer = LimeTabularExplainer(
+        rows,
+        feature_names=list(table.columns),
+        class_names=cells.target_names,
+        random_state=0,
+    )
+    exp = explainer.explain_instance(
+        rows[0], forest.predict_proba, labels=(0,), num_features=8, num_samples=1000
+    )
+    figure = exp.as_pyplot_figure(0)
+    figure.set_size_inches(7.5, 3.8)
+    save(figure, "from-lime")
+
+
+def from_shap() -> None:
+    """Shapley values and LIME's importances of one wine, as in the guide for users of shap."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    data = load_wine(as_frame=True)
+    table = data.data.rename(columns=lambda name: name.partition("/")[0].replace("_", " "))
+    forest = RandomForestClassifier(100, random_state=0).fit(table, data.target)
+    values = eblime.TabularExplainer(
+        forest,
+        table[::5],
+        perturb="background",
+        method=eblime.Quadrature(index="shapley"),
+        n_masks=40,
+    ).explain(table.iloc[3], target=0)
+    lime = eblime.TabularExplainer(forest, table, n_masks=400).explain(table.iloc[3], target=0)
+    figure = Figure(figsize=(8.5, 3.8), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    for ax, e, title in ((left, values, "Shapley values"), (right, lime, "LIME's importances")):
+        e.plot("intervals", top=6, ax=ax)
+        ax.set_title(title, loc="left", fontsize=10)
+    save(figure, "from-shap")
+
+
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:
     """Draw the intervals of twenty explanations; returns how many contain the truth."""
     held = 0
@@ -758,6 +807,8 @@ PICTURES = (
     compare,
     shapley,
     own_masks,
+    from_lime,
+    from_shap,
     photo,
     table,
     images,
