@@ -68,6 +68,7 @@ def answers_file(name: str) -> Path:
     if folder is None or not (folder / name).exists():
         raise FileNotFoundError(
             f"{name} was not found{'' if folder is None else f' in {folder}'}. Set EBLIME_TABLES "
-            "to the folder that has it."
+            "to the folder that has it. It holds stored answers of models, is not part of the "
+            "repository, and is described in studies/data/stored.py."
         )
     return folder / name
