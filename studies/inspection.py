@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     store = settings.pop("store")
     if options.part == "pictures":
         draw_pictures(settings["seed"])
-        fill_tutorial()
+        fill_page()
         return
     rows = inspection(**settings)
     print(f"\n{frame_table(SUMMARIES[options.part](rows))}\n")
@@ -231,9 +231,9 @@ def signal_summary(rows: pd.DataFrame) -> pd.DataFrame:
             ends = stats.binomtest(int(by_hole.sum()), len(by_hole)).proportion_ci()
             found.append(
                 {
-                    **{"A-scans": source, "number": len(part), "holes": len(by_hole)},
+                    **{"A-scans": f"{len(part)} {source}", "holes": len(by_hole)},
                     **{"top window": NAMES[name], "share": part[name].mean()},
-                    **{"chance": chance, "holes located": int(by_hole.sum())},
+                    **{"chance": chance, "located": int(by_hole.sum())},
                     **{"95 % low": ends.low, "95 % high": ends.high},
                 }
             )
@@ -245,16 +245,13 @@ def volume_summary(rows: pd.DataFrame) -> pd.DataFrame:
     blocks, seeds = int(rows["blocks"].iloc[0]), rows["seed"].nunique()
     found = []
     for k in (8, 16, 32):
-        counts = [(rows[name] <= k).groupby(rows["seed"]).sum() for name in ("rank", "best_rank")]
-        near = rows["near"].mean()
-        any_near = 1 - stats.hypergeom(blocks, round(near), k).pmf(0)
+        holes = (rows["rank"] <= k).groupby(rows["seed"]).sum().mean()
         found.append(
             {
                 **{"top k": k, "of blocks": blocks, "seeds": seeds},
-                **{"holes whose block is in it": counts[0].mean(), "by chance": 8 * k / blocks},
-                **{"with any block of the echo": counts[1].mean(), "by chance ": 8 * any_near},
+                **{"holes whose block is in it": holes, "by chance": 8 * k / blocks},
                 "share of it at a hole": rows[f"top_{k}"].mean(),
-                "by chance  ": rows["chance"].mean(),
+                "by chance ": rows["chance"].mean(),
             }
         )
     return pd.DataFrame(found)
@@ -288,7 +285,7 @@ SUMMARIES = {
 
 
 def draw_pictures(seed: int) -> None:
-    """The pictures of the tutorial: two A-scans, the volume, and the curves of detection."""
+    """The pictures of the page: two A-scans, the volume, and the curves of detection."""
     figure = Figure(figsize=(9, 5.5), layout="constrained")
     settings = {"n": 1000, "hide": "bridge", "seed": seed}
     for ax, hole in zip(figure.subplots(2, 1), (2, 1), strict=True):
@@ -307,8 +304,8 @@ def draw_pictures(seed: int) -> None:
     save(ax.figure, "inspection-detection")
 
 
-def fill_tutorial() -> None:
-    """Write the tables of the tutorial between its markers, from the stored rows."""
+def fill_page() -> None:
+    """Write the tables of the page between its markers, from the stored rows."""
     page = DOCS / "how-to" / "inspection.md"
     text = page.read_text(encoding="utf8")
     for part, summary in SUMMARIES.items():
