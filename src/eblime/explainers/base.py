@@ -107,7 +107,7 @@ class BaseExplainer(ABC):
         rng
             Seed or generator; the same seed gives the same masks and the same result.
         n_masks
-            Number of masks to score; None uses the explainer's setting.
+            How many masks the model is asked about; None uses the explainer's setting.
         until
             A stop rule such as `TopK(5)`, `Ranking(3)`, `Sign(top=5)`, `Width(0.05)` or
             `LarsStable(3)`, combined with `&` and `|`; its text, such as "top5"; or a function
@@ -117,8 +117,8 @@ class BaseExplainer(ABC):
             The most masks to ask about with `until`; None is 5,000. Never more than the method
             takes, 3,000 for `Quadrature`, unless there is room for all 2^p masks.
         max_seconds
-            Seconds for the model calls and the fit: as many masks as fit in, by the time that calls
-            and fits took so far. None has no limit.
+            Time limit for the model calls and the fit: as many masks are asked as that time allows,
+            judged by the calls and fits so far. None has no limit.
         calls
             How the model is called; replaces the explainer's settings, except where it has a
             default value. See `Calls`.
@@ -174,8 +174,8 @@ class BaseExplainer(ABC):
         x
             The input.
         targets
-            How many of the highest outputs to explain, or a list of column numbers and labels, or
-            for an image of boxes and regions.
+            How many of the highest outputs to explain; or a list of column numbers and labels, for
+            an image also of boxes and regions.
         rng, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a rule must be reached for every output.
 

@@ -35,20 +35,20 @@ class ImageExplainer(BaseExplainer):
         and dtype of the explained one.
     segmentation
         How to cut the image: "slic", "quickshift", "felzenszwalb" or "grid"; one of them with
-        parameters, ("slic", {"n_segments": 100}); an array of labels; or a function.
+        parameters, ("slic", {"n_segments": 100}); labels, (H, W); or a function that returns them.
     hide
-        What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour, another
-        image, or a function of the image.
+        What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour in the
+        image's range, another image, or a function of the image, (H, W, C), that returns one.
     n_masks
-        Number of masks to score; all 2^p if there are no more.
+        How many masks the model is asked about; if p superpixels have no more, all 2^p.
     design
-        Which masks: "paired", "bernoulli", "stratified", "leverage", "sizes", "focused",
-        "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function of
-        (rng, n_masks, p), or a `Design`, which may ask in rounds.
+        Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
+        "focused", "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function
+        of (rng, n_masks, p), or a `Design`, which may ask in rounds.
     kernel
-        The weight of a mask. None has the Euclidean distance and the width 0.75 sqrt(p), as lime
-        for tables; "cosine" is lime's kernel for images; "uniform" weighs all masks equally; or an
-        object such as `ExponentialKernel(theta=3.0)`.
+        The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
+        "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
+        "shapley", a function, or an object such as `ExponentialKernel(theta=3.0)`.
     method
         How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
         "baylime", "bayesshap", "lime", "quadrature", or an object.
@@ -60,9 +60,9 @@ class ImageExplainer(BaseExplainer):
         dictionary from column to name. None reads them from `classes_` or from a Hugging Face
         `config.id2label`, if the model has one of them.
     channels
-        The channel axis of the image: "auto", "first" or "last".
+        The channel axis of an array with three axes: "first", "last", or "auto", by its shape.
     calls
-        How the model is called: retries, timeouts, calls at once, batch size; see `Calls`.
+        How the model is called: retries, timeouts, batch size and more; see `Calls`.
     cache
         A file that stores the model's answers, or an `AnswerCache`: short for
         `calls=Calls(cache=...)`.

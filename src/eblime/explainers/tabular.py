@@ -37,41 +37,41 @@ class TabularExplainer(BaseExplainer):
     background
         Typical rows, such as the training data: a pandas or polars frame, an array, or a sparse
         matrix (then the features are the columns in which the row is not zero). A single row is a
-        reference to compare with. The explainer has a copy.
+        reference to compare with. The explainer keeps a copy.
     categorical
         Columns of numbers that are categories, by name or number. Strings, booleans and
         categories are recognised by their dtype.
     representation
-        "binary": whether the feature is in the same bin as the row's. "continuous": the distance of
-        a number from its mean, in standard deviations; categories stay binary. Other rows are
-        sampled around the row; with "continuous-mean" around the mean, as in lime.
+        "binary": whether a value is in the row's bin. "continuous": a number in standard deviations
+        from its mean, so that its importance is a slope; numbers are drawn from normal laws around
+        the row, or with "continuous-mean" around the mean, as in lime. Categories stay binary.
     bins
-        "quartile", "decile", ("entropy", labels) with one label per row of the background, a list
-        of edges for all columns of numbers, or a dictionary from column to one of these. Edges of
-        times are dates.
+        How numbers are cut: "quartile", "decile", ("entropy", labels) with one label per row of the
+        background, a list of edges, or a dictionary from column to one of these. Edges of a column
+        of dates are dates.
     perturb
-        How other values are drawn. "bins": each feature independently from the background.
-        "normal": the same, with normal distributions inside the bins, as in lime, rounded in
-        columns of whole numbers. "rows": whole rows of the background, which keeps correlations.
-        Or a function of (rng, n, row) that returns n rows. "background": hidden columns come from
-        a row of the background, all from the same one, and the score of a mask is the mean over
-        such rows. This is the game of shap's interventional Shapley values, which need it.
+        Where the values of perturbed rows come from. "bins": each column independently from the
+        background. "normal": the same, with normal distributions inside the bins, as in lime,
+        rounded in columns of whole numbers. "rows": whole rows of the background, which keeps
+        correlations. "background": all hidden columns from one row of the background, and the score
+        of a mask is the mean over `rows_per_mask` such rows; interventional Shapley values, as
+        shap's, need it. Or a function of (rng, n, row) that returns n rows.
     rows_per_mask
-        With perturb="background": how many rows of the background the score of a mask is the mean
-        of. None is all of them, or 100 at random for each mask if there are more. Fewer than all
-        leave room for more masks, with noisier answers.
+        Only for perturb="background": rows of the background per mask, each of which is a model
+        call. None is all of them, or 100 at random for each mask if there are more. Fewer rows need
+        fewer calls and have wider intervals.
     groups
         Columns that change together as one feature, such as dummy variables:
         {"job": ["job_a", "job_b"]}.
     names
         Names of the columns, for a background that is an array.
     n_masks, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`; the names of a classifier's classes are read from the classifier.
+        As for `ImageExplainer`.
     design
-        None draws rows at random, and a feature is shown if its value is in the row's bin, as in
-        lime; for a sparse matrix None means "bernoulli". A name or a function chooses the hidden
-        features instead, and the others keep the row's own values. With perturb="background" None
-        means "adaptive" for `Quadrature`, and "paired" for other methods.
+        None draws all values at random, as in lime: a feature is shown if its value is in the row's
+        bin. A name or a function, as for `ImageExplainer`, chooses the hidden features
+        instead, and the others keep the row's own values. For a sparse matrix None means
+        "bernoulli"; with perturb="background" "adaptive" for `Quadrature`, else "paired".
 
     Examples
     --------

@@ -32,17 +32,17 @@ class TextExplainer(BaseExplainer):
         Anything that scores a list of texts: a scikit-learn pipeline, a Hugging Face pipeline, a
         function.
     tokens
-        "word", "sentence", "char", a regular expression that matches tokens, or a function from
-        the text to tokens, as strings in their order or as (start, end). A text with more than 500
-        words or characters is cut into sentences instead, or into chunks of about 20 words if its
-        sentences are too long or too many, with a warning; an expression or a function is not.
+        What a feature is: "word", "sentence", "char", a regular expression that matches tokens, or
+        a function from the text to tokens, as strings in their order or as pairs (start, end). With
+        "word" or "char" and more than 500 of them, sentences or chunks of about 20 words are
+        explained instead, with a warning.
     bag
-        Whether all occurrences of a token are one feature, as in lime; otherwise each one is.
+        Whether all occurrences of a token are one feature, as in lime. Each sentence is one anyway.
     hide
-        Replaces a hidden token, such as "[MASK]"; empty to remove it.
+        What replaces a hidden token, such as "[MASK]"; an empty string removes it.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`. lime's own masks and weights for texts, which estimate another
-        quantity, are `design="sizes"` and `kernel="cosine"`.
+        As for `ImageExplainer`. lime's masks and weights for texts are `design="sizes"` and
+        `kernel="cosine"`; they estimate another quantity.
 
     Examples
     --------
