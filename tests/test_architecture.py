@@ -55,7 +55,7 @@ ALLOWED = {
     "kernels": {"_checks", "_types", "core", "protocols", "registry", "numpy"},
     # from an input to an explanation
     "domains": {
-        *("_checks", "_field_checks", "_lazy", "_types", "_warn", "protocols", "PIL"),
+        *("_checks", "_field_checks", "_types", "_warn", "protocols", "PIL"),
         *("_threads", "narwhals", "numpy", "pandas", "ruptures", "scipy", "skimage", "sklearn"),
         "tifffile",
     },

@@ -5,10 +5,9 @@ Names are imported when first used, so that `import eblime` costs next to nothin
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from eblime._lazy import lazy_modules
+from eblime._lazy import lazy_names
 from eblime._version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -47,66 +46,45 @@ if TYPE_CHECKING:
     from eblime.stopping.rules import TopK as TopK
     from eblime.stopping.rules import Width as Width
 
-_HOMES = {
-    "AnswerCache": "eblime.engine.cache",
-    "BayesLIME": "eblime.methods.ridge",
-    "BayesSHAP": "eblime.methods.bayesshap",
-    "BayLIME": "eblime.methods.baylime",
-    "Calls": "eblime.engine.calls",
-    "Explainer": "eblime.explainers.general",
-    "Explanation": "eblime.results.explanation",
-    "ImageExplainer": "eblime.explainers.image",
-    "KerasModel": "eblime.models.keras",
-    "ModelError": "eblime.engine.calls",
-    "OnnxModel": "eblime.models.onnx",
-    "PromptExplainer": "eblime.explainers.prompt",
-    "SignalExplainer": "eblime.explainers.signal",
-    "Retry": "eblime.engine.calls",
-    "TabularExplainer": "eblime.explainers.tabular",
-    "TextExplainer": "eblime.explainers.text",
-    "TorchModel": "eblime.models.torch",
-    "VolumeExplainer": "eblime.explainers.volume",
-    "as_model": "eblime.models.adapt",
-    "EBLIME": "eblime.methods.eblime",
-    "LIME": "eblime.methods.ridge",
-    "Posterior": "eblime.posterior",
-    "Quadrature": "eblime.methods.quadrature",
-    "Ranking": "eblime.stopping.rules",
-    "Sign": "eblime.stopping.rules",
-    "TopK": "eblime.stopping.rules",
-    "Width": "eblime.stopping.rules",
-    "compare": "eblime.explainers.compare",
-    "explain_many": "eblime.batch.run",
-    "fit": "eblime.methods.regression",
-    "open_run": "eblime.batch.results",
-    "load": "eblime.results.storage",
-    "game": "eblime.games",
-    "report": "eblime.reporting.page",
+_HOMES = {  # module -> its names
+    "batch.results": ("open_run",),
+    "batch.run": ("explain_many",),
+    "engine.cache": ("AnswerCache",),
+    "engine.calls": ("Calls", "ModelError", "Retry"),
+    "explainers.compare": ("compare",),
+    "explainers.general": ("Explainer",),
+    "explainers.image": ("ImageExplainer",),
+    "explainers.prompt": ("PromptExplainer",),
+    "explainers.signal": ("SignalExplainer",),
+    "explainers.tabular": ("TabularExplainer",),
+    "explainers.text": ("TextExplainer",),
+    "explainers.volume": ("VolumeExplainer",),
+    "games": ("game",),
+    "methods.bayesshap": ("BayesSHAP",),
+    "methods.baylime": ("BayLIME",),
+    "methods.eblime": ("EBLIME",),
+    "methods.quadrature": ("Quadrature",),
+    "methods.regression": ("fit",),
+    "methods.ridge": ("BayesLIME", "LIME"),
+    "models.adapt": ("as_model",),
+    "models.keras": ("KerasModel",),
+    "models.onnx": ("OnnxModel",),
+    "models.torch": ("TorchModel",),
+    "posterior": ("Posterior",),
+    "reporting.page": ("report",),
+    "results.explanation": ("Explanation",),
+    "results.storage": ("load",),
+    "stopping.rules": ("Ranking", "Sign", "TopK", "Width"),
 }
 
-__all__ = ["__version__", *_HOMES]
-
-_PACKAGES = (
-    "compat",
-    "core",
-    "datasets",
-    "designs",
-    "family",
-    "games",
-    "kernels",
-    "measures",
-    "scores",
+_MODULES = (
+    *("compat", "core", "datasets", "designs", "family", "games", "kernels", "measures", "methods"),
+    *("plot", "results", "scores", "stopping", "testing"),
 )
-_module = lazy_modules("eblime", (*_PACKAGES, "methods", "plot", "results", "stopping", "testing"))
 
+__all__ = ["__version__", *(name for names in _HOMES.values() for name in names)]
 
-def __getattr__(name: str) -> object:
-    """Import a public name, or one of the packages that the documentation names."""
-    if name not in _HOMES:
-        return _module(name)
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+__getattr__, _ = lazy_names(__name__, _HOMES, _MODULES)
 
 
 def __dir__() -> list[str]:

@@ -21,7 +21,7 @@ def lazy_modules(package: str, names: tuple[str, ...]) -> Callable[[str], Module
 
 
 def lazy_names(
-    package: str, homes: Mapping[str, str], modules: Iterable[str] = ()
+    package: str, homes: Mapping[str, Iterable[str]], modules: Iterable[str] = ()
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """`__getattr__` and `__dir__` of a package whose public names live in its modules.
 
@@ -30,24 +30,25 @@ def lazy_names(
     package
         Name of the package.
     homes
-        The module of each public name, without the name of the package.
+        The public names in each module, which is without the name of the package.
     modules
         Modules that are attributes of the package too, imported on first use.
 
     Examples
     --------
-    >>> found, listed = lazy_names("eblime.designs", {"bernoulli": "masks"})
+    >>> found, listed = lazy_names("eblime.designs", {"masks": ["bernoulli"]})
     >>> found("bernoulli").__name__, listed()
     ('bernoulli', ['bernoulli'])
     """
     module = lazy_modules(package, tuple(modules))
+    home_of = {name: home for home, names in homes.items() for name in names}
 
     def getattr_(name: str) -> object:
-        if name not in homes:
+        if name not in home_of:
             return module(name)
-        return getattr(import_module(f"{package}.{homes[name]}"), name)
+        return getattr(import_module(f"{package}.{home_of[name]}"), name)
 
     def dir_() -> list[str]:
-        return sorted({*homes, *modules})
+        return sorted({*home_of, *modules})
 
     return getattr_, dir_

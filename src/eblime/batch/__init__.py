@@ -10,8 +10,11 @@ if TYPE_CHECKING:
     from eblime.batch.results import Run as Run
     from eblime.batch.workers import Workers as Workers
 
-_HOMES = {"Run": "results", "Workers": "workers"}
+_HOMES = {  # module -> its names
+    "results": ("Run",),
+    "workers": ("Workers",),
+}
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -13,14 +13,11 @@ if TYPE_CHECKING:
     from eblime.datasets.ultrasonic import sample_scans as sample_scans
     from eblime.datasets.ultrasonic import ultrasonic_network as ultrasonic_network
 
-_HOMES = {
-    "class_names": "imagenet",
-    "coffee": "imagenet",
-    "efficientnet_lite0": "imagenet",
-    "sample_scans": "ultrasonic",
-    "ultrasonic_network": "ultrasonic",
+_HOMES = {  # module -> its names
+    "imagenet": ("class_names", "coffee", "efficientnet_lite0"),
+    "ultrasonic": ("sample_scans", "ultrasonic_network"),
 }
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, ("imagenet", "ultrasonic"))

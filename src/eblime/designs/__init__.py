@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from eblime.designs.masks import stratified_lime as stratified_lime
     from eblime.designs.rounds import one_shot as one_shot
 
-_HOMES = {
-    "Adaptive": "adaptive",
-    "Focused": "adaptive",
-    "Information": "adaptive",
-    "bernoulli": "masks",
-    "exhaustive": "masks",
-    "leverage": "masks",
-    "paired": "masks",
-    "screening": "masks",
-    "sizes": "masks",
-    "stratified": "masks",
-    "one_shot": "rounds",
-    "KernelLaw": "masks",
-    "stratified_lime": "masks",
+_HOMES = {  # module -> its names
+    "adaptive": ("Adaptive", "Focused", "Information"),
+    "masks": (
+        "KernelLaw",
+        "bernoulli",
+        "exhaustive",
+        "leverage",
+        "paired",
+        "screening",
+        "sizes",
+        "stratified",
+        "stratified_lime",
+    ),
+    "rounds": ("one_shot",),
 }
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -24,20 +24,12 @@ if TYPE_CHECKING:
     from eblime.family.systems import AveragedLIME as AveragedLIME
     from eblime.family.systems import averaged as averaged
 
-_HOMES = {
-    "Search": "active",
-    "UnRAVEL": "active",
-    "DMMMEN": "mixture",
-    "Component": "mixture",
-    "RegressionMixture": "mixture",
-    "fit_mixture": "mixture",
-    "AveragedExplanation": "systems",
-    "AveragedLIME": "systems",
-    "averaged": "systems",
-    "DLIME": "systems",
-    "SLIME": "systems",
+_HOMES = {  # module -> its names
+    "active": ("Search", "UnRAVEL"),
+    "mixture": ("Component", "DMMMEN", "RegressionMixture", "fit_mixture"),
+    "systems": ("AveragedExplanation", "AveragedLIME", "DLIME", "SLIME", "averaged"),
 }
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -17,18 +17,15 @@ if TYPE_CHECKING:
     from eblime.methods.ridge import LIME as LIME
     from eblime.methods.ridge import BayesLIME as BayesLIME
 
-_HOMES = {
-    "BayLIME": "baylime",
-    "BayesLIME": "ridge",
-    "BayesSHAP": "bayesshap",
-    "EBLIME": "eblime",
-    "LIME": "ridge",
-    "PublishedGrid": "eblime",
-    "Quadrature": "quadrature",
-    "fit": "regression",
-    "fit_targets": "regression",
+_HOMES = {  # module -> its names
+    "bayesshap": ("BayesSHAP",),
+    "baylime": ("BayLIME",),
+    "eblime": ("EBLIME", "PublishedGrid"),
+    "quadrature": ("Quadrature",),
+    "regression": ("fit", "fit_targets"),
+    "ridge": ("BayesLIME", "LIME"),
 }
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -36,33 +36,35 @@ if TYPE_CHECKING:
     from eblime.plot.volumes import projections as projections
     from eblime.plot.volumes import slices as slices
 
-_HOMES = {
-    "compare": "charts",
-    "intervals": "charts",
-    "means": "charts",
-    "valued": "charts",
-    "convergence": "charts",
-    "densities": "charts",
-    "detection": "charts",
-    "ranks": "charts",
-    "ridge": "charts",
-    "importance_map": "maps",
-    "mean_map": "maps",
-    "posterior_maps": "maps",
-    "sign_map": "maps",
-    "top_k_map": "maps",
-    "uncertainty_map": "maps",
-    "interaction_map": "maps",
-    "beeswarm": "runs",
-    "dependence": "runs",
-    "highlighted": "text",
-    "signal_map": "signals",
-    "projections": "volumes",
-    "slices": "volumes",
-    "by_width": "charts",
+_HOMES = {  # module -> its names
+    "charts": (
+        "by_width",
+        "compare",
+        "convergence",
+        "densities",
+        "detection",
+        "intervals",
+        "means",
+        "ranks",
+        "ridge",
+        "valued",
+    ),
+    "maps": (
+        "importance_map",
+        "interaction_map",
+        "mean_map",
+        "posterior_maps",
+        "sign_map",
+        "top_k_map",
+        "uncertainty_map",
+    ),
+    "runs": ("beeswarm", "dependence"),
+    "signals": ("signal_map",),
+    "text": ("highlighted",),
+    "volumes": ("projections", "slices"),
 }
 _MODULES = ("charts", "maps", "poster", "runs", "signals", "style", "text", "volumes")
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES, _MODULES)

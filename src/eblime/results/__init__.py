@@ -11,8 +11,12 @@ if TYPE_CHECKING:
     from eblime.results.export import to_shap as to_shap
     from eblime.results.indices import Interactions as Interactions
 
-_HOMES = {"Comparison": "comparison", "Interactions": "indices", "to_shap": "export"}
+_HOMES = {  # module -> its names
+    "comparison": ("Comparison",),
+    "export": ("to_shap",),
+    "indices": ("Interactions",),
+}
 
-__all__ = [*_HOMES]
+__all__ = [name for names in _HOMES.values() for name in names]
 
 __getattr__, __dir__ = lazy_names(__name__, _HOMES)

@@ -10,17 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
-from eblime._field_checks import (
-    MOST_FEATURES,
-    array_of,
-    check_fields,
-    check_object,
-    instance,
-    list_of,
-    number,
-    one_of,
-    text,
-)
+from eblime import _field_checks as checks
 from eblime._types import FloatArray
 from eblime.domains.composite import (
     Channels,
@@ -150,30 +140,32 @@ def _scores_fit(scene: ImageScene) -> bool:
         if not isinstance(score, Mapping) or not isinstance(score.get("label"), (str, int)):
             return False
         if score.get("kind") == "box":
-            check_fields(score, {"box": list_of(number(0), "corner", most=4)})
+            checks.check_fields(score, {"box": checks.list_of(checks.number(0), "corner", most=4)})
             corners = np.array(score["box"])
             if len(corners) != 4 or (corners > high).any() or (corners[:2] >= corners[2:]).any():
                 return False
         else:
-            check_fields(score, {"mask": array_of("u", 2), "activation": text(20)})
+            checks.check_fields(
+                score, {"mask": checks.array_of("u", 2), "activation": checks.text(20)}
+            )
             if score["mask"].shape != scene.labels.shape or score["mask"].max() != 1:
                 return False
     return True
 
 
 _FIELDS = {
-    "shown": array_of("buif", 2, 3),
-    "hidden": array_of("buif", 2, 3),
-    "labels": array_of("i", 2),
-    "channel_axis": one_of(None, 0, 2),
-    "scores": instance(list, tuple),
+    "shown": checks.array_of("buif", 2, 3),
+    "hidden": checks.array_of("buif", 2, 3),
+    "labels": checks.array_of("i", 2),
+    "channel_axis": checks.one_of(None, 0, 2),
+    "scores": checks.instance(list, tuple),
 }
 _RULES = {
     "a channel axis if the image has three axes": lambda scene: (
         (scene.shown.ndim == 3) == (scene.channel_axis is not None)
     ),
     "a hidden image with the shape and dtype of the shown one": same_kind,
-    f"a label 0 .. p - 1 for each pixel, p <= {MOST_FEATURES}": labels_fit,
+    f"a label 0 .. p - 1 for each pixel, p <= {checks.MOST_FEATURES}": labels_fit,
     "targets inside the image": _scores_fit,
 }
 
@@ -181,6 +173,6 @@ IMAGE = Domain(
     name="image",
     feature="superpixel",
     scene=ImageScene,
-    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    check_scene=lambda scene: checks.check_object(scene, _FIELDS, _RULES),
     picture="map",
 )

@@ -11,17 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft, ndimage
 
-from eblime._field_checks import (
-    MOST_FEATURES,
-    array_of,
-    check_object,
-    flag,
-    floats,
-    list_of,
-    optional,
-    text,
-    whole,
-)
+from eblime import _field_checks as checks
 from eblime._types import FloatArray, IntArray
 from eblime.domains.record import Domain
 from eblime.protocols import MeanBatch
@@ -288,21 +278,21 @@ def _labels_fit(scene: SignalScene) -> bool:
     labels = scene.labels
     if labels is None or labels.dtype != np.intp or labels.shape != scene.signal.shape:
         return False
-    few = bool(labels.min() >= 0 and labels.max() < MOST_FEATURES)
+    few = bool(labels.min() >= 0 and labels.max() < checks.MOST_FEATURES)
     return few and bool(np.bincount(labels.ravel()).all())
 
 
 _FIELDS = {
-    "signal": floats("C", "T"),
-    "hidden": floats("m", "C", "T"),
-    "channels": list_of(text(), "C", most=_MOST_CHANNELS),
-    "labels": optional(array_of("i", 2)),
-    "bands": optional(floats("p", "two", low=0.0)),
-    "times": optional(floats("T")),
-    "unit": text(40),
-    "start": text(40),
-    "fade": whole(0, 1 << 20),
-    "flat": flag(),
+    "signal": checks.floats("C", "T"),
+    "hidden": checks.floats("m", "C", "T"),
+    "channels": checks.list_of(checks.text(), "C", most=_MOST_CHANNELS),
+    "labels": checks.optional(checks.array_of("i", 2)),
+    "bands": checks.optional(checks.floats("p", "two", low=0.0)),
+    "times": checks.optional(checks.floats("T")),
+    "unit": checks.text(40),
+    "start": checks.text(40),
+    "fade": checks.whole(0, 1 << 20),
+    "flat": checks.flag(),
 }
 _RULES = {
     "at least one sample and one hidden signal": lambda scene: scene.hidden.size > 0,
@@ -316,6 +306,6 @@ SIGNAL = Domain(
     name="signal",
     feature="window",
     scene=SignalScene,
-    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    check_scene=lambda scene: checks.check_object(scene, _FIELDS, _RULES),
     picture="signal",
 )

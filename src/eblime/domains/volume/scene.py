@@ -10,18 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import ndimage
 
+from eblime import _field_checks as checks
 from eblime._checks import check_number
-from eblime._field_checks import (
-    MOST_FEATURES,
-    NAMES,
-    array_of,
-    check_object,
-    list_of,
-    number,
-    one_of,
-    optional,
-    text,
-)
 from eblime._types import FloatArray
 from eblime.domains.composite import (
     Channels,
@@ -193,15 +183,15 @@ def check_spacing(spacing: Any) -> None:
         check_number("spacing", step)
 
 
-_SHORT = text(40)
+_SHORT = checks.text(40)
 _FIELDS = {
-    "shown": array_of("buif", 3, 4),
-    "hidden": array_of("buif", 3, 4),
-    "labels": array_of("i", 3),
-    "channel_axis": one_of(None, 0, 3),
-    "features": NAMES,
-    "axes": list_of(_SHORT, "axes", most=3),
-    "spacing": optional(list_of(number(1e-300), "axes", most=3)),
+    "shown": checks.array_of("buif", 3, 4),
+    "hidden": checks.array_of("buif", 3, 4),
+    "labels": checks.array_of("i", 3),
+    "channel_axis": checks.one_of(None, 0, 3),
+    "features": checks.NAMES,
+    "axes": checks.list_of(_SHORT, "axes", most=3),
+    "spacing": checks.optional(checks.list_of(checks.number(1e-300), "axes", most=3)),
     "unit": _SHORT,
 }
 _RULES = {
@@ -209,7 +199,7 @@ _RULES = {
         (scene.shown.ndim == 4) == (scene.channel_axis is not None)
     ),
     "a hidden volume with the shape and dtype of the shown one": same_kind,
-    f"a label 0 .. p - 1 for each voxel, p <= {MOST_FEATURES}": lambda scene: (
+    f"a label 0 .. p - 1 for each voxel, p <= {checks.MOST_FEATURES}": lambda scene: (
         labels_fit(scene) and int(scene.labels.max()) + 1 == scene.n_features
     ),
     "three different names of axes": lambda scene: len(set(scene.axes)) == 3,
@@ -219,6 +209,6 @@ VOLUME = Domain(
     name="volume",
     feature="region",
     scene=VolumeScene,
-    check_scene=lambda scene: check_object(scene, _FIELDS, _RULES),
+    check_scene=lambda scene: checks.check_object(scene, _FIELDS, _RULES),
     picture="slices",
 )
