@@ -25,7 +25,7 @@ def word_explanation():
         lambda: eblime.family.AveragedExplanation(
             features=("a",), importances=np.ones((1, 1, 2, 1))
         ).to_frame(),
-        _pandas.check_pandas,
+        lambda: _pandas.read_csv("x.csv", ".csv"),
     ],
 )
 def test_a_missing_pandas_names_the_extra(monkeypatch, frame):

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["check_pandas", "pd", "read_csv"]
-
-
-def check_pandas() -> None:
-    """Raise an ImportError that names the extra if pandas is missing."""
-    __getattr__("pd")
+__all__ = ["pd", "read_csv"]
 
 
 def read_csv(source: Any, suffix: str, **options: Any) -> Any:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh_tridiagonal
 
 from eblime._checks import as_floats, as_generator, check_count, check_prob
-from eblime._types import FloatArray, IntArray, RNGLike
+from eblime._types import FloatArray, RNGLike
 from eblime.core.laws import PointValue
 
 __all__ = [
@@ -238,7 +238,9 @@ class PanelLambda:
             place = moved
             if done:
                 break
-        return np.exp(self._log_lambda(panel, place)).reshape(target.shape)
+        left, right = self.left[panel], self.right[panel]
+        logs = np.asarray((left + right) / 2 + place * (right - left) / 2)
+        return np.exp(logs).reshape(target.shape)
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """P(lambda <= x | Y), by integrating the panels' interpolants."""
@@ -268,11 +270,6 @@ class PanelLambda:
         series = legendre.legint((fine @ _FINE_TO_SERIES).T * half, lbnd=-1, axis=0)
         mass = legendre.legval(1.0, series)
         return np.concatenate([[0.0], np.cumsum(mass)]), np.asarray(series, dtype=np.float64)
-
-    def _log_lambda(self, panel: IntArray, place: FloatArray) -> FloatArray:
-        """Turn a position in [-1, 1] of a panel into x."""
-        left, right = self.left[panel], self.right[panel]
-        return np.asarray((left + right) / 2 + place * (right - left) / 2)
 
 
 def half_line_lambda(evidence: Evidence, *, scale: float = 1.0, null: bool = False) -> PanelLambda:

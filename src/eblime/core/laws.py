@@ -273,7 +273,7 @@ class NormalMixture:
         """Draw n times: a component first, then a normal draw from it."""
         counts = rng.multinomial(n, self.weights / self.weights.sum())
         parts = [
-            mean + rng.standard_normal((count, self.n_features)) @ _root(cov).T
+            mean + rng.standard_normal((count, self.n_features)) @ eigen_root(cov).T
             for count, mean, cov in zip(counts, self.means, self.covs, strict=True)
         ]
         return Draws(beta=self.unit * rng.permutation(np.concatenate(parts)))
@@ -349,8 +349,8 @@ def _chance_positive(mean: FloatArray, sd: FloatArray) -> FloatArray:
     return np.where(sd > 0, special.ndtr(mean / safe), np.heaviside(mean, 0.5))
 
 
-def _root(cov: FloatArray) -> FloatArray:
-    """A matrix root of a covariance that may be singular."""
+def eigen_root(cov: FloatArray) -> FloatArray:
+    """A root of a covariance from its eigenvectors, which a singular one has too."""
     values, vectors = np.linalg.eigh(cov)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 

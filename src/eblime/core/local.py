@@ -21,7 +21,7 @@ from scipy import special
 
 from eblime._types import BoolArray, FloatArray
 from eblime.core.lam import Evidence, few_lambdas, half_line_lambda, log_local_precision
-from eblime.core.laws import Draws
+from eblime.core.laws import Draws, eigen_root
 from eblime.core.mixture import Mixture
 from eblime.core.student import StudentLaw, StudentMixture
 
@@ -48,7 +48,7 @@ class GaussianCopula:
 
     def draw(self, rng: np.random.Generator, n: int) -> FloatArray:
         """Draw beta i.i.d., (n, p)."""
-        root = self._eigen_root()
+        root = eigen_root(self.correlation)
         return self.values(rng.standard_normal((n, len(root))) @ root.T)
 
     def root(self) -> FloatArray:
@@ -56,12 +56,7 @@ class GaussianCopula:
         try:
             return np.asarray(np.linalg.cholesky(self.correlation), dtype=float)
         except np.linalg.LinAlgError:
-            return self._eigen_root()
-
-    def _eigen_root(self) -> FloatArray:
-        """A root from the eigenvectors, which a singular correlation has too."""
-        size, vectors = np.linalg.eigh(self.correlation)
-        return np.asarray(vectors * np.sqrt(np.maximum(size, 0.0)))
+            return eigen_root(self.correlation)
 
     def covariance(self) -> FloatArray:
         """Cov(beta_i, beta_j), (p, p), by Mehler's formula.

@@ -94,7 +94,8 @@ def odd_evidence(
         return evidence
     beta = spectrum.basis @ (response.k / np.sqrt(spectrum.d))
     missed = centred_rows(spectrum, response.y - spectrum.masks @ beta)
-    odd, even = _halves(missed, pairs)
+    first, second = pairs.split(missed)
+    odd, even = (float(np.sum(half**2)) / 2 for half in (first - second, first + second))
     alone = np.ones(len(missed), dtype=bool)
     alone[pairs.first] = alone[pairs.second] = False
     missing = (1 - share) * odd + share * even + float(np.sum(missed[alone] ** 2)) / 2
@@ -116,9 +117,3 @@ def _even_share(spectrum: Spectrum, pairs: Pairs) -> float:
     size += (a @ a + b @ b) * square - 2 * (a @ along + b @ beside)
     twice = 2 * (np.einsum("np,np->", r, s) - a @ beside - b @ along + (a @ b) * square)
     return float((size + twice) / (2 * size)) if size > 0 else 1.0
-
-
-def _halves(values: FloatArray, pairs: Pairs) -> tuple[float, float]:
-    """Sums of squares of the odd and of the even parts of rows."""
-    first, second = pairs.split(values)
-    return float(np.sum((first - second) ** 2)) / 2, float(np.sum((first + second) ** 2)) / 2

@@ -337,7 +337,9 @@ def read_table(
     scores = scores / unit
     mean = np.bincount(place.ravel(), scores) / count
     spread = float(mean.std())
-    chance = _chance(scores - mean[place.ravel()], len(known))
+    missed, repeated = scores - mean[place.ravel()], len(scores) - len(known)
+    # the variance among answers to the same mask; 0 where too few were repeated
+    chance = float(missed @ missed) / repeated if repeated >= 5 else 0.0
     spread = spread if spread > 1e-12 * float(np.abs(mean).max(initial=0.0)) else 0.0
     y = (mean - mean.mean()) / (spread or 1.0)
     signs, noise = 2.0 * distinct - 1.0, 1 / count
@@ -399,12 +401,6 @@ def _positive(matrix: FloatArray) -> FloatArray:
     """A symmetric matrix without the negative eigenvalues that rounding leaves in it."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
-
-
-def _chance(missed: FloatArray, distinct: int) -> float:
-    """The variance among answers to the same mask; 0 where too few were repeated."""
-    repeated = len(missed) - distinct
-    return float(missed @ missed) / repeated if repeated >= 5 else 0.0
 
 
 def mask_keys(masks: FloatArray) -> Any:

@@ -58,7 +58,9 @@ def solve_quantiles(
         rate = np.exp(-0.5 * normal**2) / np.sqrt(2 * np.pi) / density
         newton = x - (normal - goal) * rate
         inside = (newton >= low) & (newton <= high)
-        moved = np.where(inside, newton, _middle(low, high, width))
+        # else the middle of the bracket on the asinh scale of the given width
+        middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
+        moved = np.where(inside, newton, np.clip(middle, low, high))
         still = np.abs(moved - x) <= np.where(inside, 1e-6 * rate, 1e-11 * np.abs(x))
         x = np.where(done, x, moved)
         done |= still | (low == high) | ~np.isfinite(x)
@@ -92,12 +94,6 @@ def shortest_intervals(
             rising = density[0] < density[1]  # then the interval must move to the right
             low, high = np.where(rising, left, low), np.where(rising, high, left)
         return np.asarray(places)
-
-
-def _middle(low: FloatArray, high: FloatArray, width: FloatArray) -> FloatArray:
-    """The middle of a bracket on the asinh scale of the given width."""
-    middle = width * np.sinh((np.arcsinh(low / width) + np.arcsinh(high / width)) / 2)
-    return np.asarray(np.clip(middle, low, high))
 
 
 _MANY = 30.0  # degrees of freedom from which on Hill's expansion has an error below 1e-12

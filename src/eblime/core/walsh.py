@@ -15,7 +15,7 @@ here enumerates the `2^p` masks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 from scipy.linalg import lapack, solve_triangular
 
-from eblime._types import FloatArray, IntArray
+from eblime._types import FloatArray
 from eblime.core.indices import Index, Node
 
 __all__ = [
@@ -414,7 +414,10 @@ def information(parts: Sequence[Part], parameters: Parameters) -> FloatArray:
     for number, part in enumerate(parts):
         n = len(part.scores)
         rows = np.unique(np.linspace(0, n - 1, min(n, _MOST_ROWS)).astype(np.intp))
-        places, matrices = _derivatives(_take(part, rows), parameters, number)
+        taken = replace(
+            part, signs=part.signs[rows], scores=part.scores[rows], noise=part.noise[rows]
+        )
+        places, matrices = _derivatives(taken, parameters, number)
         flat = np.stack([matrix.ravel() for matrix in matrices])
         turned = np.stack([matrix.T.ravel() for matrix in matrices])
         traces = np.array([np.trace(matrix) for matrix in matrices])
@@ -448,17 +451,6 @@ def _derivatives(
         places.append(_LEAD + j)
         matrices.append(matrix * (rho[j] * (1 - rho[j] / LARGEST)))
     return places, matrices
-
-
-def _take(part: Part, rows: IntArray) -> Part:
-    """Some answers of a part."""
-    return Part(
-        signs=part.signs[rows],
-        scores=part.scores[rows],
-        noise=part.noise[rows],
-        odd=part.odd,
-        even=part.even,
-    )
 
 
 def root_of_inverse(matrix: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,8 +103,6 @@ class MaskedNeighbourhood:
 
     def _masked_scene(self) -> MaskedScene:
         """The scene, which must be able to make inputs from masks."""
-        scene: Any = self.scene
-        if not hasattr(scene, "inputs"):  # `isinstance` would read every property
-            raise TypeError(f"A {type(scene).__name__} cannot make inputs from masks.")
-        found: MaskedScene = scene
-        return found
+        if not hasattr(self.scene, "inputs"):  # `isinstance` would read every property
+            raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")
+        return cast(MaskedScene, self.scene)

@@ -163,7 +163,7 @@ def _warn_coarser(
 
 def _warn_unspaced(text: str, spans: Sequence[Span]) -> None:
     """Warn about a script without spaces between words, which only a dictionary can split."""
-    word = unspaced_word(text, spans)
+    word = next((text[a:b] for a, b in spans if _UNSPACED.search(text, a, b)), None)
     if word is not None:
         warn_user(
             f"The text is in a script without spaces between words: {word[:30]!r} is treated as "
@@ -247,11 +247,6 @@ def coarser_spans(text: str, spans: Sequence[Span], most: int) -> tuple[list[Spa
     count = max(1, min(most, round(len(spans) / _CHUNK)))
     ends = [len(spans) * k // count for k in range(count + 1)]
     return [(spans[a][0], spans[b - 1][1]) for a, b in pairwise(ends)], "chunk"
-
-
-def unspaced_word(text: str, spans: Sequence[Span]) -> str | None:
-    """The first token that is probably several words of a script without spaces."""
-    return next((text[a:b] for a, b in spans if _UNSPACED.search(text, a, b)), None)
 
 
 def _spans_of(text: str, tokens: Any) -> list[Span]:

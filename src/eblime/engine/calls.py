@@ -190,18 +190,11 @@ class Calls:
             raise TypeError(
                 f"`calls` must be an eblime.Calls, such as Calls(retry=3); got {other!r:.60}."
             )
-        changes = {} if other is None else other._changes()
-        if cache is not None:
-            changes["cache"] = cache
+        changes: dict[str, Any] = {} if cache is None else {"cache": cache}
+        for entry in () if other is None else fields(other):
+            if (value := getattr(other, entry.name)) != entry.default:
+                changes.setdefault(entry.name, value)
         return replace(self, **changes) if changes else self
-
-    def _changes(self) -> dict[str, Any]:
-        """The settings that differ from the default."""
-        return {
-            entry.name: getattr(self, entry.name)
-            for entry in fields(self)
-            if getattr(self, entry.name) != entry.default
-        }
 
     @property
     def plain(self) -> bool:

@@ -201,7 +201,8 @@ def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLik
 def rounds(state: State, design: Design) -> Talk:
     """The rounds of the loop, from a state on."""
     may_end, one_shot = state.settings.may_end_early, isinstance(design, (OneShot, OwnLaw))
-    pace, late = _pace_of(state), False
+    power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3  # of its fit
+    pace, late = Pace(state.start, state.settings.max_seconds, power), False
     rest: Any = None  # of a round that is asked in pieces, for lack of time
     while state.stopped is None:
         wanted = design.next(state.rng, state.first) if rest is None else rest
@@ -264,12 +265,6 @@ def _cut(state: State, wanted: Any, most: int | None) -> tuple[Any, Any]:
         return now, (allowed - now) or None
     rest = rows_of(wanted, slice(now, allowed)) if now < allowed else None
     return wanted if now == count else rows_of(wanted, slice(0, now)), rest
-
-
-def _pace_of(state: State) -> Pace:
-    """The pace of the questions that follow a state; the fit of `Quadrature` is cubic."""
-    power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3
-    return Pace(state.start, state.settings.max_seconds, power)
 
 
 def _rehearse(state: State) -> None:

@@ -319,7 +319,8 @@ def start(rng: np.random.Generator, x: FloatArray, y: FloatArray, n: int, nets: 
 
 def sweep(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray) -> Draw:
     """Draw every part of the state once, given the others."""
-    state = _draw_labels(rng, state, x, y)
+    logs = log_densities(state, x, y)  # the component of each row: the largest, perturbed
+    state = replace(state, labels=np.argmax(logs + rng.gumbel(size=logs.shape), axis=1))
     state = _draw_weights(rng, state)
     state = _draw_penalties(rng, state)
     state = draw_scales(rng, state)
@@ -354,12 +355,6 @@ def log_densities(state: Draw, x: FloatArray, y: FloatArray) -> FloatArray:
     with np.errstate(divide="ignore"):
         logs = np.log(state.weights) - 0.5 * np.log(2 * np.pi * state.sigma2)
     return np.asarray(logs - gap**2 / (2 * state.sigma2))
-
-
-def _draw_labels(rng: np.random.Generator, state: Draw, x: FloatArray, y: FloatArray) -> Draw:
-    """The component of each row, by the largest of perturbed logarithms."""
-    logs = log_densities(state, x, y)
-    return replace(state, labels=np.argmax(logs + rng.gumbel(size=logs.shape), axis=1))
 
 
 def _draw_weights(rng: np.random.Generator, state: Draw) -> Draw:

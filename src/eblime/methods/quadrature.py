@@ -157,7 +157,12 @@ def fit_indices(
     The features are put in an order that the answers decide, so that the order in which they come
     does not matter, and nothing is drawn: few draws would move the means by a tenth of an sd.
     """
-    masks, scores = _with_input(_check_binary(answers.masks), answers)
+    if not np.isin(answers.masks, (0, 1)).all():
+        raise ValueError(
+            "`masks` must be zeros and ones for Quadrature; got other values. Use EBLIME() for "
+            "representations that are not binary."
+        )
+    masks, scores = _with_input(answers.masks, answers)
     order = np.argsort(-np.abs((2 * masks - 1).T @ (scores - scores.mean())), kind="stable")
     p = masks.shape[1]
     table = read_table(masks[:, order], scores, noisy=answers.noisy, ends=answers.exact_ends)
@@ -257,16 +262,6 @@ def _intercept(mean: FloatArray, answers: Answers, estimand: str) -> float:
         return float(answers.original - mean.sum())
     weights = answers.weights if estimand == _WORDS["lime"] else np.ones(answers.n_masks)
     return float(weights @ (answers.scores - answers.masks @ mean) / weights.sum())
-
-
-def _check_binary(masks: FloatArray) -> FloatArray:
-    """Masks of zeros and ones; other numbers are refused."""
-    if not np.isin(masks, (0, 1)).all():
-        raise ValueError(
-            "`masks` must be zeros and ones for Quadrature; got other values. Use EBLIME() for "
-            "representations that are not binary."
-        )
-    return masks
 
 
 def _with_input(masks: FloatArray, answers: Answers) -> tuple[FloatArray, FloatArray]:

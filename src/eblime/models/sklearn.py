@@ -136,13 +136,14 @@ def _hugging_face_names(model: Any) -> dict[int, str] | None:
 
 
 def _class_names(model: Any) -> list[str] | None:
-    """The names in `classes_`, one per column of the scores."""
+    """The names in `classes_`, one per column of the scores; numbers for clusters."""
     try:
         classes = getattr(model, "classes_", None)
     except Exception:  # a pipeline whose last step is not fitted
         return None
     if classes is None or len(classes) == 0:
-        return _cluster_names(model)
+        numbers = None if has_method(model, "predict_proba") else clusters(model)
+        return None if numbers is None else [f"cluster {number}" for number in numbers]
     last = last_step(model)
     if isinstance(classes, list) and np.ndim(classes[0]) > 0:  # several outputs
         if descends(last, "sklearn", "ClassifierChain"):  # one column each, for the second class
@@ -154,9 +155,3 @@ def _class_names(model: Any) -> list[str] | None:
         if len(classes) == 2 and has_method(model, "decision_function"):
             return [str(classes[1])]  # one column, positive for the second class
     return [str(name) for name in classes]
-
-
-def _cluster_names(model: Any) -> list[str] | None:
-    """The names of clusters, for an estimator that assigns inputs to clusters."""
-    numbers = None if has_method(model, "predict_proba") else clusters(model)
-    return None if numbers is None else [f"cluster {number}" for number in numbers]

@@ -5,7 +5,7 @@ Large photos are drawn at screen resolution; the axes keep the pixel coordinates
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -344,9 +344,8 @@ def canvas(explanation: Explanation) -> Canvas:
     down, across = (
         full // small for full, small in zip(labels.shape, photo.shape[:2], strict=True)
     )
-    rows, columns = photo.shape[:2]
-    reduced = labels[down // 2 :: down, across // 2 :: across][:rows, :columns]
-    return Canvas(photo=photo, labels=reduced, steps=(down, across), full=labels)
+    found = Canvas(photo=photo, labels=labels, steps=(down, across), full=labels)
+    return replace(found, labels=found.reduce(labels))
 
 
 _NUMBERED = 10  # features up to which the cells carry their numbers

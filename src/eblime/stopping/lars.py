@@ -148,7 +148,10 @@ def lars_entries(x: FloatArray, y: FloatArray, k: int) -> list[Entry]:
                 break
             second = order[1] if len(order) > 1 else None
             entry = Entry(entering=order[0], runner_up=second, residual=residual)
-            if _is_combination(x, active, order[0]):
+            column = new = x[:, order[0]]
+            if active:
+                column = new - x[:, active] @ np.linalg.lstsq(x[:, active], new, rcond=None)[0]
+            if column @ column <= _ROUNDING * (new @ new):  # a combination of the active ones
                 barred.add(order[0])
                 continue
             found[len(active) + 1] = entry
@@ -182,11 +185,3 @@ def _advance(
     beta[gone] = 0.0
     active.remove(gone)
     return True
-
-
-def _is_combination(x: FloatArray, active: list[int], new: int) -> bool:
-    """Whether a column is a linear combination of the active ones, up to rounding."""
-    column = x[:, new]
-    if active:
-        column = column - x[:, active] @ np.linalg.lstsq(x[:, active], column, rcond=None)[0]
-    return bool(column @ column <= _ROUNDING * (x[:, new] @ x[:, new]))

@@ -84,7 +84,7 @@ class Column:
         if self.numbers is None:
             return f"{self.name} = {python_value(value)}"
         own, code = as_number(value), self.code(value)
-        if self.edges is None or self._is_only_number(code, own):
+        if self.edges is None or self.lowest[code] == own == self.highest[code]:
             return f"{self.name} {self._value(own)}"
         if not self.lowest[code] <= own <= self.highest[code]:
             return self._bin_label(code, own)
@@ -125,10 +125,6 @@ class Column:
     def _key(self, value: Any) -> Any:
         """A value as a key of `levels`."""
         return python_value(value) if self.numbers is None else as_number(value)
-
-    def _is_only_number(self, code: int, own: float) -> bool:
-        """Whether a bin of the background holds this number and no other."""
-        return bool(self.lowest[code] == own == self.highest[code])
 
     def _value(self, own: float) -> str:
         """A number, rounded only if it still differs from all others of the background."""
@@ -274,7 +270,12 @@ def _named_edges(spec: str, values: FloatArray, labels: NDArray[Any] | None) -> 
     known = values[~np.isnan(values)]
     check_choice("bins", spec, BINS)
     if spec == "entropy":
-        return _entropy_edges(known, _labels_of(values, labels))
+        if labels is None or len(labels) != len(values):
+            raise ValueError(
+                'bins="entropy" needs labels, bins=("entropy", labels), one for each of the '
+                f"{len(values)} rows; got {'none' if labels is None else len(labels)}."
+            )
+        return _entropy_edges(known, labels[~np.isnan(values)])
     ends = known.min(), known.max()
     if np.isin(known, ends).all():  # two values: one bin each, however rare one of them is
         return np.array(ends[:1])
@@ -288,16 +289,6 @@ def _ends(values: FloatArray, codes: IntArray, count: int) -> tuple[FloatArray, 
     np.fmin.at(lowest, codes[known], values[known])
     np.fmax.at(highest, codes[known], values[known])
     return lowest, highest
-
-
-def _labels_of(values: FloatArray, labels: NDArray[Any] | None) -> NDArray[Any]:
-    """The labels of the rows whose number is known."""
-    if labels is None or len(labels) != len(values):
-        raise ValueError(
-            'bins="entropy" needs labels, bins=("entropy", labels), one for each of the '
-            f"{len(values)} rows; got {'none' if labels is None else len(labels)}."
-        )
-    return labels[~np.isnan(values)]
 
 
 def _entropy_edges(values: FloatArray, labels: NDArray[Any]) -> FloatArray:

@@ -135,6 +135,17 @@ class Strata:
         return np.asarray(1 / (1 - self.shares.sum() + rare @ (self.shares / self.chances)))
 
 
+def _scope(near: TableNeighbourhood | UserNeighbourhood) -> tuple[str, ...]:
+    """The kind of table and its columns: a model sees nothing else besides the row."""
+    return table_kind(near.inputs(np.array([INPUT_ITSELF])))
+
+
+def _keys(near: TableNeighbourhood | UserNeighbourhood, rows: IntArray) -> list[bytes]:
+    """The perturbed rows themselves, or digests of them, made in pieces that fit into memory."""
+    pieces = [rows[k : k + near.room] for k in range(0, len(rows), near.room)]
+    return [key for some in pieces for key in row_keys(near.inputs(some))]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableNeighbourhood:
     """Rows drawn from the background; blocks are drawn when they are needed."""
@@ -213,14 +224,8 @@ class TableNeighbourhood:
         """Rows that fit into memory in one model call."""
         return max(256, _BATCH_BYTES // (8 * len(self.context.background.column_feature)))
 
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """The kind of table and its columns: a model sees nothing else besides the row."""
-        return table_kind(self.inputs(np.array([INPUT_ITSELF])))
-
-    def keys(self, rows: IntArray) -> list[bytes]:
-        """The perturbed rows themselves, or digests of them."""
-        return _keys(self, rows)
+    scope = property(_scope)
+    keys = _keys
 
     def repeats(self, rows: IntArray) -> IntArray | None:
         """For each number, the position of the first one with the same row; None asks for keys."""
@@ -454,14 +459,8 @@ class UserNeighbourhood:
         """Ones: the function decides how often a row is drawn."""
         return np.ones(len(self.masks))
 
-    @property
-    def scope(self) -> tuple[str, ...]:
-        """The kind of table and its columns: a model sees nothing else besides the row."""
-        return table_kind(self.inputs(np.array([INPUT_ITSELF])))
-
-    def keys(self, rows: IntArray) -> list[bytes]:
-        """The perturbed rows themselves, or digests of them."""
-        return _keys(self, rows)
+    scope = property(_scope)
+    keys = _keys
 
     def extend(self, rng: np.random.Generator, wanted: FloatArray | int) -> UserNeighbourhood:
         """Add rows from the function; the first of all is replaced by the row itself."""
@@ -513,13 +512,6 @@ class UserNeighbourhood:
                 "`perturb` must return numbers that are not missing if representation='continuous'."
             )
         return masks
-
-
-def _keys(neighbourhood: TableNeighbourhood | UserNeighbourhood, rows: IntArray) -> list[bytes]:
-    """Keys of perturbed rows by number, made in pieces that fit into memory."""
-    room = neighbourhood.room
-    pieces = [rows[k : k + room] for k in range(0, len(rows), room)]
-    return [key for some in pieces for key in row_keys(neighbourhood.inputs(some))]
 
 
 def _as_slice(numbers: IntArray) -> IntArray | slice:
