@@ -302,8 +302,11 @@ class Run:
             raise ValueError("`groups` are two groups of `by`; leave them out with `other`.")
         if other is None:
             found = self._importances(by)
-            one, two = _two_groups(found, groups)
-            return _comparison_table(found[one], found[two], level)
+            wanted = list(found if groups is None else groups)  # if there are only two, those
+            if len(wanted) != 2 or wanted[0] == wanted[1] or not set(wanted) <= set(found):
+                listed = ", ".join(repr(group) for group in [*found][:12])
+                raise ValueError(f"`groups` must be two of {listed}; got {groups!r:.80}.")
+            return _comparison_table(found[wanted[0]], found[wanted[1]], level)
         if not isinstance(other, Run):
             raise TypeError(f"`other` must be a run, from `open_run`; got {type(other).__name__}.")
         common = None
@@ -366,16 +369,6 @@ class Run:
         except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
             return f"Run(folder={str(self.folder)!r}, unreadable: {type(error).__name__})"
         return f"Run(folder={str(self.folder)!r}, inputs={count}, done={done}, failed={failed})"
-
-
-def _two_groups(found: Found, groups: tuple[Any, Any] | None) -> tuple[Any, Any]:
-    """The groups to compare: those named, or the only two that there are."""
-    known = list(found)
-    wanted = known if groups is None else list(groups)
-    if len(wanted) != 2 or wanted[0] == wanted[1] or not set(wanted) <= set(known):
-        listed = ", ".join(repr(group) for group in known[:12])
-        raise ValueError(f"`groups` must be two of {listed}; got {groups!r:.80}.")
-    return wanted[0], wanted[1]
 
 
 # Importance over the inputs of a run, and differences between runs or groups

@@ -138,7 +138,10 @@ def explain_many(
     rule = None if until is None else as_rule(until)
     check_max_masks(max_masks, rule)
     settings: dict[str, Any] = {
-        "explainer": _known_settings(explainer),
+        # those that a function chooses are stored with every part, and compared by the workers
+        "explainer": explainer_settings(explainer)
+        if isinstance(explainer, BaseExplainer)
+        else {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)},
         "targets": _plain_targets(targets),
         "seed": int(seed),
         "prob": check_level("prob", prob),
@@ -235,17 +238,6 @@ def _part_size(folder: Location, inputs: Inputs) -> int:
         first = None
     count = len(inputs)
     return max(8, -(-count // _PARTS)) if is_large(first) else max(64, isqrt(count))
-
-
-def _known_settings(explainer: Any) -> dict[str, str]:
-    """The settings of an explainer, or the name of the function that creates it.
-
-    The settings that the function chooses are stored with every part, and compared by the workers
-    of a resumed run.
-    """
-    if isinstance(explainer, BaseExplainer):
-        return explainer_settings(explainer)
-    return {"made by": getattr(explainer, "__qualname__", type(explainer).__qualname__)}
 
 
 def _plain_targets(targets: Any) -> int | list[int | str]:

@@ -178,7 +178,7 @@ class Crew:
         timeout = self._job.timeout
         if member.future.done() and error is None:
             yield from self._finish_task(member, member.future.result())
-        elif ending is not None and self._has_no_result(member, error):
+        elif ending is not None and (error is not None or self._is_long_dead(member)):
             text = f"The worker process crashed{ending and f' ({ending})'} on this input."
             yield from self._drop_worker(member, RuntimeError(text), ending)
         elif error is not None:
@@ -188,10 +188,10 @@ class Crew:
             text = f"This input was not explained within the timeout of {timeout:g} s."
             yield from self._drop_worker(member, TimeoutError(text), "")
 
-    def _has_no_result(self, member: _Member, error: BaseException | None) -> bool:
+    def _is_long_dead(self, member: _Member) -> bool:
         """Whether a dead worker will not send a result any more; it may be on its way."""
         member.died = member.died or monotonic()
-        return error is not None or monotonic() - member.died > 4 * _LOOK
+        return monotonic() - member.died > 4 * _LOOK
 
     def _finish_task(self, member: _Member, result: Finished) -> Iterator[tuple[int, int]]:
         """A task is done, or the worker has started."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext, redirect_stdout
 from functools import cache, partial
 from pathlib import Path
@@ -101,7 +101,10 @@ def _explain(domain: Domain, command: Command, /, **values: Any) -> None:
     folder = make_folder(values["out"])
     failed = 0
     pages: list[Path] = []
-    for item, stem in zip(items, _stems(items, folder), strict=True):
+    # no two names of result files are the same, and none overwrites an input
+    beside = folder.resolve() in {i.path.resolve().parent for i in items if i.path is not None}
+    stems = unique([f"{item.stem}{'-explained' if beside else ''}" for item in items])
+    for item, stem in zip(items, stems, strict=True):
         try:
             aside = redirect_stdout(sys.stderr) if values["json"] else nullcontext()
             with aside:
@@ -230,10 +233,3 @@ def _write_choices(found: Comparison, base: Path, values: Mapping[str, Any]) -> 
     wrote = f"Wrote {table}, {numbers}, {picture}, {page}."
     say("\n".join([found.sensitivity_table(top, prob), *notes, wrote]))
     return page
-
-
-def _stems(items: Sequence[Item], out: Path) -> list[str]:
-    """Names of the result files: no two the same, and none that overwrites an input."""
-    folders = {item.path.resolve().parent for item in items if item.path is not None}
-    ending = "-explained" if out.resolve() in folders else ""
-    return unique([f"{item.stem}{ending}" for item in items])

@@ -135,7 +135,14 @@ class Recipe:
         found = cls(about=about, trust_pickle=True, import_from=about["imported_from"], cache=cache)
         if trust_run:
             return found
-        _check_inputs(about["inputs"], folder)
+        address = about["inputs"]
+        scheme, mark, _ = address.partition("://")
+        # of other addresses, such as `reference::http://...`, some file systems run code
+        if mark and Location.of(address).local_path is None and scheme not in _STORES:
+            raise PermissionError(
+                f"{folder} names inputs at {address}, which is not a path or one of the stores "
+                f"{', '.join(_STORES)}. Add --trust-run if you trust the author of the run."
+            )
         if model is not None:
             return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
         if trust_pickle:
@@ -332,13 +339,3 @@ def _digest(path: str) -> str | None:
 def _data_only(model: str) -> bool:
     """Whether loading a model without trust runs no code of its own."""
     return Path(model).suffix.lower() in _DATA_ONLY
-
-
-def _check_inputs(address: str, folder: str) -> None:
-    """Refuse addresses for which some file systems run code, such as `reference::http://...`."""
-    scheme, mark, _ = address.partition("://")
-    if mark and Location.of(address).local_path is None and scheme not in _STORES:
-        raise PermissionError(
-            f"{folder} names inputs at {address}, which is not a path or one of the stores "
-            f"{', '.join(_STORES)}. Add --trust-run if you trust the author of the run."
-        )

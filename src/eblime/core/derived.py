@@ -168,7 +168,10 @@ class AffineLaw(StudentLaw):
         first, second = np.triu_indices(p, 1)
         if first.size:
             matrix = self.matrix[first] - self.matrix[second]
-            out[first, second] = self._above_zero(matrix, self.offset[first] - self.offset[second])
+            offset = self.offset[first] - self.offset[second]
+            known = np.heaviside(offset, 0.5)  # without spread
+            law = self.base.combinations(-matrix)
+            out[first, second] = law.cdf(offset) if self.base.unit else known
             out[second, first] = 1 - out[first, second]
         return out
 
@@ -180,12 +183,6 @@ class AffineLaw(StudentLaw):
     def marginals(self) -> StudentMixture:
         """The law of each importance alone."""
         return replace(self.base.combinations(self.matrix), offset=self.offset)
-
-    def _above_zero(self, matrix: FloatArray, offset: FloatArray) -> FloatArray:
-        """P(offset + matrix @ coefficients > 0), one half where that is exactly zero."""
-        if not self.base.unit:
-            return np.heaviside(offset, 0.5)
-        return self.base.combinations(-matrix).cdf(offset)
 
 
 def copula_of(law: Law) -> GaussianCopula | None:

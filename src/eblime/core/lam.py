@@ -239,7 +239,7 @@ class PanelLambda:
             if done:
                 break
         left, right = self.left[panel], self.right[panel]
-        logs = np.asarray((left + right) / 2 + place * (right - left) / 2)
+        logs: FloatArray = (left + right) / 2 + place * (right - left) / 2
         return np.exp(logs).reshape(target.shape)
 
     def cdf(self, x: ArrayLike) -> FloatArray:

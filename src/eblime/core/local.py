@@ -19,7 +19,7 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
-from eblime._types import BoolArray, FloatArray
+from eblime._types import FloatArray
 from eblime.core.lam import Evidence, few_lambdas, half_line_lambda, log_local_precision
 from eblime.core.laws import Draws, eigen_root
 from eblime.core.mixture import Mixture
@@ -354,7 +354,8 @@ def fit_local(at: Rescale, units: FloatArray, p: int, *, scale: float) -> list[L
                 scale=spread[b],
                 df=float(level.df[b]),
                 unit=float(unit),
-                heavy=_has_no_variance(level.basis[b]),
+                # E(1 / lambda | Y) diverges for a feature that the only direction does not reach
+                heavy=(np.sum(level.basis[b] ** 2, axis=1) < 1 - 1e-12) & (level.d.shape[1] < 2),
             ),
         )
         for b, unit in enumerate(units)
@@ -425,11 +426,3 @@ def _normalise(weights: FloatArray) -> None:
     weights -= weights.max(axis=(1, 2), keepdims=True)
     np.exp(weights, out=weights)
     weights /= weights.sum(axis=(1, 2), keepdims=True)
-
-
-def _has_no_variance(basis: FloatArray) -> BoolArray:
-    """Whether E(1 / lambda | Y) diverges for a feature that the data do not reach, (p,)."""
-    p, rank = basis.shape
-    if rank == p or rank > 1:
-        return np.zeros(p, dtype=bool)
-    return np.asarray(np.sum(basis**2, axis=1) < 1 - 1e-12)

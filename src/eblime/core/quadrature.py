@@ -16,7 +16,7 @@ from scipy.linalg import solve_triangular
 
 from eblime._types import FloatArray, IntArray
 from eblime.core.fit_quality import power_of_two
-from eblime.core.indices import Index, Node
+from eblime.core.indices import Index
 from eblime.core.laws import NormalMixture
 from eblime.core.walsh import (
     Parameters,
@@ -385,16 +385,11 @@ def exact_values(masks: FloatArray, scores: FloatArray, index: Index) -> FloatAr
             change, level = (shown - hidden).ravel(), (shown + hidden).ravel() / 2
         for node in index.terms():
             values: Any = node.difference * change + node.level * level
-            found[row] += _expectation(values, node).real
+            odds = np.array([node.mass - node.sign, node.mass + node.sign]) / 2  # hidden, shown
+            while len(values) > 1:  # the expectation over one feature after the other
+                values = values.reshape(-1, 2) @ odds
+            found[row] += complex(values[0]).real
     return found
-
-
-def _expectation(values: Any, node: Node) -> complex:
-    """The expectation of a function of some features, by its values at all their masks."""
-    odds = np.array([node.mass - node.sign, node.mass + node.sign]) / 2  # hidden, shown
-    while len(values) > 1:
-        values = values.reshape(-1, 2) @ odds
-    return complex(values[0])
 
 
 def _positive(matrix: FloatArray) -> FloatArray:

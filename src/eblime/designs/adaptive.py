@@ -110,14 +110,13 @@ class Adaptive:
             if everything and not self.early:
                 return exhaustive(rng, self.n_masks, p)
             first = min(total, max(2 * p, min(total // 3, _FIRST)))
-            return _pairs(
-                _first_round(
-                    rng, p, first, by_size=getattr(self.method, "index", None) == "shapley"
-                )
-            )
+            whole, by_size = np.ones((1, p)), getattr(self.method, "index", None) == "shapley"
+            others = _new_pairs(rng, mask_keys(whole).tolist(), first - 1, p, by_size=by_size)
+            return _pairs(np.concatenate([whole, others]))  # the input itself is among them
         wanted = max(4, -(-asked // 3))
         if everything and asked + wanted > min(3 * 2**p // 8, total):
-            chosen = _rest(answers.masks)
+            every = _every_pair(p)
+            chosen = every[~np.isin(mask_keys(every), mask_keys(_first_shown(answers.masks)))]
         elif (wanted := min(total - asked, wanted)) <= 0:
             return None
         else:
@@ -145,22 +144,9 @@ def _pairs(half: FloatArray) -> FloatArray:
     return np.stack([half, 1 - half], axis=1).reshape(-1, half.shape[1])
 
 
-def _first_round(rng: np.random.Generator, p: int, n: int, *, by_size: bool) -> FloatArray:
-    """The input itself and n - 1 other masks, no two complementary."""
-    whole = np.ones((1, p))
-    others = _new_pairs(rng, mask_keys(whole).tolist(), n - 1, p, by_size=by_size)
-    return np.concatenate([whole, others])
-
-
 def _every_pair(p: int) -> FloatArray:
     """Of each pair of masks the one that shows the first feature, (2^(p - 1), p)."""
     return exhaustive(np.random.default_rng(0), 2**p, p)[1::2]
-
-
-def _rest(asked: FloatArray) -> FloatArray:
-    """One mask of every pair that was not asked yet."""
-    every = _every_pair(asked.shape[1])
-    return every[~np.isin(mask_keys(every), mask_keys(_first_shown(asked)))]
 
 
 def _pool(rng: np.random.Generator, asked: FloatArray) -> FloatArray:

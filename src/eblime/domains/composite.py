@@ -370,8 +370,15 @@ def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -
     """
     if isinstance(hide, str):
         if hide == "mean":
-            return _like(array, _label_means(array, labels), kind)[labels]
-        return _like(array, _blur(array), kind)
+            flat, counts = labels.ravel(), np.bincount(labels.ravel())
+            columns = (array[..., c].ravel() for c in range(array.shape[-1]))
+            means = [np.bincount(flat, weights=column) / counts for column in columns]
+            return _like(array, np.stack(means, axis=-1), kind)[labels]
+        size, blurred = max(3, round(max(array.shape[:-1]) / 10)), array.astype(np.float64)
+        for _ in range(3):  # three box filters, each a tenth of the array wide
+            sizes = (*(size for _ in array.shape[:-1]), 1)
+            blurred = ndimage.uniform_filter(blurred, size=sizes, mode="nearest")
+        return _like(array, blurred, kind)
     if callable(hide):
         return _as_same_array(array, hide(array.copy()), kind, "from the function `hide`")
     values = as_floats("hide", hide)
@@ -384,25 +391,6 @@ def hidden_version(array: NDArray[Any], labels: Labels, hide: Hide, kind: str) -
         _refuse_fractions(array, values, kind)
         return np.broadcast_to(_like(array, values, kind), array.shape)
     return _as_same_array(array, hide, kind, "in `hide`")
-
-
-def _label_means(array: NDArray[Any], labels: Labels) -> FloatArray:
-    """The mean of each feature, (p, C)."""
-    flat = labels.ravel()
-    counts = np.bincount(flat)
-    channels = range(array.shape[-1])
-    means = [np.bincount(flat, weights=array[..., c].ravel()) / counts for c in channels]
-    return np.stack(means, axis=-1)
-
-
-def _blur(array: NDArray[Any]) -> NDArray[Any]:
-    """A strong blur: three box filters, each a tenth of the array wide."""
-    size = max(3, round(max(array.shape[:-1]) / 10))
-    blurred = array.astype(np.float64)
-    for _ in range(3):
-        sizes = (*(size for _ in array.shape[:-1]), 1)
-        blurred = ndimage.uniform_filter(blurred, size=sizes, mode="nearest")
-    return blurred
 
 
 def _as_same_array(array: NDArray[Any], other: Any, kind: str, source: str) -> NDArray[Any]:

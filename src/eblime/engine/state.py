@@ -249,17 +249,13 @@ class State:
             )
         }
 
-    def _model_notes(self) -> dict[str, str]:
-        """What the model has found out about the input, such as the layout that it takes."""
-        model = self.settings.model
-        return model.about(self.subject.scene) if isinstance(model, SignalModel) else {}
-
     def _provenance(self) -> dict[str, Any]:
         """Settings, seed, cost and versions, for the reader of the results."""
-        settings = self.settings
+        settings, model = self.settings, self.settings.model
+        layout = model.about(self.subject.scene) if isinstance(model, SignalModel) else {}
         found: dict[str, Any] = {
             "method": stable_repr(settings.method),
-            "input": {**settings.about, **self._model_notes()},
+            "input": {**settings.about, **layout},
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,

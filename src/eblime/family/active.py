@@ -240,7 +240,8 @@ class GaussianProcess:
 
 def condition(points: FloatArray, values: FloatArray, logs: FloatArray) -> GaussianProcess:
     """The process with these parameters, given values at points."""
-    root = linalg.cholesky(_covariance(points, logs), lower=True)
+    noise = np.exp(logs[2]) * np.eye(len(points))
+    root = linalg.cholesky(_smooth(points, points, logs) + np.exp(logs[1]) + noise, lower=True)
     solved = linalg.cho_solve((root, True), values)
     return GaussianProcess(points=points, values=values, logs=logs, root=root, solved=solved)
 
@@ -292,9 +293,3 @@ def _smooth(x: FloatArray, other: FloatArray, logs: FloatArray) -> FloatArray:
     lengths = np.exp(logs[3:])
     gaps = x[:, None] / lengths - other / lengths
     return np.asarray(np.exp(logs[0] - 0.5 * np.sum(gaps**2, axis=2)))
-
-
-def _covariance(points: FloatArray, logs: FloatArray) -> FloatArray:
-    """The covariance of noisy values at points, (n, n)."""
-    noise = np.exp(logs[2]) * np.eye(len(points))
-    return np.asarray(_smooth(points, points, logs) + np.exp(logs[1]) + noise)

@@ -99,7 +99,9 @@ class BayLIME:
                 raise ValueError(f"`prior_precision` must be > 0; got {precision!r:.80}.")
             object.__setattr__(self, "prior_precision", precision)
         if self.mode is None:
-            object.__setattr__(self, "mode", self._implied_mode())
+            known = "partial" if self.noise_precision is None else "full"
+            mode = "non-informative" if self.prior_precision is None else known
+            object.__setattr__(self, "mode", mode)
         self._check_mode()
 
     @property
@@ -173,12 +175,6 @@ class BayLIME:
         if not (posterior.sd > 0).all():
             raise ValueError("`prior` must have a spread in every feature to be a prior law.")
         object.__setattr__(self, "prior_precision", tuple(map(float, posterior.sd**-2)))
-
-    def _implied_mode(self) -> str:
-        """The mode that the given settings allow."""
-        if self.prior_precision is None:
-            return "non-informative"
-        return "partial" if self.noise_precision is None else "full"
 
     def _check_mode(self) -> None:
         """Refuse settings that the mode needs and does not have, or has and does not use."""

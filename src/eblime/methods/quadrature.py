@@ -179,8 +179,13 @@ def fit_indices(
     elif p <= MOST_EXACT and table.n_masks == 2**p and not table.noisy:
         laws = [_point(exact_values(masks, scores, index)) for index in indices]
     else:
+        if table.n_masks > MOST_MASKS + 2:  # both ends may come on top
+            raise ValueError(
+                f"Quadrature takes at most {MOST_MASKS:,} distinct masks; got {table.n_masks:,}. "
+                "Use fewer masks, all of them, or EBLIME()."
+            )
         with few_threads(0):  # of many small products, threads cost more than they save
-            function = Function.fit(_small(table), _last_rounds(masks[:, order], scores, answers))
+            function = Function.fit(table, _last_rounds(masks[:, order], scores, answers))
             found = zip(function.laws(indices), indices, strict=True)
             laws = [_reorder(law, index, order) for law, index in found]
         held_out = HeldOut(compute=function.held_out_r2)
@@ -271,13 +276,3 @@ def _with_input(masks: FloatArray, answers: Answers) -> tuple[FloatArray, FloatA
         return masks, answers.scores
     whole = np.ones((1, masks.shape[1]))
     return np.concatenate([masks, whole]), np.append(answers.scores, answers.original)
-
-
-def _small(table: Table) -> Table:
-    """A table that is small enough to solve."""
-    if table.n_masks > MOST_MASKS + 2:  # both ends may come on top
-        raise ValueError(
-            f"Quadrature takes at most {MOST_MASKS:,} distinct masks; got {table.n_masks:,}. Use "
-            "fewer masks, all of them, or EBLIME()."
-        )
-    return table

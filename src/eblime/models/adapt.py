@@ -20,6 +20,8 @@ from eblime.protocols import Model
 
 __all__ = ["RECOGNISERS", "TASKS", "PipelineModel", "Recogniser", "as_model", "with_reader"]
 
+TASKS = ("image-classification", "text-classification", "sentiment-analysis")
+
 
 @dataclass(frozen=True, slots=True)
 class Recogniser:
@@ -48,17 +50,6 @@ def _is_torch(model: Any) -> bool:
     return descends(model, "torch", "Module")
 
 
-def _is_onnx(model: Any) -> bool:
-    """Whether an object is the path of a file or an onnxruntime session."""
-    session = descends(model, "onnxruntime", "InferenceSession")
-    return session or isinstance(model, (str, os.PathLike))
-
-
-def _is_pipeline(model: Any) -> bool:
-    """Whether an object is a Hugging Face pipeline that classifies."""
-    return getattr(model, "task", None) in TASKS and callable(model)
-
-
 def _itself(model: Any) -> Model:
     """The model itself."""
     return model  # type: ignore[no-any-return]
@@ -70,8 +61,19 @@ RECOGNISERS = (
     Recogniser("eblime model", _is_ours, _itself),
     Recogniser("Keras model", _is_keras, lambda model: KerasModel(network=model)),
     Recogniser("torch module", _is_torch, TorchModel),
-    Recogniser("ONNX file or session", _is_onnx, OnnxModel.load),
-    Recogniser("Hugging Face pipeline", _is_pipeline, lambda model: PipelineModel(pipeline=model)),
+    Recogniser(
+        "ONNX file or session",
+        lambda model: (
+            isinstance(model, (str, os.PathLike))
+            or descends(model, "onnxruntime", "InferenceSession")
+        ),
+        OnnxModel.load,
+    ),
+    Recogniser(
+        "Hugging Face pipeline",
+        lambda model: getattr(model, "task", None) in TASKS and callable(model),
+        lambda model: PipelineModel(pipeline=model),
+    ),
     Recogniser(
         "XGBoost booster",
         lambda model: descends(model, "xgboost", "Booster"),
@@ -151,9 +153,6 @@ def with_reader(model: Any, reader: Callable[[Any, int], Any] | None) -> Model:
     if hasattr(model, "reader"):
         return replace(model, reader=reader)  # type: ignore[no-any-return]
     return model if reader is None else _ReadModel(model=model, reader=reader)
-
-
-TASKS = ("image-classification", "text-classification", "sentiment-analysis")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

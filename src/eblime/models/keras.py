@@ -47,7 +47,12 @@ class KerasModel:
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch."""
-        with self._without_gradients():
+        without_gradients: AbstractContextManager[Any] = nullcontext()
+        if descends(self.network, "torch", "Module"):  # other backends do not record them
+            import torch
+
+            without_gradients = torch.no_grad()
+        with without_gradients:
             outputs = self.network(as_array(batch), training=False)
         names = getattr(self.network, "output_names", None)
         if self.reader is not None:
@@ -57,12 +62,3 @@ class KerasModel:
         if descends(scores, "torch", "Tensor"):  # perhaps on a GPU
             scores = scores.detach().cpu().numpy()
         return np.asarray(as_columns(np.asarray(scores)))
-
-    def _without_gradients(self) -> AbstractContextManager[Any]:
-        """Turn gradients off on the torch backend; the other backends do not record them."""
-        if not descends(self.network, "torch", "Module"):
-            return nullcontext()
-        import torch
-
-        no_grad: AbstractContextManager[Any] = torch.no_grad()
-        return no_grad

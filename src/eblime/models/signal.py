@@ -80,7 +80,8 @@ class SignalModel:
         order = ["flat", "first", "last"] if flat_first else ["first", "flat", "last"]
         if isinstance(self.model, OnnxModel):
             wanted = self.model.session.get_inputs()[0].shape
-            order = [name for name in order if fits((1, *arranged_shape(shape, name)), wanted)]
+            one = np.empty((1, *shape), dtype=bool)
+            order = [name for name in order if fits(arrange(one, name).shape, wanted)]
         return order
 
     def check(self, shape: tuple[int, ...]) -> None:
@@ -115,8 +116,3 @@ def arrange(batch: NDArray[Any], layout: str) -> NDArray[Any]:
         return batch.reshape(len(batch), -1)
     stacked = batch[:, None] if batch.ndim == 2 else batch
     return stacked if layout == "first" else np.ascontiguousarray(np.swapaxes(stacked, 1, 2))
-
-
-def arranged_shape(shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
-    """The shape of one signal in a layout."""
-    return arrange(np.empty((1, *shape), dtype=bool), layout).shape[1:]

@@ -199,7 +199,9 @@ def side_by_side(
     drawn.set_yticks(range(len(order)), [caption(entries[0].features[j]) for j in order])
     drawn.set_ylim(-0.6, len(order) - 0.4)
     drawn.set_xlabel(f"importance (bars: {100 * prob:g} %)")
-    _legend(drawn, len(entries))
+    beside: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+    where = beside if len(entries) > 2 else {"loc": "best"}
+    drawn.legend(frameon=False, fontsize="small", **where)
     labels = dict.fromkeys(caption(entry.label, 30) for entry in entries)
     drawn.set_title(" and\n".join(labels), fontsize="medium", loc="left")
     clean(drawn)
@@ -211,14 +213,6 @@ def _finish(drawn: Axes, explanation: Explanation) -> Axes:
     title(drawn, explanation)
     clean(drawn)
     return drawn
-
-
-def _legend(drawn: Axes, entries: int) -> None:
-    """The legend: inside for two explanations, and beside the bars for more."""
-    if entries <= 2:
-        drawn.legend(frameon=False, loc="best", fontsize="small")
-    else:
-        drawn.legend(frameon=False, fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
 
 _POINTS = 300  # of a density

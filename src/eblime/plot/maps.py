@@ -380,7 +380,10 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     shown[..., :3] = 1 - (1 - shown[..., :3]) * certain[..., None]
     shown[np.diag_indices(len(order))] = (*rgb("#ECECEC"), 1.0)
     drawn.imshow(shown)
-    _write_numbers(drawn, mean, certain)
+    cells = np.argwhere(certain >= 0.95) if len(mean) <= _NUMBERED else ()
+    for row, column in cells:
+        text = f"{mean[row, column]:.2g}".replace("0.", ".").replace("-", "\N{MINUS SIGN}")
+        drawn.text(column, row, text, ha="center", va="center", fontsize="x-small", color=INK)
     names = [caption(interactions.features[j], 18) for j in order]
     drawn.set_xticks(range(len(order)), names, rotation=60, ha="right", rotation_mode="anchor")
     drawn.set_yticks(range(len(order)), names)
@@ -390,13 +393,3 @@ def interaction_map(interactions: Interactions, *, top: int = 15, ax: Axes | Non
     heading = f"{what}{post.estimand}\n{post.fit_label(2, 'R²')}, {post.n_masks} masks"
     drawn.set_title(heading, fontsize="medium", loc="left")
     return drawn
-
-
-def _write_numbers(ax: Any, mean: FloatArray, certain: FloatArray) -> None:
-    """The means in the cells whose sign is certain, where there is room for them."""
-    if len(mean) > _NUMBERED:
-        return
-    rows, columns = np.nonzero(certain >= 0.95)
-    for row, column in zip(rows, columns, strict=True):
-        text = f"{mean[row, column]:.2g}".replace("0.", ".").replace("-", "\N{MINUS SIGN}")
-        ax.text(column, row, text, ha="center", va="center", fontsize="x-small", color=INK)

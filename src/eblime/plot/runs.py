@@ -65,7 +65,8 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
     """
     check_count("top", top)
     rows = _rows(run, label)
-    ranked = _rank_features(run, label).head(top)[::-1]
+    ranked = run.summary(by=None if label is None else "label")  # the most important first
+    ranked = (ranked if label is None else ranked[ranked["group"] == label]).head(top)[::-1]
     order = list(ranked["feature"])
     drawn = axes(ax, (7.2, 1.3 + 0.42 * len(order)))
     width = float(rows["mean"].abs().max()) or 1.0
@@ -159,14 +160,6 @@ def _rows(run: Run, label: str | None) -> pd.DataFrame:
         listed = ", ".join(map(repr, sorted(set(rows["label"]))[:12]))
         raise ValueError(f"`label` must be one of {listed}; got {label!r:.60}.")
     return rows[rows["label"] == label]
-
-
-def _rank_features(run: Run, label: str | None) -> pd.DataFrame:
-    """The features with their importance over all inputs, the most important first."""
-    if label is None:
-        return run.summary()
-    table = run.summary(by="label")
-    return table[table["group"] == label]
 
 
 def _output(rows: pd.DataFrame) -> str:

@@ -220,7 +220,10 @@ def _spread(post: Posterior, order: IntArray, k: int) -> dict[str, Any]:
     if not all(np.isfinite(values).all() for values in (quantiles, sd, positive)):
         return {}
     low, high = quantiles[: len(LEVELS)], quantiles[len(LEVELS) : -2]
-    digits = _digits(quantiles)
+    # as many significant digits as distinguish the ends of the narrowest interval
+    span, size = np.abs(quantiles[-1] - quantiles[-2]), np.abs(quantiles).max(axis=0)
+    ratio = np.divide(size, span, out=np.ones_like(size), where=span > 0).max()
+    digits = int(np.clip(np.ceil(np.log10(max(ratio, 1.0))) + 4, 4, 15))
     return {
         "sd": _short(sd),
         "positive": _short(positive, 3),
@@ -245,14 +248,6 @@ def _densities(post: Posterior, start: FloatArray, end: FloatArray) -> list[list
     if not ((highest > 0) & (highest < np.inf)).all():  # too narrow or too wide to draw
         return []
     return [[int(v) for v in np.round(1000 * (column / column.max()))] for column in height.T]
-
-
-def _digits(quantiles: FloatArray) -> int:
-    """Significant digits that distinguish the ends of the narrowest interval."""
-    span = np.abs(quantiles[-1] - quantiles[-2])
-    size = np.abs(quantiles).max(axis=0)
-    ratio = np.divide(size, span, out=np.ones_like(size), where=span > 0).max()
-    return int(np.clip(np.ceil(np.log10(max(ratio, 1.0))) + 4, 4, 15))
 
 
 def _short(values: FloatArray, digits: int = 4) -> Any:

@@ -243,7 +243,11 @@ class Background:
         if all(not is_missing(v) and v in (0, 1) for v in values):
             on = [name for name, value in zip(names, values, strict=True) if value]
             return ", ".join(on) or "none"
-        return ", ".join(f"{n} {_equals(v)}" for n, v in zip(names, values, strict=True))
+        texts = [  # long numbers are rounded and marked
+            value_text(float(value)) if _is_number(value) else f"= {_value_text(value)}"
+            for value in values
+        ]
+        return ", ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
 
 
 def prepare(frame: Frame, settings: TableSettings, *, by_value: bool = False) -> Background:
@@ -352,11 +356,6 @@ def _value_text(value: Any) -> str:
     if is_missing(value):
         return "missing"
     return exact_text(float(value)) if _is_number(value) else str(value)
-
-
-def _equals(value: Any) -> str:
-    """A value in a label: long numbers are rounded and marked."""
-    return value_text(float(value)) if _is_number(value) else f"= {_value_text(value)}"
 
 
 def _is_number(value: Any) -> bool:

@@ -223,7 +223,14 @@ def cut_number(
     levels: dict[Any, int] | None = {float(number): 0 for number in known[:1]}
     codes, lowest, highest = np.where(missing, -1, 0), known[:1], known[:1]
     if known.size and (known[0] != known).any():
-        edges, levels = np.unique(_edges(name, values, bins, labels, times=times)), None
+        spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
+        if times and spec is bins and not isinstance(spec, str):
+            spec = "quartile"  # a list is for the columns of numbers
+        if isinstance(spec, str):
+            edges = np.unique(_named_edges(spec, values, labels))
+        else:
+            edges = np.unique(_given_edges(name, spec, times=times))
+        levels = None
         codes = np.where(missing, -1, np.searchsorted(edges, values))
         lowest, highest = _ends(values, codes, len(edges) + 1)
     return Column(
@@ -238,18 +245,6 @@ def cut_number(
         whole=bool((known % (_DAY if times else 1.0) == 0).all()),
         limits=cells.limits,
     )
-
-
-def _edges(
-    name: str, values: FloatArray, bins: BinSpec, labels: NDArray[Any] | None, *, times: bool
-) -> FloatArray:
-    """Where a column of numbers or times is cut."""
-    spec = bins.get(name, "quartile") if isinstance(bins, Mapping) else bins
-    if times and spec is bins and not isinstance(spec, str):
-        spec = "quartile"  # a list is for the columns of numbers
-    if isinstance(spec, str):
-        return _named_edges(spec, values, labels)
-    return _given_edges(name, spec, times=times)
 
 
 def _given_edges(name: str, spec: Any, *, times: bool) -> FloatArray:

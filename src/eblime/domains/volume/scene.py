@@ -121,11 +121,6 @@ def block_counts(sides: Sequence[int], n: int | Sequence[int] | None = None) -> 
     return [int(count) for count in wanted]
 
 
-def _factor(sides: tuple[int, ...]) -> int:
-    """How far a volume is reduced before it is cut."""
-    return int(np.ceil((np.prod(sides, dtype=float) / _MOST_VOXELS) ** (1 / 3) - 1e-9))
-
-
 SEGMENTATIONS: dict[str, Callable[..., Labels]] = {"slic": slic, "blocks": blocks}
 SEGMENTER = Segmenter(
     kind="volume",
@@ -135,7 +130,7 @@ SEGMENTER = Segmenter(
     element="voxel",
     known=SEGMENTATIONS,
     regular="blocks",
-    factor=_factor,
+    factor=lambda sides: int(np.ceil(np.cbrt(np.prod(sides, dtype=float) / _MOST_VOXELS) - 1e-9)),
 )
 
 
