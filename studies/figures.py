@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 import eblime
 from eblime._types import FloatArray, IntArray
-from eblime.domains.image.segmentation import segment
+from eblime.domains.image.scene import SEGMENTER
 from studies.data import sources
 from studies.data.faulty_parts import faulty_parts
 from studies.data.photos import cut_coarsely, photo_classifier, photo_set, read_square
@@ -271,7 +271,7 @@ def maps_figure(rows: pd.DataFrame, items: Sequence[int], *, photos: bool = Fals
         axes[0].set_title(f"score {some['score'].iloc[0]:.2f}", fontsize="small", loc="left")
         for k, (masks, method) in enumerate(columns):
             part = some[(some["masks"] == masks) & (some["method"] == method)]
-            labels = segment(np.atleast_3d(image), CUTS[dataset][masks])
+            labels = SEGMENTER.segment(np.atleast_3d(image), CUTS[dataset][masks])
             left, right = axes[1 + 2 * k], axes[2 + 2 * k]
             draw_top(left, labels, part, None if hidden else image)
             drawn = right.imshow(scaled_variance(part)[labels], cmap="viridis", vmin=0, vmax=1)

@@ -190,7 +190,8 @@ def _is_plain(value: Any, deepest: int) -> bool:
     if isinstance(value, (dict, list)) and not deepest:
         return False
     if isinstance(value, dict):
-        return all(_is_key(k) and _is_plain(v, deepest - 1) for k, v in value.items())
+        keys = all(isinstance(key, str) and len(key) <= LONGEST_TEXT for key in value)
+        return keys and all(_is_plain(entry, deepest - 1) for entry in value.values())
     if isinstance(value, list):
         return all(_is_plain(entry, deepest - 1) for entry in value)
     if isinstance(value, str):
@@ -198,10 +199,6 @@ def _is_plain(value: Any, deepest: int) -> bool:
     if isinstance(value, float):
         return abs(value) < np.inf
     return value is None or (isinstance(value, int) and value.bit_length() <= _MOST_BITS)
-
-
-def _is_key(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_TEXT
 
 
 def _brief(value: Any) -> str:

@@ -83,11 +83,11 @@ def read_square(path: Path, size: int = 224) -> NDArray[np.uint8]:
 
 def cut_coarsely(image: NDArray[np.uint8], most: int = 13) -> NDArray[np.intp]:
     """At most `most` SLIC superpixels: few enough to score every mask."""
-    from eblime.domains.image.segmentation import segment
+    from eblime.domains.image.scene import SEGMENTER
 
     stacked = image if image.ndim == 3 else image[..., None]
     for wanted in range(most + 8, 1, -1):
-        labels = segment(stacked, ("slic", {"n_segments": wanted, "compactness": 10.0}))
+        labels = SEGMENTER.segment(stacked, ("slic", {"n_segments": wanted, "compactness": 10.0}))
         if labels.max() < most:
             return labels
     raise ValueError(f"`image` cannot be cut into {most} superpixels or fewer.")

@@ -14,8 +14,7 @@ from skimage import data
 
 import eblime
 from eblime.domains.image.photo import PHOTO_ENDINGS, open_photo, read_photo
-from eblime.domains.image.scene import as_pixels, read_image
-from eblime.domains.image.segmentation import SEGMENTATIONS, segment
+from eblime.domains.image.scene import SEGMENTATIONS, SEGMENTER, as_pixels, read_image
 
 
 def photo(height=60, width=80):
@@ -106,9 +105,9 @@ def test_segmentations_take_parameters():
 def test_a_grey_image_is_cut_as_the_same_pixels_in_colour(grey):
     """Contours, not a lattice: the same superpixels as for three equal channels."""
     stacked = grey.reshape(*grey.shape[:2], 1)
-    labels = segment(stacked, "slic")
+    labels = SEGMENTER.segment(stacked, "slic")
 
-    assert_array_equal(labels, segment(np.repeat(stacked, 3, axis=2), "slic"))
+    assert_array_equal(labels, SEGMENTER.segment(np.repeat(stacked, 3, axis=2), "slic"))
     areas = np.bincount(labels.ravel())
     assert areas.std() > 0.1 * areas.mean()
 
@@ -117,7 +116,7 @@ def test_contours_are_followed_in_images_of_any_number_of_channels():
     """Nearly every pixel is in a superpixel of its own side of a bright square's edge."""
     image = np.zeros((40, 40, 5))
     image[9:26, 11:31] = 1.0
-    labels = segment(image, ("slic", {"n_segments": 16, "sigma": 0})).ravel()
+    labels = SEGMENTER.segment(image, ("slic", {"n_segments": 16, "sigma": 0})).ravel()
 
     bright = np.bincount(labels, weights=image[..., 0].ravel()) / np.bincount(labels)
     assert np.minimum(bright, 1 - bright)[labels].mean() < 0.01
@@ -159,7 +158,7 @@ def test_a_large_photo_is_segmented_on_a_smaller_copy():
         return SEGMENTATIONS["grid"](picture)
 
     scene = read_image(large, segmentation="slic", hide=0)
-    segment(large, spy)
+    SEGMENTER.segment(large, spy)
 
     assert scene.labels.shape == large.shape[:2] == (1800, 2400)
     assert 10 < scene.n_features < 120

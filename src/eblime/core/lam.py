@@ -22,7 +22,7 @@ from scipy.linalg import eigh_tridiagonal
 
 from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import FloatArray, RNGLike
-from eblime.core.laws import PointValue
+from eblime.core.laws import OneNumber, PointValue
 
 __all__ = [
     "Evidence",
@@ -98,7 +98,7 @@ def log_local_precision(x: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GridLambda:
+class GridLambda(OneNumber):
     """Lambda on a finite grid, as in Proposition 2 and Algorithm 2."""
 
     nodes: FloatArray  # (L,) increasing
@@ -113,11 +113,6 @@ class GridLambda:
     def log_mean(self) -> float:
         """E(log lambda | Y) on the grid."""
         return float(self.weights @ np.log(self.nodes))
-
-    @property
-    def median(self) -> float:
-        """The first grid value at or below which half the mass lies."""
-        return float(self.quantile(0.5))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """The first grid values whose cumulated weight reaches `q`."""
@@ -167,7 +162,7 @@ _REACH = 75.0  # half-Cauchy tails fall as exp(-x / 2): beyond this the mass is 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PanelLambda:
+class PanelLambda(OneNumber):
     """Lambda on the whole half-line, its density known at the nodes of P panels.
 
     Examples
@@ -212,11 +207,6 @@ class PanelLambda:
     def log_mean(self) -> float:
         """E(log lambda | Y), which is finite."""
         return float(self.weights @ np.log(self.nodes))
-
-    @property
-    def median(self) -> float:
-        """Posterior median of lambda."""
-        return float(self.quantile(0.5))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles of lambda: the panel by bisection, the position in it by safeguarded Newton."""

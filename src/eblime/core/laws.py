@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NoReturn
@@ -417,8 +418,23 @@ class PointMass:
     quantile = hdi = pdf = cdf = prob_positive = prob_greater = draw = _refuse
 
 
+class OneNumber(ABC):
+    """A law of one number, such as lambda, by its quantiles."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def quantile(self, q: ArrayLike) -> FloatArray:
+        """Quantiles in the shape of `q`."""
+
+    @property
+    def median(self) -> float:
+        """The median."""
+        return float(self.quantile(0.5))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PointValue:
+class PointValue(OneNumber):
     """A single number that a method knows without uncertainty, such as lime's lambda.
 
     Examples
@@ -448,11 +464,6 @@ class PointValue:
 
     @property
     def mean(self) -> float:
-        """The value."""
-        return self.value
-
-    @property
-    def median(self) -> float:
         """The value."""
         return self.value
 

@@ -15,7 +15,7 @@ from scipy import special
 from eblime._checks import as_floats, as_generator, check_count, check_level, check_prob
 from eblime._types import BoolArray, FloatArray, RNGLike
 from eblime.core.lam import Evidence, LambdaLaw
-from eblime.core.laws import Draws
+from eblime.core.laws import Draws, OneNumber
 from eblime.core.student import StudentLaw, StudentMixture
 
 __all__ = ["Intercept", "Mixture", "NoiseVariance"]
@@ -228,7 +228,7 @@ class Mixture(StudentLaw):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseVariance:
+class NoiseVariance(OneNumber):
     """P(sigma^2 | Y): inverse gamma given lambda, equation (4), mixed over lambda.
 
     The scores are a deterministic function of the mask, so that sigma^2 is the lack of linear fit.
@@ -258,11 +258,6 @@ class NoiseVariance:
             return np.inf
         q = law.weights @ evidence.q(law.nodes)
         return float(self.mixture.unit**2 * q / (evidence.df - 2))
-
-    @property
-    def median(self) -> float:
-        """Posterior median."""
-        return float(self.quantile(0.5))
 
     def cdf(self, x: ArrayLike) -> FloatArray:
         """P(sigma^2 <= x | Y), in the shape of `x`."""
@@ -306,7 +301,7 @@ class NoiseVariance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intercept:
+class Intercept(OneNumber):
     """The posterior of the intercept alone: a mixture of t laws over lambda.
 
     Examples
@@ -331,11 +326,6 @@ class Intercept:
     def sd(self) -> float:
         """Posterior standard deviation."""
         return float(self.law.sd[0])
-
-    @property
-    def median(self) -> float:
-        """Posterior median."""
-        return float(self.quantile(0.5))
 
     def quantile(self, q: ArrayLike) -> FloatArray:
         """Quantiles in the shape of `q`."""

@@ -27,7 +27,6 @@ __all__ = [
     "kendall",
     "least_squares",
     "many_least_squares",
-    "overall",
     "overall_each",
     "overall_interval",
     "pool_fits",
@@ -108,25 +107,12 @@ def pool_fits(parts: Sequence[Overall], shares: FloatArray) -> Overall:
     )
 
 
-def overall(
-    rng: np.random.Generator, estimate: FloatArray, se: FloatArray, weight: FloatArray
-) -> Overall:
-    """Fit the distribution of an importance over inputs.
-
-    Parameters
-    ----------
-    rng
-        Generator of the draws.
-    estimate, se
-        Unbiased estimates of the importances and their standard errors, (n,).
-    weight
-        How much each input counts in the means, (n,).
-    """
-    return overall_each(rng, [(estimate, se, weight)])[0]
-
-
 def overall_each(rng: np.random.Generator, samples: Sequence[Sample]) -> list[Overall]:
-    """`overall` of several features at once, each with (estimate, se, weight) of its inputs."""
+    """Fit the distribution of an importance over inputs, of several features at once.
+
+    Each sample has unbiased estimates of the importances, their standard errors, and how much each
+    input counts in the means, (n,) each.
+    """
     scaled = [(estimate, se, weight / weight.mean()) for estimate, se, weight in samples]
     cells = [_cells(*_with_least_error(*sample)) for sample in scaled]
     draws: dict[int, FloatArray] = {}

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from eblime._progress import Progress
 from eblime._warn import warn_user
 from eblime.domains.composite import Channels, Hide, Segmentation
-from eblime.domains.image.scene import read_image
-from eblime.domains.image.segmentation import SEGMENTER
+from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings

@@ -201,12 +201,7 @@ def fit(
            [-0.03,  0.02],
            [-0.24, -0.18]])
     """
-    checked = check_masks(masks)
-    one = check_scores(scores, len(checked), ndim=1)
-    near = check_weights(weights, len(checked))
-    answers = Answers(masks=checked, scores=one, weights=near)
-    chosen = _check_given_weights(as_method(method), answers, given=weights is not None)
-    return fit_each(chosen, as_generator(rng), [answers])[0]
+    return _fit(masks, scores, weights, method, rng, ndim=1)[0]
 
 
 def fit_targets(
@@ -231,17 +226,19 @@ def fit_targets(
     >>> first.mean.round(2) + 0.0, second.mean.round(2) + 0.0
     (array([1., 0., 0.]), array([0., 2., 0.]))
     """
+    return _fit(masks, scores, weights, method, rng, ndim=2)
+
+
+def _fit(
+    masks: Any, scores: Any, weights: Any, method: Any, rng: RNGLike, *, ndim: int
+) -> tuple[Posterior, ...]:
+    """Check and fit the answers; a method may refuse weights that contradict its own."""
     checked = check_masks(masks)
-    many = check_scores(scores, len(checked), ndim=2)
+    columns = np.atleast_2d(check_scores(scores, len(checked), ndim=ndim).T)
     near = check_weights(weights, len(checked))
-    answers = [Answers(masks=checked, scores=column, weights=near) for column in many.T]
-    chosen = _check_given_weights(as_method(method), answers[0], given=weights is not None)
+    answers = [Answers(masks=checked, scores=column, weights=near) for column in columns]
+    chosen = as_method(method)
+    check = getattr(chosen, "check_weights", None)
+    if weights is not None and check is not None:
+        check(checked, near)
     return fit_each(chosen, as_generator(rng), answers)
-
-
-def _check_given_weights(method: Method, answers: Answers, *, given: bool) -> Method:
-    """The method, after it has refused weights that were given and contradict its own."""
-    check = getattr(method, "check_weights", None)
-    if given and check is not None:
-        check(answers.masks, answers.weights)
-    return method

@@ -11,8 +11,7 @@ from eblime._types import FloatArray, IntArray
 from eblime.compat.lime._explain import Drawn, LimeExplainer, ask
 from eblime.compat.lime.explanation import Result
 from eblime.compat.lime.wrappers.scikit_image import SegmentationAlgorithm
-from eblime.domains.image.scene import ImageScene
-from eblime.domains.image.segmentation import three_channels
+from eblime.domains.image.scene import ImageScene, three_channels
 from eblime.engine.calls import Calls
 from eblime.protocols import Method
 
