@@ -42,6 +42,7 @@ Kind = Literal[
     "commands",
 ]
 
+_DOMAINS = ("image", "tabular", "text", "prompt", "signal", "volume")
 _BUILT_IN: Mapping[str, dict[str, str]] = {
     "methods": {
         "eblime": "eblime.methods.eblime:EBLIME",
@@ -74,14 +75,7 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "uniform": "eblime.kernels:uniform",
         "shapley": "eblime.kernels:shapley",
     },
-    "domains": {
-        "image": "eblime.domains.image:IMAGE",
-        "tabular": "eblime.domains.tabular:TABULAR",
-        "text": "eblime.domains.text:TEXT",
-        "prompt": "eblime.domains.prompt:PROMPT",
-        "signal": "eblime.domains.signal:SIGNAL",
-        "volume": "eblime.domains.volume:VOLUME",
-    },
+    "domains": {name: f"eblime.domains.{name}:{name.upper()}" for name in _DOMAINS},
     "plots": {
         "intervals": "eblime.plot.charts:intervals",
         "means": "eblime.plot.charts:means",
@@ -120,29 +114,14 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
         "interactions": "eblime.plot.maps:interaction_map",
         "detection": "eblime.plot.charts:detection",
     },
-    "explainers": {  # by domain, as are the next two
-        "image": "eblime.explainers.image:ImageExplainer",
-        "tabular": "eblime.explainers.tabular:TabularExplainer",
-        "text": "eblime.explainers.text:TextExplainer",
-        "prompt": "eblime.explainers.prompt:PromptExplainer",
-        "signal": "eblime.explainers.signal:SignalExplainer",
-        "volume": "eblime.explainers.volume:VolumeExplainer",
+    # by domain: `explainers.image.ImageExplainer`, `reporting.views.image_view`, `cli.image`
+    "explainers": {
+        name: f"eblime.explainers.{name}:{name.capitalize()}Explainer" for name in _DOMAINS
     },
-    "views": {
-        "image": "eblime.reporting.views:image_view",
-        "text": "eblime.reporting.views:text_view",
-        "prompt": "eblime.reporting.views:prompt_view",
-        "signal": "eblime.reporting.views:signal_view",
-        "volume": "eblime.reporting.views:volume_view",
+    "views": {  # the page of a row shows its table alone
+        name: f"eblime.reporting.views:{name}_view" for name in _DOMAINS if name != "tabular"
     },
-    "commands": {
-        "image": "eblime.cli.image:COMMAND",
-        "tabular": "eblime.cli.tabular:COMMAND",
-        "text": "eblime.cli.text:COMMAND",
-        "prompt": "eblime.cli.prompt:COMMAND",
-        "signal": "eblime.cli.signal:COMMAND",
-        "volume": "eblime.cli.volume:COMMAND",
-    },
+    "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
 }
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 

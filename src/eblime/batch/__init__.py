@@ -10,10 +10,7 @@ if TYPE_CHECKING:
     from eblime.batch.results import Run as Run
     from eblime.batch.workers import Workers as Workers
 
-_HOMES = {  # module -> its names
-    "results": ("Run",),
-    "workers": ("Workers",),
-}
+_HOMES = {"results": ["Run"], "workers": ["Workers"]}
 
 __all__ = [name for names in _HOMES.values() for name in names]
 

@@ -74,7 +74,7 @@ def one_shot(masks: MaskDesign, n_masks: int) -> Design:
 def check_design(design: Any, method: Method | None = None) -> None:
     """Refuse an object that is not a design, or not one for the method, before reading inputs."""
     if isinstance(design, str):
-        found = registry.find("designs", design)
+        found = _found(design)
         _for_method(found(n_masks=1) if isinstance(found, type) else found, method)
     elif not (callable(design) or isinstance(design, Design)):
         raise TypeError(
@@ -103,12 +103,10 @@ def as_design(
     """
     if design is None:
         return OwnLaw(n_masks=n_masks)
-    if isinstance(design, str):
-        found = registry.find("designs", design)
-    else:
+    found = _found(design)
+    if not isinstance(design, str):
         check_design(design)
-        found = design
-    if isinstance(design, str) and exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
+    elif exact and p <= MOST_EXHAUSTIVE and 2**p <= n_masks:
         found = getattr(found, "all_masks", exhaustive)
     if isinstance(found, type):
         found = found(n_masks=n_masks)

@@ -21,8 +21,8 @@ from eblime.protocols import Composite
 
 __all__ = [
     *("HIDES", "Channels", "Hide", "Labels", "Segmentation", "Segmenter", "as_numbers", "centres"),
-    *("check_cut", "even_blocks", "labels_fit", "read_composite", "relabel", "renderer_of"),
-    "same_kind",
+    *("check_cut", "empty_batch", "even_blocks", "labels_fit", "read_composite", "relabel"),
+    *("renderer_of", "same_kind"),
 ]
 
 Channels = Literal["auto", "first", "last"]
@@ -459,6 +459,11 @@ def _like(array: NDArray[Any], values: NDArray[Any], kind: str) -> NDArray[Any]:
 
 Words = NDArray[Any]  # unsigned integers of the largest size that divides an array's bytes
 _CHUNK = 1 << 17  # words that are rendered for all masks before the next ones; they stay in cache
+
+
+def empty_batch(scene: Any, n: int) -> NDArray[Any]:
+    """An empty batch of n arrays of a `Composite`."""
+    return np.empty((n, *scene.shown.shape), dtype=scene.shown.dtype)
 
 
 def renderer_of(scene: Any) -> WordRenderer:

@@ -11,11 +11,7 @@ if TYPE_CHECKING:
     from eblime.results.export import to_shap as to_shap
     from eblime.results.indices import Interactions as Interactions
 
-_HOMES = {  # module -> its names
-    "comparison": ("Comparison",),
-    "export": ("to_shap",),
-    "indices": ("Interactions",),
-}
+_HOMES = {"comparison": ["Comparison"], "export": ["to_shap"], "indices": ["Interactions"]}
 
 __all__ = [name for names in _HOMES.values() for name in names]
 

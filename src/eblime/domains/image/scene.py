@@ -23,6 +23,7 @@ from eblime.domains.composite import (
     Segmenter,
     as_numbers,
     centres,
+    empty_batch,
     even_blocks,
     labels_fit,
     read_composite,
@@ -31,7 +32,6 @@ from eblime.domains.composite import (
 )
 from eblime.domains.image.photo import is_photo, open_photo
 from eblime.domains.record import Domain
-from eblime.protocols import Renderer
 
 __all__ = ["IMAGE", "SEGMENTER", "ImageScene", "as_pixels", "read_image", "three_channels"]
 
@@ -88,9 +88,7 @@ class ImageScene:
             "area": np.bincount(self.labels.ravel()).tolist(),
         }
 
-    def batch(self, n: int) -> NDArray[Any]:
-        """An empty batch of n images."""
-        return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
+    batch, renderer = empty_batch, renderer_of
 
     def photo(self, longest: int | None = None) -> FloatArray:
         """The image for display: (H, W, 3) floats in [0, 1], rescaled if the range is larger.
@@ -105,10 +103,6 @@ class ImageScene:
             low, high = float(self.shown.min()), float(self.shown.max())
             low, high = (low, high) if low < 0 or high > 1 else (0.0, 1.0)
         return (_shrink(pixels, longest) - low) / max(high - low, 1e-300)
-
-    def renderer(self) -> Renderer:
-        """A fast renderer of this image."""
-        return renderer_of(self)
 
 
 def _shrink(pixels: NDArray[Any], longest: int | None) -> FloatArray:

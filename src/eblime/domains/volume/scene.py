@@ -21,6 +21,7 @@ from eblime.domains.composite import (
     Segmenter,
     as_numbers,
     centres,
+    empty_batch,
     even_blocks,
     labels_fit,
     read_composite,
@@ -29,7 +30,6 @@ from eblime.domains.composite import (
 )
 from eblime.domains.record import Domain
 from eblime.domains.volume.reading import check_memory
-from eblime.protocols import Renderer
 
 __all__ = ["SEGMENTER", "VOLUME", "VolumeScene", "read_volume"]
 
@@ -81,13 +81,7 @@ class VolumeScene:
         columns[f"volume_{self.unit}3"] = (voxels * float(np.prod(self.spacing))).tolist()
         return columns
 
-    def batch(self, n: int) -> NDArray[Any]:
-        """An empty batch of n volumes."""
-        return np.empty((n, *self.shown.shape), dtype=self.shown.dtype)
-
-    def renderer(self) -> Renderer:
-        """A fast renderer of this volume."""
-        return renderer_of(self)
+    batch, renderer = empty_batch, renderer_of
 
 
 def slic(volume: FloatArray, **params: Any) -> Labels:
