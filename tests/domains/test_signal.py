@@ -9,8 +9,7 @@ from scipy.io import savemat, wavfile
 
 import eblime
 from eblime.domains.signal.reading import read_recording
-from eblime.domains.signal.scene import SignalScene, split_bands
-from eblime.domains.signal.segmentation import hidden_signals, read_signal
+from eblime.domains.signal.scene import SignalScene, hidden_signals, read_signal, split_bands
 
 
 def never(batch):

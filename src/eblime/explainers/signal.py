@@ -8,8 +8,9 @@ from typing import Any
 
 from eblime._checks import check_choice, check_count, check_number
 from eblime._progress import Progress
+from eblime.domains.composite import Segmentation
 from eblime.domains.masked import MaskedSubject
-from eblime.domains.signal.segmentation import Hide, Segmentation, check_settings, read_signal
+from eblime.domains.signal.scene import Hide, check_settings, read_signal
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels

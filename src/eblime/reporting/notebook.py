@@ -50,7 +50,7 @@ def fragment(shown: Explanation | Comparison | Interactions) -> str:
         label=shown.label,
         text=f"{shown.prediction:.4g}. {fit_sentence(shown)} {shown.estimand}",
         notes=notes(shown),
-        view=_add_styles(_without_templates(input_view(shown)), post.mean),
+        view=_add_styles(input_view(shown), post.mean),
     )
 
 
@@ -111,15 +111,11 @@ def _numbers(explanation: Explanation, order: IntArray) -> list[tuple[float, ...
     return [(float(post.mean[j]), *pair) for j, pair in zip(order, ends, strict=True)]
 
 
-def _without_templates(view: Markup) -> Markup:
-    """The view without what only the script of a page shows."""
-    from markupsafe import Markup
-
-    return Markup(re.sub(r"<template>.*?</template>", "", view, flags=re.DOTALL))
-
-
 def _add_styles(view: Markup, mean: FloatArray) -> Markup:
-    """The view with a `style` in every tag that has a feature or a class of `_STYLES`."""
+    """The view with a `style` in every tag that has a feature or a class of `_STYLES`.
+
+    It is without what only the script of a page shows.
+    """
     from markupsafe import Markup
 
     largest = np.abs(mean).max() or 1.0
@@ -137,7 +133,8 @@ def _add_styles(view: Markup, mean: FloatArray) -> Markup:
             return tag.replace(' style="', f' style="{style};', 1)
         return re.sub(r"\s*/?>$", lambda end: f' style="{style}"{end[0]}', tag)
 
-    return Markup(re.sub(r"<[a-zA-Z][^<>]*>", add_style, view))
+    plain = re.sub(r"<template>.*?</template>", "", view, flags=re.DOTALL)
+    return Markup(re.sub(r"<[a-zA-Z][^<>]*>", add_style, plain))
 
 
 def _tint(share: float) -> str:

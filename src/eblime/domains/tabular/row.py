@@ -17,8 +17,9 @@ from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.binning import Column
 from eblime.domains.tabular.cells import is_missing, is_time, python_value
 from eblime.domains.tabular.frames import ArrayFrame, SparseFrame
-from eblime.domains.tabular.interventional import MOST_ROWS, GameNeighbourhood
 from eblime.domains.tabular.neighbourhood import (
+    MOST_ROWS,
+    GameNeighbourhood,
     RowContext,
     TableNeighbourhood,
     UserNeighbourhood,
