@@ -6,6 +6,9 @@ python docs/pictures.py signal   (one or more of them, by the name of its functi
 
 from __future__ import annotations
 
+import io
+import itertools
+import shutil
 import sys
 import tempfile
 import time
@@ -15,6 +18,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
+from PIL import Image
 
 import eblime
 
@@ -786,6 +790,140 @@ def many() -> None:
     save(figure, "many")
 
 
+def plots() -> None:
+    """One small panel for each kind of plot, with its name."""
+    made = explained()
+    kinds = {
+        "row": ("intervals", "means", "density", "ranks", "lambda", "convergence", "values"),
+        "photo": ("width", "map", "mean_map", "uncertainty", "top_k", "sign"),
+        "review": ("text",),
+        "pump": ("signal",),
+        "scan": ("slices", "projections"),
+    }
+    pairs = [(name, kind) for name in kinds for kind in kinds[name]]
+    figure = Figure(figsize=(7.5, 12), layout="constrained")
+    cells = figure.subplots(6, 3).ravel()
+    for cell in cells:
+        cell.axis("off")
+    for cell, (name, kind) in zip(cells, pairs, strict=False):
+        cell.imshow(panel(made[name], kind))
+        cell.set_title(f'"{kind}"', family="monospace", fontsize=12)
+    save(figure, "plots", colours=128)
+
+
+def command_line() -> None:
+    """The page that `eblime explain image` writes, in a browser (needs playwright)."""
+    from playwright.sync_api import sync_playwright
+
+    from eblime.datasets import sample_scans, ultrasonic_network
+
+    labels = ["no defect", "with defect"]
+    explainer = eblime.ImageExplainer(ultrasonic_network(), n_masks=400, labels=labels)
+    with sync_playwright() as browsers:
+        browser = browsers.chromium.launch(executable_path=shutil.which("chromium"))
+        page = browser.new_page(viewport={"width": 900, "height": 830})
+        page.set_content(explainer.explain(sample_scans()[0][2], "with defect").to_html())
+        shown = page.screenshot()
+        browser.close()
+    Image.open(io.BytesIO(shown)).convert("RGB").quantize(128).save(IMAGES / "command-line.png")
+
+
+def extend() -> None:
+    """The parts that an explanation passes through; those that can be replaced are green."""
+    figure = Figure(figsize=(7.6, 2.7), layout="constrained")
+    ax = figure.subplots()
+    ax.set(xlim=(0, 10), ylim=(0, 3.4))
+    ax.axis("off")
+    above = {"input": 0.8, "domain": 2.9, "design": 5.0, "model": 7.1, "kernel": 9.2}
+    below = {"method": 9.2, "posterior": 7.1, "stop rule": 5.0, "explanation": 2.9, "plot": 0.8}
+    places = {name: (x, 2.6) for name, x in above.items()}
+    places |= {name: (x, 0.7) for name, x in below.items()}
+    names = list(places)
+    for first, second in itertools.pairwise(names):
+        ends = {"shrinkA": 10 + 3.2 * len(first), "shrinkB": 10 + 3.2 * len(second)}
+        arrow = {"arrowstyle": "-|>", "color": "grey", **ends}
+        if first == "kernel":
+            arrow |= {"shrinkA": 13, "shrinkB": 13}
+        ax.annotate("", places[second], places[first], arrowprops=arrow)
+    given = ("input", "posterior", "explanation")
+    for name, (x, y) in places.items():
+        colours = {"fc": "#eee", "ec": "grey"} if name in given else {"fc": "#d5efe6", "ec": GREEN}
+        box = {"boxstyle": "round,pad=0.4", **colours}
+        ax.text(x, y, name, ha="center", va="center", fontsize=11, bbox=box)
+    notes = {"domain": "features", "design": "masks", "model": "scores", "kernel": "weights"}
+    for name, note in notes.items():
+        ax.text(places[name][0], 3.2, note, ha="center", fontsize=9, color="grey")
+    arrow = {"arrowstyle": "-|>", "color": "grey", "ls": "--", "shrinkA": 13, "shrinkB": 13}
+    ax.annotate("", places["design"], places["stop rule"], arrowprops=arrow)
+    ax.text(5.1, 1.65, "next round", fontsize=9, color="grey", va="center")
+    save(figure, "extend")
+
+
+def panel(explanation: Any, kind: str) -> Any:
+    """A plot without its title, as pixels."""
+    tops = {"density": 2, "convergence": 2, "width": 2, "slices": 1, "projections": 1}
+    tops |= dict.fromkeys(("intervals", "means", "values", "ranks"), 4)
+    options: dict[str, Any] = {"top": tops[kind]} if kind in tops else {}
+    if kind in ("text", "signal"):
+        options["ax"] = Figure(figsize=(4, 2), layout="constrained").subplots()
+    figure = explanation.plot(kind, **options).figure
+    if kind not in ("text", "signal", "slices", "projections"):
+        figure.set_size_inches(4, 3.2)
+    for ax in figure.axes:
+        ax.set_title("", loc="left")
+    if kind == "width":
+        figure.axes[0].get_legend().remove()
+    file = io.BytesIO()
+    figure.savefig(file, dpi=100)
+    file.seek(0)
+    return Image.open(file)
+
+
+def explained() -> dict[str, Any]:
+    """A row, a photo, a text, a signal and a volume, explained."""
+    from skimage.data import lfw_subset
+    from sklearn.datasets import load_wine
+    from sklearn.decomposition import PCA
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    wine = load_wine(as_frame=True)
+    model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(wine.data, wine.target)
+    faces = lfw_subset()  # 100 faces, then 100 other photos
+    svm = make_pipeline(PCA(30, random_state=0), SVC(random_state=0))
+    svm.fit(faces.reshape(200, -1), [1] * 100 + [0] * 100)
+    time, rng = np.arange(600) / 300, np.random.default_rng(0)
+    pump = np.sin(2 * np.pi * 3 * time) + 0.1 * rng.normal(size=600)
+    pump[320:360] += 2 * np.sin(2 * np.pi * 60 * time[:40])
+    scan = rng.normal(size=(16, 24, 32))
+    scan[4:8, 6:12, 18:26] += 5.0
+    good = {"good": 2.0, "witty": 1.0, "dull": -1.5}
+    review = "A witty film with good music, although the end is rather dull."
+    return {
+        "row": eblime.TabularExplainer(model, wine.data, n_masks=300).explain(wine.data.iloc[0]),
+        "photo": eblime.ImageExplainer(
+            lambda batch: svm.decision_function(batch.reshape(len(batch), -1)),
+            segmentation=("grid", {"rows": 5, "columns": 5}),
+            hide=float(faces.mean()),
+            n_masks=200,
+        ).explain(faces[9]),
+        "review": eblime.TextExplainer(
+            lambda texts: [sum(v for word, v in good.items() if word in text) for text in texts]
+        ).explain(review),
+        "pump": eblime.SignalExplainer(
+            lambda batch: np.abs(np.diff(batch, axis=1)).max(axis=1), rate=300
+        ).explain(pump),
+        "scan": eblime.VolumeExplainer(
+            lambda batch: np.maximum(batch - 3, 0).mean(axis=(1, 2, 3)),
+            segmentation=("blocks", {"n": 4}),
+            hide=0,
+            n_masks=500,
+        ).explain(scan),
+    }
+
+
 def save(figure: Any, name: str, *, colours: int | None = None) -> None:
     """Write a picture; a palette of so many colours makes it smaller."""
     from PIL import Image
@@ -825,6 +963,9 @@ PICTURES = (
     models,
     slow_models,
     many,
+    plots,
+    command_line,
+    extend,
 )
 
 if __name__ == "__main__":
