@@ -808,7 +808,7 @@ def plots() -> None:
     for cell, (name, kind) in zip(cells, pairs, strict=False):
         cell.imshow(panel(made[name], kind))
         cell.set_title(f'"{kind}"', family="monospace", fontsize=12)
-    save(figure, "plots", colours=128)
+    save(figure, "plots", colours=256)
 
 
 def command_line() -> None:
