@@ -88,9 +88,11 @@ def compare(
     cost at most two calls more.
 
     A setting that is given as a list, `hide=["mean", 0, "blur"]`, has several choices. The first
-    choices of all lists together are what the others are compared with; each other choice replaces
-    one of them. So k choices besides the first ones cost k more explanations: (k + 1) `n_masks`
-    calls. The progress bar counts all of them.
+    explanation has the first choice of each list. Every other choice gives one more explanation, in
+    which this setting alone differs from the first one: k of them cost (k + 1) `n_masks` calls. The
+    progress bar counts all of them.
+
+    To compare two models, explain the input with both and make a `Comparison` of the explanations.
 
     Parameters
     ----------

@@ -27,18 +27,18 @@ _FLAT = 1e-9  # a ridge parameter that does not matter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesSHAP:
-    """Bayesian linear regression with the weights of the Shapley kernel (Slack et al., 2021).
+    """Shapley values by a Bayesian linear regression with the Shapley kernel (Slack et al., 2021).
 
-    The masks decide the weights: the kernel of an explainer is not used. Take the design
-    "leverage", which asks the masks that carry most weight.
+    The kernel of an explainer is not used: the number of shown features decides the weight of a
+    mask. Use it with `design="leverage"`, which asks about the masks with the most weight.
 
     Parameters
     ----------
     constrained
-        Whether the line is exact at both ends, as for Shapley values: its intercept is the score
-        with everything hidden, and the importances, in every draw, add up to the score of the input
-        minus that. None constrains it where the scores of both ends are known; True refuses answers
-        without them; False leaves the intercept free, and the ends count like other masks.
+        Whether the line is exact at both ends, the input itself and everything hidden, as for
+        Shapley values: the importances add up to the difference of these two scores, in every draw.
+        None: where both scores are known. True refuses answers without them. False leaves the
+        intercept free, and the ends count like other masks.
     ridge
         The ridge parameter, for weights with a mean of one; published: 1, which shrinks the
         importances. None leaves them free where there are more masks than features, and is 1

@@ -44,10 +44,10 @@ class BayLIME:
     Parameters
     ----------
     mode
-        "non-informative": both precisions are fitted to the answers by evidence maximisation, and
-        the prior mean is zero. "partial": the prior of the importances is given, the precision of
-        the noise is fitted. "full": all are given. None takes the mode that the other settings
-        allow.
+        What is given, and what is fitted to the answers; None takes the mode that the other
+        settings allow. "non-informative": the prior mean is zero, and both precisions are fitted
+        (evidence maximisation). "partial": the prior of the importances is given, the precision of
+        the noise is fitted. "full": all are given.
     prior_mean
         Prior mean of each importance, in units of the score: a number for all features, or one for
         each.

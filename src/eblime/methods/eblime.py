@@ -72,34 +72,35 @@ class PublishedGrid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EBLIME:
-    """Bayesian ridge regression with a half-Cauchy on lambda^-1/2 and an inverse gamma on sigma^2.
+    """The default method: a Bayesian ridge regression that learns how much to shrink importances.
 
-    Each feature has its own scale, in addition to the common ridge parameter lambda.
+    The ridge parameter lambda says how strongly importances are shrunk towards zero, and sigma^2
+    how far the scores lie from a line. Both are unknown: lambda^-1/2 has a half-Cauchy prior,
+    sigma^2 an inverse gamma prior. Each feature has its own scale, in addition to lambda.
 
     Parameters
     ----------
     a, b
-        Shape and scale of the inverse gamma prior of sigma^2; weak by default. With standardised
-        scores b is the scale at a mask of average weight.
+        Shape and scale of the prior of sigma^2; weak by default. With standardised scores b is the
+        scale at a mask of average weight.
     intercept
-        "flat" integrates out a free intercept exactly; "none" has none, as in the paper.
+        "flat": the intercept is free. "none": there is none, as in the paper.
     scale
-        Scale of the half-Cauchy prior of lambda^-1/2.
+        Scale of the prior of lambda^-1/2: a smaller one expects smaller importances.
     standardize
         Divide the scores by their weighted spread first (and undo it in the result), so that the
-        answer does not depend on their units.
+        result does not depend on their units.
     grid
-        None integrates over the whole half-line of lambda; a `PublishedGrid` integrates as the
-        paper does.
+        How to integrate over lambda: None over all positive values, exactly; a `PublishedGrid` as
+        in the paper.
     local
-        Whether each feature has its own scale in addition to the common lambda, so that a few large
-        importances are not shrunk because many are small. None, the default, is True with
-        `grid=None` and False with a grid; True needs `grid=None`.
+        Whether each feature has its own scale, so that a few large importances are not shrunk
+        because many are small. None, the default, is True without a grid and False with one.
     noise
-        "unequal": intervals are widened where the residuals of some masks are larger than those of
-        others, beyond their weights, by a sandwich variance that allows for pairs of complementary
-        masks. "equal": all are taken to be of the same size. None, the default, is "unequal" with
-        a scale for each feature and "equal" without.
+        "unequal": intervals are widened for features where some masks are further from the line
+        than others (a sandwich variance that allows for pairs of complementary masks). "equal": the
+        distances are taken to be of the same size at all masks. None, the default, is "unequal"
+        with `local=True`, and "equal" without.
 
     Notes
     -----
@@ -162,7 +163,7 @@ class EBLIME:
         draws: int | None = 2_500,
         sampler: Literal["categorical", "gumbel"] = "categorical",
     ) -> EBLIME:
-        """The published setting: no intercept, a = b = 1, scores as they are, lambda in (0, 1].
+        """The published method: no intercept, a = b = 1, scores as they are, lambda in (0, 1].
 
         Parameters
         ----------

@@ -40,17 +40,17 @@ _ONE = "One mask says nothing about the importances: Quadrature needs at least 2
 class Quadrature:
     """Importances from a posterior over functions of the mask.
 
-    A model is a fixed function of the mask: nothing is random except which masks were used. A
-    Gaussian process with a closed form for every index takes the place of a linear fit with noise.
-    At equal model calls its error is about half that of a regression for photos. Once all masks are
-    asked, the intervals have width zero. Works with any masks; complementary pairs, as of
-    `design="paired"` or `design="adaptive"`, are best.
+    A model gives one mask the same score each time, so nothing is random except which masks were
+    asked. The score as a function of the mask is a Gaussian process, and every importance is a mean
+    over all masks that has a closed form. For photos the error is about half that of a regression
+    with as many model calls. Once all masks are asked, the intervals have width zero. Works with
+    any masks, best with complementary pairs: `design="paired"` or `design="adaptive"`.
 
     Parameters
     ----------
     kernel
         The weight of a mask for the index "lime"; None is lime's kernel with width 0.75 sqrt(p). It
-        must depend on the number of hidden features only. Answers need no weights.
+        must depend on the number of hidden features only. `eblime.fit` needs no weights then.
     index
         "lime": coefficients of the weighted linear fit, free intercept, to all masks; "banzhaf":
         mean change of the score when a feature is shown, all masks counting the same; "shapley":

@@ -165,18 +165,18 @@ def fit(
     *,
     rng: RNGLike = 0,
 ) -> Posterior:
-    """Posterior of the feature importances, given what a model answered for N masks.
+    """Importances with intervals, from N masks and the model's scores of them.
 
     Parameters
     ----------
     masks
         Shape (N, p): 1 where a feature is shown, 0 where it is hidden. Other numbers are taken as
-        they are: an interpretable representation need not be binary.
+        they are, such as standardised values of columns.
     scores
-        Shape (N,): the model's score for each mask, one target.
+        Shape (N,): the model's score of each mask. `methods.fit_targets` takes several targets.
     weights
-        Shape (N,): how near each mask is to the input explained; all ones if None. "quadrature"
-        needs none: its kernel says which fit the importances are of.
+        Shape (N,): how much each mask counts, such as its closeness to the input; all ones if None.
+        "quadrature" needs none: it has a kernel of its own.
     method
         "eblime", "eblime-ridge", "eblime-paper", "bayeslime", "baylime", "bayesshap", "lime",
         "quadrature", or an object such as `EBLIME(scale=2.0)`.

@@ -19,10 +19,10 @@ __all__ = ["LIME", "BayesLIME"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesLIME:
-    """Conjugate Bayesian ridge regression with lambda = 1 and an improper prior of sigma^2.
+    """A Bayesian ridge regression whose ridge parameter is fixed at 1 (Slack et al., 2021).
 
-    The published code draws 10,000 samples to find symmetric intervals. Their law is a Student t
-    with N degrees of freedom, which is computed exactly here.
+    So it shrinks much with few masks and little with many. The published code draws 10,000 samples
+    to find intervals; their law, a Student t with N degrees of freedom, is exact here.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class BayesLIME:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LIME:
-    """Weighted ridge regression as in lime: a mean, and no spread.
+    """lime's weighted ridge regression: a number for each feature, and no interval.
 
     Parameters
     ----------

@@ -66,7 +66,10 @@ class _Cells(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Comparison:
-    """Explanations of one prediction by several methods or settings; made by `eblime.compare`.
+    """Explanations of one input side by side; made by `eblime.compare`.
+
+    They differ in the method or in a setting. Explanations by two models can be compared, too, if
+    they have the same kind of input and the same target.
 
     Examples
     --------
@@ -83,6 +86,13 @@ class Comparison:
     ("hide=''", 'hide=[MASK]')
     >>> both.sensitivity(top=1)["top_jaccard"].tolist()
     [1.0, 1.0]
+
+    Two models:
+
+    >>> models = {"new": good, "old": lambda texts: [0.8 * ("good" in text) for text in texts]}
+    >>> found = {k: eblime.TextExplainer(m).explain("a good film") for k, m in models.items()}
+    >>> eblime.results.Comparison(explanations=found).agreement(top=1)["top_jaccard"].tolist()
+    [1.0]
     """
 
     explanations: Mapping[str, Explanation]  # by name; the first is what others are compared with
