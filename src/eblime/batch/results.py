@@ -80,7 +80,7 @@ def open_run(path: str | os.PathLike[str]) -> Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
-    """The results of a run so far.
+    """The results of a run so far; `explain_many` and `open_run` return it.
 
     Examples
     --------
@@ -205,7 +205,7 @@ class Run:
         return table.sort_values("input", ignore_index=True)
 
     def explanation(self, number: int, target: int | None = None) -> Explanation:
-        """One whole explanation, if the run has saved it; None is the first output."""
+        """One whole explanation, if the run has saved it; `target=None` is the first output."""
         folder = self.location / "explanations"
         if target is None:
             kept = [name for name in folder.files() if name.startswith(f"{number}-")]

@@ -91,14 +91,14 @@ def explain_many(
         the calling process does the work.
     part_size
         Number of inputs in a part, the unit that is stored and resumed. The rows or texts of a part
-        share model calls. The default is 8 for images and files and 64 for rows and texts, and
+        share batches. The default is 8 for images and files and 64 for rows and texts, and
         larger for very many inputs: 1,000 for a million rows.
     prob
         Probability of the intervals.
     keep
         Whether to save whole explanations, for pages and `Run.explanation`. None saves those of
-        the first 100 inputs, or of 1,000 that are no rows (fewer if they would take more than
-        1 GB), if their domain is registered.
+        the first 100 rows, or of the first 1,000 images, texts and so on (fewer if they would
+        take more than 1 GB), if their domain is registered.
     until
         A stop rule such as `TopK(5)`, as for `explain`: each input is asked about in rounds until
         it is reached. Several workers need a rule that can be pickled, as those of eblime.
@@ -107,8 +107,8 @@ def explain_many(
     max_failures
         Stop when more inputs have failed, counting earlier calls; None never stops.
     retry
-        Explain the inputs of parts with failures again. Files that failed may have been replaced.
-        Model calls that fail are repeated by the explainer's `Calls(retry=...)`.
+        Do parts with failed inputs again; the files of these inputs may have been replaced.
+        Batches that fail are sent again by the explainer's `Calls(retry=...)`.
     progress
         None shows a bar on a terminal if the work takes longer than a second; True always does,
         False never; or a function of (done, total).

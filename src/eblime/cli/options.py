@@ -96,8 +96,8 @@ ASKING = (  # of `explain` and `batch`; a run stores them
     Option("kernel", "How much a mask counts (by default euclidean)", names="kernels"),
     Option("seed", "The same seed gives the same result.", type=int, default=0, minimum=0),
     PROB,
-    Option("retry", "How often to repeat a failed model call.", type=int, minimum=0),
-    Option("concurrency", "How many model calls to make at once.", type=int, minimum=1),
+    Option("retry", "How often to send a failed batch to the model again.", type=int, minimum=0),
+    Option("concurrency", "How many batches may be under way at once.", type=int, minimum=1),
 )
 CACHE = (
     Option("cache", "File that stores the model's answers; none is asked twice.", type=Path),
@@ -122,7 +122,7 @@ EXPLAIN = (  # of `explain` alone
         many=True,
     ),
     Option("max_seconds", "Seconds for the model calls and the fit, more than 0.", type=float),
-    Option("timeout", "Seconds for one model call; a longer one fails.", type=float),
+    Option("timeout", "Seconds for one batch; a longer one fails.", type=float),
     OUT,
     replace(TOP, help="How many features to print and to mark."),
     JSON,

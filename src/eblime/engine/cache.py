@@ -63,7 +63,7 @@ class CacheStats(NamedTuple):
 class AnswerCache:
     """A file with the answers of models, for `cache=` of an explainer, `explain` or `explain_many`.
 
-    Answers are written after every model call. Several processes may use the file at once. A file
+    Answers are written after every batch. Several processes may use the file at once. A file
     that is damaged or has another layout is renamed to `*.damaged`, with a warning.
 
     Parameters

@@ -43,12 +43,12 @@ _BATCH = "A model is called with a batch of inputs, not with one."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """Repeat a model call that failed, after a pause that grows from one try to the next.
+    """Send a batch that failed to the model again, after pauses that grow; for `Calls(retry=...)`.
 
     Parameters
     ----------
     times
-        How often a call is repeated, after the first try.
+        How often a batch is sent again, after the first try.
     wait
         Seconds before the first repetition.
     factor
@@ -57,12 +57,12 @@ class Retry:
         The largest random fraction that is added to a pause, so that several clients do not come
         back at once.
     longest
-        No pause is longer than this many seconds. A call that failed with an error that has the
-        attribute `retry_after`, in seconds, as that of a server with the header `Retry-After`, is
-        repeated after this time, or not at all if it is longer.
+        No pause is longer than this many seconds. An error with an attribute `retry_after`, such
+        as from the header `Retry-After` of a server, sets the pause itself; if it asks for more
+        seconds than `longest`, the batch is not sent again.
     on
-        Errors that are worth another try; a call that took longer than `timeout` is a
-        `TimeoutError`. Running out of memory is never repeated.
+        Errors that are worth another try. A batch that took longer than `timeout` raises a
+        `TimeoutError`. Running out of memory never leads to another try.
 
     Examples
     --------
@@ -129,27 +129,27 @@ def as_retry(retry: int | Retry | None) -> Retry | None:
 class Calls:
     """How a model is called: `calls=` of an explainer, of `explain` and of `explain_many`.
 
-    The settings of `explain` replace those of the explainer, except where they have their default
-    value: `explain(x, calls=Calls(max_calls=100))` keeps the explainer's `retry`.
+    The model gets batches of inputs; a *model call* is one input that is sent, also if it is sent
+    again. Settings of `explain` replace those of the explainer, except where they have their
+    default value: `explain(x, calls=Calls(max_calls=100))` keeps the explainer's `retry`.
 
     Parameters
     ----------
     cache
-        A file that stores the model's answers: nothing is asked twice. A function, or another model
-        that its content does not identify, needs an `AnswerCache` with a `model_id`.
+        A file that stores the model's answers: nothing is asked twice. A model without recognisable
+        content, such as a function, needs an `AnswerCache` with a `model_id`.
         `cache=` of an explainer, of `explain` and of `explain_many` is a short form.
     retry
-        How often a failed model call is repeated, or a `Retry`, which says when.
+        How often a failed batch is sent again; or a `Retry`, which also sets pauses and errors.
     timeout
-        Seconds for one model call; a longer one fails.
+        Seconds for one batch; a longer one fails.
     concurrency
-        Model calls under way at once: a function is called in threads, and an `async def` in one
-        event loop.
+        Batches under way at once: a function runs in threads, an `async def` in one event loop.
     max_calls
-        How many inputs the model may be asked about for one explanation. The answers within it are
-        explained, and `provenance["stopped"]` says so.
+        How many inputs may be sent to the model for one explanation, in all attempts. The answers
+        within it are explained, and `provenance["stopped"]` says so.
     batch_size
-        Inputs per model call; None finds the fastest size.
+        Inputs per batch; None finds the fastest size.
     partial
         On Ctrl-C explain the answers so far instead of raising `KeyboardInterrupt`, if there are
         more of them than features. `provenance["stopped"]` says so. Not used by `explain_many`.

@@ -61,14 +61,14 @@ WIDTH_PENALTY = 2.0
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TopK(Rule):
-    """The k most important features are known, as a set.
+    """Stop when the k most important features are known, as a set; for `until=`.
 
     Parameters
     ----------
     k
         How many features.
     prob
-        Probability that the set is right.
+        Probability that the set is right, however often the rule looks.
     by
         "abs" compares absolute importances, "value" the importances themselves.
     tolerance
@@ -109,7 +109,7 @@ class TopK(Rule):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ranking(Rule):
-    """The order of the k most important features is known.
+    """Stop when the k most important features and their order are known; for `until=`.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class Ranking(Rule):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Sign(Rule):
-    """The signs of the most important features are known.
+    """Stop when the signs of the most important features are known; for `until=`.
 
     Parameters
     ----------
@@ -206,11 +206,11 @@ class Sign(Rule):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Width(Rule):
-    """Importances are known to within an interval of this width.
+    """Stop when importances are known to within an interval of this width; for `until=`.
 
-    Every importance looked at is in an interval of this width around its posterior mean, all of
-    them at once with probability `prob`. The intervals in tables hold one by one: when the rule is
-    reached they are narrower than this.
+    With probability `prob` all importances that are looked at are within half the width of their
+    posterior means at once. The intervals in tables hold one by one, so they are narrower than
+    `width` when the rule is reached.
 
     Parameters
     ----------
