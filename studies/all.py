@@ -26,6 +26,8 @@ import pandas as pd
 
 import eblime
 from studies.cases import CASES
+from studies.charts.comparisons import LEAGUE, REPEATS
+from studies.charts.style import RESULTS
 from studies.coverage import coverage, summary
 from studies.coverage_by_rank import coverage_by_rank
 from studies.coverage_texts import coverage_texts
@@ -33,7 +35,6 @@ from studies.data.faulty_parts import PARTS
 from studies.faithfulness import HIGHER_IS_BETTER, faithfulness
 from studies.figures import CUTS, figure_numbers, superpixels
 from studies.localisation import localisation
-from studies.pages import LEAGUE, REPEATS, RESULTS
 from studies.quadrature import quadrature
 from studies.runner import positive
 from studies.stability import stability

@@ -28,10 +28,11 @@ from numpy.typing import NDArray
 import eblime
 from eblime._types import FloatArray, IntArray
 from eblime.domains.image.scene import SEGMENTER
+from studies.charts.paper import GROUPS, good_explanations
+from studies.charts.style import COLOURS, NAMES, RESULTS, save
 from studies.data import sources
 from studies.data.faulty_parts import faulty_parts
 from studies.data.photos import cut_coarsely, photo_classifier, photo_set, read_square
-from studies.pages import COLOURS, GROUPS, IMAGES, NAMES, RESULTS, good_explanations
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import write_csv
 
@@ -77,7 +78,7 @@ def run(options: argparse.Namespace) -> None:
     if 1 in options.figure:
         intervals = cat_intervals(options.seed)
         write_csv(intervals, RESULTS / "figure-1.csv", digits=5)
-        save(cat_figure(intervals), IMAGES / "figure-1.png")
+        save(cat_figure(intervals), "figure-1", dpi=90)
     found = {
         name: superpixels(name, **how)
         for name in CUTS
@@ -88,18 +89,12 @@ def run(options: argparse.Namespace) -> None:
         write_csv(numbers, RESULTS / f"figures-{name}.csv", digits=5)
         number, items = pictured(name, numbers)
         if number in options.figure:
-            save(maps_figure(rows, items), IMAGES / f"figure-{number}.png")
+            save(maps_figure(rows, items), f"figure-{number}", dpi=90)
             if name == "french-bulldog" and options.photos:
-                save(maps_figure(rows, items, photos=True), options.photos)
+                maps_figure(rows, items, photos=True).savefig(options.photos, dpi=90)
     if 5 in options.figure:
         numbers = pd.concat([figure_numbers(rows) for rows in found.values()])
-        save(ridge_figure(numbers), IMAGES / "figure-5.png")
-
-
-def save(figure: Figure, path: Path) -> None:
-    """Write a picture."""
-    figure.savefig(path, dpi=90, pil_kwargs={"optimize": True})
-    print(f"Wrote {path}.")
+        save(ridge_figure(numbers), "figure-5", dpi=90)
 
 
 def superpixels(

@@ -23,14 +23,15 @@ from matplotlib.figure import Figure
 from scipy import ndimage, stats
 
 import eblime
+from eblime import measures
 from eblime._types import BoolArray
 from eblime.cli.image import parse_hide
 from eblime.datasets import ultrasonic_network
 from eblime.plot.style import COLOURS
+from studies.charts.style import DOCS, IMAGES, RESULTS
 from studies.data import sources
 from studies.data.echoes import RATE, echo_network, hole_probability, plate, simulated_echoes
 from studies.data.scans import Block, block_image, pore_mask
-from studies.pages import DOCS, IMAGES, RESULTS
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.tables import frame_table, write_csv
 
@@ -267,7 +268,7 @@ def detection_summary(rows: pd.DataFrame) -> pd.DataFrame:
     }
     found = []
     for name, (sizes, hits) in parts.items():
-        curve = eblime.measures.probability_of_detection(sizes, hits)
+        curve = measures.probability_of_detection(sizes, hits)
         for note in curve.notes:
             print(f"{name}: {note}")
         ends = {"a50": curve.a50, "a90": curve.a90, "a90/95": curve.a90_95}
@@ -297,7 +298,7 @@ def draw_pictures(seed: int) -> None:
     rows = pd.read_csv(RESULTS / "inspection-detection.csv")
     ax = None
     for name, colour in (("classified", COLOURS[2]), ("located", COLOURS[1])):
-        curve = eblime.measures.probability_of_detection(rows["size"], rows[name])
+        curve = measures.probability_of_detection(rows["size"], rows[name])
         label = "network" if name == "classified" else "explanation"
         ax = curve.plot(ax=ax, label=label, colour=colour)
     ax.set_xlabel("radius of the pore in mm")

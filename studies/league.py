@@ -45,7 +45,7 @@ from eblime.designs.adaptive import Adaptive
 from eblime.designs.rounds import as_design
 from eblime.protocols import Design, Method
 from studies.data.files import digest
-from studies.data.stored import answers_file
+from studies.data.stored import stored_photos
 from studies.intervals import interval_measures
 from studies.populations import ask
 from studies.runner import Row, add_run_options, positive, run_study
@@ -106,8 +106,7 @@ def read_games(options: argparse.Namespace) -> dict[str, np.ndarray]:
         stored = np.load(options.games)
         found |= {name: stored[name] for name in stored.files}
     if options.photos:
-        stored = np.load(answers_file("imagenet-p13.npz"))
-        found |= {f"photo/{name}": stored[f"scores_{i}"] for i, name in enumerate(stored["names"])}
+        found |= {f"photo/{k:02}": scores for k, scores in enumerate(stored_photos())}
     kinds = options.kinds or {name.split("/")[0] for name in found}
     by_kind: dict[str, list[str]] = {kind: [] for kind in sorted(kinds)}
     for name, values in found.items():

@@ -39,9 +39,9 @@ import eblime
 from eblime._types import FloatArray
 from eblime.designs.masks import exhaustive
 from eblime.domains.signal import SignalScene
+from studies.charts.style import RESULTS
 from studies.faithfulness import faithfulness, paired_gaps
 from studies.intervals import interval_measures, mean_interval
-from studies.pages import RESULTS
 from studies.runner import Row, add_run_options, positive, run_study, study_generator
 from studies.speed.clock import Clocked, median_seconds, quiet
 from studies.subjects import SIGNALS

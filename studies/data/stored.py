@@ -1,10 +1,14 @@
 """Stored answers of models to every mask of an input: studies of sampling call no model.
 
-Files in a folder: `imagenet-p13.npz`, EfficientNet-Lite0 on 40 photos with 11 to 13 superpixels
-(hidden ones black); `imagenet-p40.npz`, the same on 20 photos with 28 to 45 superpixels, for 5,000
-masks and their complements; `games-dev.npz`, 150 of the precomputed games of shapiq (image
-classifiers, a sentiment model, and models of tables). The folder is EBLIME_TABLES if that is set,
-else `tables` beside the folder EBLIME_DATA.
+- `imagenet-p13.npz`, EfficientNet-Lite0 on 40 photos with 11 to 13 superpixels (hidden ones black).
+  It is part of this folder, with probabilities as whole numbers of 1/65535;
+- `imagenet-p40.npz`, the same on 20 photos with 28 to 45 superpixels, for 5,000 masks and their
+  complements;
+- `games-dev.npz`, 150 of the precomputed games that shapiq 1.4.1 shipped (image classifiers, a
+  sentiment model, and models of tables).
+
+EBLIME_TABLES is the folder of the files. If it is not set, they are looked for in `tables` beside
+the folder EBLIME_DATA, and then here. The last two files are not part of the repository.
 """
 
 from __future__ import annotations
@@ -48,7 +52,9 @@ def _photos(path: Path, written: int) -> list[FloatArray]:
     """The scores of each photo in a file."""
     with np.load(path, allow_pickle=False) as stored:
         count = len(stored["names"])
-        return [stored[f"scores_{k}"].astype(np.float64) for k in range(count)]
+        found = [stored[f"scores_{k}"] for k in range(count)]
+    whole = 65535 if found[0].dtype == np.uint16 else 1
+    return [scores.astype(np.float64) / whole for scores in found]
 
 
 @lru_cache(maxsize=1)
@@ -64,11 +70,15 @@ def _games(path: Path, written: int) -> dict[str, FloatArray]:
 def answers_file(name: str) -> Path:
     """The path of a file of answers."""
     named, data = os.environ.get("EBLIME_TABLES"), local_folder()
-    folder = Path(named) if named else data and data.resolve().parent / "tables"
-    if folder is None or not (folder / name).exists():
-        raise FileNotFoundError(
-            f"{name} was not found{'' if folder is None else f' in {folder}'}. Set EBLIME_TABLES "
-            "to the folder that has it. It holds stored answers of models, is not part of the "
-            "repository, and is described in studies/data/stored.py."
-        )
-    return folder / name
+    here = Path(__file__).parent
+    folders = (
+        [Path(named)] if named else [data.resolve().parent / "tables", here] if data else [here]
+    )
+    for folder in folders:
+        if (folder / name).exists():
+            return folder / name
+    raise FileNotFoundError(
+        f"{name} was not found in {' or '.join(map(str, folders))}. "
+        "Set EBLIME_TABLES to the folder that has it: stored answers of models, described in "
+        "studies/data/stored.py."
+    )

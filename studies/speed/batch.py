@@ -48,6 +48,7 @@ from sklearn.preprocessing import StandardScaler
 
 import eblime
 from eblime.batch import Workers
+from studies.speed.clock import add_store_option, store
 from studies.tables import head, row, table
 
 N, FEW = 1_000, 200  # masks; of the long runs
@@ -378,6 +379,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default="fast,kills")
     parser.add_argument("--peers", action="store_true", help="shapiq, Ray and other settings, too")
+    add_store_option(parser)
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
 
 
@@ -387,7 +389,7 @@ def run(options: argparse.Namespace) -> None:
         what, arguments = options.measure
         print(json.dumps(globals()[what](*json.loads(arguments))))
         return
-    ways = WAYS + (PEERS if options.peers else [])
+    ways, times = WAYS + (PEERS if options.peers else []), {}
     for job, title in (("fast", "logistic regression"), ("slow", "gradient boosting")):
         if job in options.only:
             fewer = max(options.rows // 5, 1)
@@ -396,7 +398,8 @@ def run(options: argparse.Namespace) -> None:
                 lines.append(("shapiq, 2 processes", ("run_shapiq", job, fewer), None))
             lines += [(name, ("run_ours", job, options.rows, way), n) for name, way, n in ways]
             print(f"\n{options.rows} rows of {COLUMNS} columns, N = {N}, {title}\n", flush=True)
-            _compare(lines, options.rounds, "rows per second", "relative to lime")
+            found = _compare(lines, options.rounds, "rows per second", "relative to lime")
+            times[f"one of {options.rows} rows, {N} masks, {title}"] = found
     if "fast" in options.only:
         found = measure("run_cpu", 500, threads=1)
         ours, lime = found["eblime"], found["lime"]
@@ -405,7 +408,10 @@ def run(options: argparse.Namespace) -> None:
     if "photo" in options.only:
         lines = [(name, ("run_ours", "photo", options.photos, way), n) for name, way, n in ways]
         print(f"\n{options.photos} photos, {N} masks, a small network\n", flush=True)
-        _compare(lines, options.rounds, "photos per second", "relative to 1 worker")
+        found = _compare(lines, options.rounds, "photos per second", "relative to 1 worker")
+        times[f"one of {options.photos} photos, {N} masks"] = found
+    if options.store:
+        store("speed-batch", times)
     if "kills" in options.only:
         kills(options)
 
@@ -413,8 +419,8 @@ def run(options: argparse.Namespace) -> None:
 Line = tuple[str, tuple[Any, ...], int | None]  # name, what to measure, threads
 
 
-def _compare(lines: list[Line], rounds: int, unit: str, relative: str) -> None:
-    """Print each number, then medians over rounds; every round measures everything once."""
+def _compare(lines: list[Line], rounds: int, unit: str, relative: str) -> dict[str, float]:
+    """Print and return medians over rounds, as seconds; every round measures everything once."""
     found: dict[str, list[dict[str, float]]] = {name: [] for name, _, _ in lines}
     for number in range(rounds):
         for name, what, threads in lines:
@@ -428,3 +434,7 @@ def _compare(lines: list[Line], rounds: int, unit: str, relative: str) -> None:
         numbers = f"{np.median(rates):.1f}", f"{total:.1f}", f"{np.median(rates / first):.2f}"
         cells.append([name, *numbers])
     print(f"\n{table(['', unit, 'overall', relative], cells)}", flush=True)
+    return {
+        name: 1 / float(np.median([each["rate"] for each in rows_]))
+        for name, rows_ in found.items()
+    }

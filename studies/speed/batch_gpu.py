@@ -21,6 +21,7 @@ import numpy as np
 from skimage import data
 
 import eblime
+from studies.speed.clock import add_store_option, store
 from studies.tables import head, row
 
 N, SIDE = 1_000, 224
@@ -54,6 +55,7 @@ def in_a_run(explainer: Any, inputs: list[np.ndarray]) -> None:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the benchmark."""
     parser.add_argument("--photos", type=int, default=64)
+    add_store_option(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -65,6 +67,7 @@ def run(options: argparse.Namespace) -> None:
     device = torch.cuda.get_device_name() if home == "cuda" else "CPU"
     print(f"{device}, {os.cpu_count()} cores, {options.photos} photos, N = {N}\n")
     print(head(["network", "one after the other", "in a run", "ratio", "model inputs per second"]))
+    times = {}
     for name, autocast in NETWORKS:
         network = getattr(torchvision.models, name)(weights=None).eval().to(home)
         model = eblime.TorchModel(network, autocast=autocast)
@@ -75,6 +78,9 @@ def run(options: argparse.Namespace) -> None:
         half = ", mixed precision" if autocast else ""
         cells = f"{alone:.1f}", f"{together:.1f}", f"{together / alone:.1f}", f"{N * together:.0f}"
         print(row([f"{name}{half}", *cells]), flush=True)
+        times[f"{name}{half}"] = {"one after the other": 1 / alone, "in a run": 1 / together}
+    if options.store:
+        store("speed-batch-gpu", times)
 
 
 def photos_per_second(way: Callable[[Any, Any], None], explainer: Any, count: int) -> float:

@@ -11,13 +11,21 @@ import time
 import warnings
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
-__all__ = ["Clocked", "add_clock_options", "chosen", "measure", "median_seconds", "versions"]
+from studies.tables import write_csv
+
+__all__ = [
+    *("Clocked", "add_clock_options", "add_store_option", "chosen", "measure", "median_seconds"),
+    *("store", "versions"),
+]
 
 Now = Callable[[], float]
+SPEED = Path(__file__).parents[2] / "docs" / "results" / "speed.csv"
 
 
 def add_clock_options(parser: argparse.ArgumentParser, *, rounds: int) -> None:
@@ -38,6 +46,34 @@ def add_clock_options(parser: argparse.ArgumentParser, *, rounds: int) -> None:
         help="of this process instead of elapsed time, for a machine with other work; set "
         "OMP_NUM_THREADS=1, because the times of all threads add up",
     )
+    add_store_option(parser)
+
+
+def add_store_option(parser: argparse.ArgumentParser) -> None:
+    """The option `store`."""
+    parser.add_argument(
+        "--store", action="store_true", help="replace the rows of this study in the page's table"
+    )
+
+
+def store(study: str, times: dict[str, dict[str, Any]]) -> None:
+    """Replace the rows of a study in docs/results/speed.csv.
+
+    `times` has, for each task and then for each line, the seconds of one explanation, or a pair:
+    the library's own seconds and those of the model.
+    """
+    rows = []
+    for task, lines in times.items():
+        for name, seconds in lines.items():
+            own, model = seconds if isinstance(seconds, tuple) else (seconds, None)
+            row = {"study": study, "task": task, "name": name}
+            rows.append({**row, "seconds": float(f"{own:.4g}"), "model_seconds": model})
+    found = pd.DataFrame(rows)
+    found["model_seconds"] = found["model_seconds"].astype(float).round(5)
+    if SPEED.exists():
+        others = pd.read_csv(SPEED)
+        found = pd.concat([others[others["study"] != study], found])
+    write_csv(found, SPEED)
 
 
 def chosen(jobs: dict[str, Any], only: list[str] | None) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from scipy import stats
 from sklearn.linear_model import BayesianRidge
 
 import eblime
-from studies.speed.clock import median_seconds, versions
+from studies.speed.clock import add_store_option, median_seconds, store, versions
 from studies.tables import head, row
 
 N_LAMBDAS = 20_000
@@ -100,8 +100,8 @@ def peak_megabytes(run: Callable[[], object]) -> float:
     return peak / 1e6
 
 
-def measure(n: int, p: int) -> list[str]:
-    """The cells of one size."""
+def measure(n: int, p: int) -> tuple[list[str], dict[str, float]]:
+    """The cells of one size, and the seconds."""
     data = problem(n, p)
     found = median_seconds(
         {
@@ -124,7 +124,10 @@ def measure(n: int, p: int) -> list[str]:
     cells += [f"{recipe:.1f} s", f"{recipe / exact:,.0f}"]
     cells += [f"{printed:,.0f} s", f"{printed / exact:,.0f}"]
     cells += [f"{found['paper'] * 1e3:.1f} ms", f"{found['paper'] / exact:.1f}", f"{memory:.1f}"]
-    return [*cells, f"{found['local'] * 1e3:.1f} ms", f"{found['local'] / exact:.1f}"]
+    cells += [f"{found['local'] * 1e3:.1f} ms", f"{found['local'] / exact:.1f}"]
+    seconds = {"EBLIME()": found["local"], "EBLIME(local=False)": exact}
+    seconds |= {"EBLIME.paper()": found["paper"], "BayesianRidge, scikit-learn": found["ridge"]}
+    return cells, seconds | {"BayesLIME as published": recipe, "the paper's formulas": printed}
 
 
 @contextmanager
@@ -173,6 +176,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the benchmark."""
     parser.add_argument("--quick", action="store_true", help="two sizes only")
     parser.add_argument("--load", action="store_true", help="only beside busy processes")
+    add_store_option(parser)
 
 
 def run(options: argparse.Namespace) -> None:
@@ -183,7 +187,11 @@ def run(options: argparse.Namespace) -> None:
         return
     print(head(HEADS, right=0))
     all_sizes = [(n, p) for n in (200, 1000, 5000) for p in (13, 40, 100)]
+    times = {}
     for n, p in [(200, 13), (1000, 40)] if options.quick else all_sizes:
-        print(row(measure(n, p)), flush=True)
+        cells, times[f"posterior, {n} masks of {p} features"] = measure(n, p)
+        print(row(cells), flush=True)
+    if options.store:
+        store("speed-fit", times)
     print()
     under_load()

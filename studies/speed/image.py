@@ -26,7 +26,7 @@ from efficientnet_lite_pytorch import EfficientNet
 from skimage import data, segmentation, transform
 
 import eblime
-from studies.speed.clock import add_clock_options, chosen, median_seconds, versions
+from studies.speed.clock import add_clock_options, chosen, median_seconds, store, versions
 from studies.tables import table
 
 N_CHEAP, N_REAL = 1_000, 200
@@ -131,11 +131,13 @@ def measure(runs: dict[str, Callable[[], object]], options: argparse.Namespace) 
     return found
 
 
-def cheap_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespace) -> None:
+def cheap_model(
+    image: np.ndarray, labels: np.ndarray, options: argparse.Namespace
+) -> dict[str, float]:
     """Measure the time of the libraries with a model that takes almost no time."""
     print(f"A model that takes almost no time, N = {N_CHEAP}, p = {labels.max() + 1}:\n")
     args = (image, labels)
-    measure(
+    return measure(
         {
             "eblime": lambda: run_eblime(*args, cheap, N_CHEAP, 0),
             "bit-mask gather alone": lambda: run_floor(*args, cheap, N_CHEAP, 0),
@@ -149,7 +151,9 @@ def cheap_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespa
     )
 
 
-def real_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespace) -> None:
+def real_model(
+    image: np.ndarray, labels: np.ndarray, options: argparse.Namespace
+) -> dict[str, float]:
     """Measure a complete explanation of a real network."""
     net, target, args = load_network(), 967, (image, labels)
     forward, numpy_model = partial(probabilities, net), partial(numpy_probabilities, net)
@@ -174,6 +178,7 @@ def real_model(image: np.ndarray, labels: np.ndarray, options: argparse.Namespac
     )
     if not options.only:
         print_ratios(found)
+    return found
 
 
 def load_network() -> torch.nn.Module:
@@ -226,9 +231,13 @@ def run(options: argparse.Namespace) -> None:
     """Run both parts."""
     warnings.filterwarnings("ignore")
     print(versions("eblime", "lime", "captum", "shap", "torch", "numpy"), end="\n\n")
-    image = photo()
+    image, times = photo(), {}
     for wanted in (48, 16):
         labels = segmentation.slic(image, n_segments=wanted, compactness=10, start_label=0)
-        cheap_model(image, labels.astype(np.int64), options)
+        found = cheap_model(image, labels.astype(np.int64), options)
+        times[f"photo, no model, {labels.max() + 1} superpixels, {N_CHEAP} masks"] = found
     labels = segmentation.slic(image, n_segments=48, compactness=10, start_label=0)
-    real_model(image, labels.astype(np.int64), options)
+    found = real_model(image, labels.astype(np.int64), options)
+    times[f"photo, EfficientNet-Lite0, {N_REAL} masks"] = found
+    if options.store:
+        store("speed-image", times)

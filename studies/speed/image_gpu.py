@@ -18,7 +18,7 @@ import numpy as np
 import torch
 
 import eblime
-from studies.speed.clock import median_seconds, versions
+from studies.speed.clock import add_store_option, median_seconds, store, versions
 from studies.tables import table
 
 N_MASKS = 1_000
@@ -77,7 +77,7 @@ def captum_lime(
     return run
 
 
-def measure(name: str, batch: int) -> None:
+def measure(name: str, batch: int) -> dict[str, float]:
     """Measure one network: eblime, forward passes alone, captum."""
     import torchvision
 
@@ -111,15 +111,18 @@ def measure(name: str, batch: int) -> None:
     print(f"{name}, batches of {batch}:\n")
     heads = ["", "seconds", "relative to forward passes", "in channels last"]
     print(table(heads, rows), end="\n\n", flush=True)
+    return found
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the study."""
     parser.add_argument("--batch", type=int, default=250, help="images per model call")
+    add_store_option(parser)
 
 
 def run(options: argparse.Namespace) -> None:
     """Measure both networks."""
     print(f"{torch.cuda.get_device_name()}, {versions('torch', 'torchvision', 'eblime')}\n")
-    for name in ("resnet50", "vgg16"):
-        measure(name, options.batch)
+    times = {name: measure(name, options.batch) for name in ("resnet50", "vgg16")}
+    if options.store:
+        store("speed-image-gpu", times)

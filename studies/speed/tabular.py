@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 import eblime
 from eblime.compat import lime as compat
 from studies.speed import batch
-from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
+from studies.speed.clock import Clocked, add_clock_options, chosen, measure, store, versions
 from studies.tables import head, row
 
 N, ROWS, ROUNDS = 5_000, 8, 3
@@ -108,20 +108,25 @@ def run(options: argparse.Namespace) -> None:
     print("Median milliseconds per row; eblime's include the exact posterior and its intervals.")
     print("lime takes turns with each, so that its time may differ from line to line.\n")
     print(head(["", "own time", "lime's", "model time", "model inputs", "own time / lime's"]))
+    measured: dict[str, Any] = {}
     for name, job in jobs.items():
         found = measure(model, {"lime": lime, name: job}, ROWS, options.rounds)
         (own, asked, inputs), base = found[name], found["lime"][0]
+        measured |= {name: line[:2] for name, line in found.items()}
         times = [f"{1e3 * seconds:.1f}" for seconds in (own, base, asked)]
         print(row([name, *times, f"{inputs:.0f}", f"{own / base:.2f}"]), flush=True)
-    if not options.only:
-        run_many()
+    many = {} if options.only else run_many()
+    if options.store:
+        task = f"row of {frame.shape[1]} columns, {N} perturbed rows"
+        store("speed-tabular", {task: measured, **many})
 
 
-def run_many() -> None:
+def run_many() -> dict[str, dict[str, float]]:
     """Processor time per row of a run, in this process, beside lime's."""
     print(f"\n{MANY} rows, {batch.COLUMNS} columns, logistic regression, one thread")
     print("Milliseconds of processor time per row; eblime's include the files of its run.\n")
     print(head(["perturbed rows", "eblime", "lime", "eblime / lime"]))
+    times = {}
     for n_masks in (batch.N, batch.FEW):
         with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
             lime = partial(batch.lime_row, "fast", n_masks=n_masks)
@@ -136,3 +141,6 @@ def run_many() -> None:
             end = time.process_time()
         ours, theirs = 1e3 * (end - between) / MANY, 1e3 * (between - start) / (MANY // 5)
         print(row([n_masks, f"{ours:.2f}", f"{theirs:.2f}", f"{ours / theirs:.2f}"]), flush=True)
+        task = f"one of {MANY} rows, {n_masks} perturbed rows, with the model"
+        times[task] = {"eblime": ours / 1e3, "lime": theirs / 1e3}
+    return times

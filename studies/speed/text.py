@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 import eblime
 from eblime.compat import lime as compat
 from eblime.domains.text import TextScene, read_text
-from studies.speed.clock import Clocked, add_clock_options, chosen, measure, versions
+from studies.speed.clock import Clocked, add_clock_options, chosen, measure, store, versions
 from studies.tables import table
 
 N, TEXTS, ROUNDS = 5_000, 3, 3
@@ -104,6 +104,9 @@ def run(options: argparse.Namespace) -> None:
     print(f"{name}, {count:.0f} features per text, {N} perturbed texts")
     print(versions("eblime", "lime", "shap", "scikit-learn"))
     print("Median milliseconds per text; eblime's include the exact posterior and its intervals.\n")
+    if options.store:
+        times = {job: (own, asked) for job, (own, asked, _) in found.items()}
+        store("speed-text", {f"text of {count:.0f} words, {N} perturbed texts": times})
     base = found["lime"][0]
     rows = [
         [job, f"{1e3 * own:.0f}", f"{1e3 * asked:.0f}", f"{own / base:.2f}"]

@@ -19,13 +19,13 @@ from eblime.kernels import ExponentialKernel
 from studies import cases
 from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
+from studies.charts.paper import verdict
 from studies.coverage import coverage, expected_coverage, summary
 from studies.data.faulty_parts import FaultyParts
 from studies.figures import figure_numbers, maps_figure, outlines, superpixels
 from studies.games import AnswerTable, ask_all_masks, cached_answers
 from studies.intervals import interval_measures, interval_score
 from studies.localisation import SETTINGS, counts, localisation, mcnemar
-from studies.pages import verdict
 from studies.runner import run_study, study_generator
 from studies.stability import stability
 
