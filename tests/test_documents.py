@@ -171,7 +171,7 @@ def test_options_on_a_page_belong_to_their_command(page):
     assert unknown == []
 
 
-STUDY = re.compile(r"python -m studies ([\w-]+)([^`]*)")
+STUDY = re.compile(r"python -m studies ([\w-]+)((?:[^`\n\\]|\\\n)*)")
 MEASURED = [page for page in PAGES if STUDY.search(page.read_text(encoding="utf8"))]
 
 
@@ -182,7 +182,7 @@ def test_studies_that_make_figures_exist_with_their_options(page):
         path = ROOT.joinpath(*module_name(study).split(".")).with_suffix(".py")
         shared = [ROOT / "studies" / "runner.py", ROOT / "studies" / "speed" / "clock.py"]
         known = "".join(each.read_text(encoding="utf8") for each in [path, *shared])
-        options = re.findall(r"--[a-z][\w-]*", rest.partition("\n\n")[0])
+        options = re.findall(r"--[a-z][\w-]*", rest)
 
         assert [o for o in options if f'"{o}"' not in known and o != "--help"] == [], study
 

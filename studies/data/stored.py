@@ -79,6 +79,6 @@ def answers_file(name: str) -> Path:
             return folder / name
     raise FileNotFoundError(
         f"{name} was not found in {' or '.join(map(str, folders))}. "
-        "Set EBLIME_TABLES to the folder that has it: stored answers of models, described in "
-        "studies/data/stored.py."
+        "Set EBLIME_TABLES to the folder that has it. It holds stored answers of models, described "
+        "in studies/data/stored.py; only imagenet-p13.npz is part of the repository."
     )

@@ -45,7 +45,7 @@ def test_constant_games_are_left_out(tmp_path, monkeypatch):
 def test_missing_tables_say_where_to_look(tmp_path, monkeypatch):
     """The message names the file and the variable, and says that the repository has no copy."""
     monkeypatch.setenv("EBLIME_TABLES", str(tmp_path))
-    words = r"imagenet-p13.npz was not found in .*EBLIME_TABLES .*not part of the repository"
+    words = r"imagenet-p13.npz was not found in .*EBLIME_TABLES .*part of the repository"
     with pytest.raises(FileNotFoundError, match=words):
         stability("stored-photos")
 
