@@ -59,6 +59,9 @@ _SHARES = (0.01, 0.05, 0.10, 0.20, 0.50)  # of the tokens (DeYoung et al. 2020, 
 class Stability:
     """Agreement of repeated explanations; means over all pairs of runs, each from 0 to 1.
 
+    Runs that agree have 1, and 0 for `sign_flips`. A feature is chosen by a run if it is among its
+    `top` features by absolute importance.
+
     Examples
     --------
     >>> import numpy as np
