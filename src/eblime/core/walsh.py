@@ -245,7 +245,6 @@ class Prior:
         p: int,
         *,
         split: bool,
-        spread: float | None = None,
         chance: float | None = None,
         noisy: bool = False,
     ) -> Prior:
@@ -254,8 +253,7 @@ class Prior:
         `chance` is the noise of an answer, where it is known: the nugget is then near it. `noisy`
         says that there is noise, of unknown size.
         """
-        if spread is None:
-            spread = 0.65 * float(np.clip(np.sqrt(p / 16), 1.0, 1.5))
+        spread = 0.65 * float(np.clip(np.sqrt(p / 16), 1.0, 1.5))
         mean = np.r_[0.0, -7.0, -7.0 if split else 0.0, np.full(p, -2.0)]
         cov = np.zeros((p + _LEAD, p + _LEAD))
         cov[range(_LEAD), range(_LEAD)] = 1.5**2, 2.0**2, 2.0**2 if split else 1.0

@@ -191,9 +191,7 @@ def check_template(prompt: Any) -> None:
         )
 
 
-def read_prompt(
-    question: Any, sources: Sources, *, prompt: str, score: str, answer: str = ""
-) -> PromptScene:
+def read_prompt(question: Any, sources: Sources, *, prompt: str, score: str) -> PromptScene:
     """The prompt that asks a question, with no parts of the answer but the whole.
 
     `prompt` is the template; `score` says in words what the score is.
@@ -209,7 +207,7 @@ def read_prompt(
             "question if it is one of the sources."
         )
     before, after = (part.replace("{question}", asked) for part in prompt.split("{sources}"))
-    scene = PromptScene(
+    return PromptScene(
         features=sources.names,
         sources=sources.texts,
         separator=sources.separator,
@@ -221,7 +219,6 @@ def read_prompt(
         ends=[0],
         score=score,
     )
-    return with_answer(scene, answer) if answer else scene
 
 
 def with_answer(scene: PromptScene, answer: Any) -> PromptScene:
