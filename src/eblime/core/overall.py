@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy import special, stats
@@ -210,8 +211,7 @@ def _chunks(sizes: Sequence[int]) -> list[list[int]]:
     return chunks
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fits:
+class _Fits(NamedTuple):
     """What each component says of each cell, in two fits of each feature; (2 F, K, G) or as given.
 
     In the first fit of a feature its importances may be exactly zero, in the second they are not.
@@ -241,16 +241,7 @@ def _fits(cells: Sequence[_Cells]) -> _Fits:
         prior[rows, 1:k] = np.array([[_SPARSE], [_DENSE]]) / (k - 1)
         prior[2 * i, 0] = 1.0
         weight[:, rows, :g] = np.stack([cell.weight, cell.square])[:, None]
-    return _Fits(
-        likelihood=tables[0],
-        size=tables[1],
-        second=tables[2],
-        positive=tables[3],
-        negative=tables[4],
-        prior=prior,
-        weight=weight[0],
-        square=weight[1],
-    )
+    return _Fits(*tables, prior, *weight)
 
 
 def _components(cells: _Cells) -> FloatArray:

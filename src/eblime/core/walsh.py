@@ -240,14 +240,7 @@ class Prior:
     cov: FloatArray  # (p + 3, p + 3)
 
     @classmethod
-    def of(
-        cls,
-        p: int,
-        *,
-        split: bool,
-        chance: float | None = None,
-        noisy: bool = False,
-    ) -> Prior:
+    def of(cls, p: int, *, split: bool, chance: float | None = None, noisy: bool = False) -> Prior:
         """The prior for p features; a wider `spread` of relevance where there are more of them.
 
         `chance` is the noise of an answer, where it is known: the nugget is then near it. `noisy`
