@@ -241,7 +241,7 @@ def _fits(cells: Sequence[_Cells]) -> _Fits:
         prior[rows, 1:k] = np.array([[_SPARSE], [_DENSE]]) / (k - 1)
         prior[2 * i, 0] = 1.0
         weight[:, rows, :g] = np.stack([cell.weight, cell.square])[:, None]
-    return _Fits(*tables, prior=prior, weight=weight[0], square=weight[1])
+    return _Fits._make([*tables, prior, *weight])
 
 
 def _components(cells: _Cells) -> FloatArray:
