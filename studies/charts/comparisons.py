@@ -269,14 +269,12 @@ def faithfulness_part(found: pd.DataFrame) -> dict[str, str]:
 
 def worse_table(gaps: Mapping[str, pd.DataFrame]) -> str:
     """Where one of ours is worse than another package: the 95 % interval is above zero."""
-    cells: dict[tuple[str, str, str], dict[str, str]] = {}
+    found: dict[tuple[str, str, str], dict[str, float]] = {}
     for ours, gap in gaps.items():
         for row in gap[gap["other"].isin(PEERS) & (gap["low"] > 0)].itertuples():
-            key = (TITLES[row.dataset], row.measure, row.other)
-            cells.setdefault(key, {})[ours] = f"{row.gap:.3f}"
-    head = ["data", "measure", "better", *(f"than {ours}, by" for ours in gaps)]
-    rows = [[*key, *(by.get(ours, "") for ours in gaps)] for key, by in cells.items()]
-    return table(head, rows, right=3)
+            found.setdefault((TITLES[row.dataset], row.measure, row.other), {})[ours] = row.gap
+    rows = [[*key, ", ".join(by), f"{max(by.values()):.3f}"] for key, by in found.items()]
+    return table(["data", "measure", "better", "than", "by at most"], rows, right=4)
 
 
 def independent(found: pd.DataFrame) -> pd.DataFrame:
