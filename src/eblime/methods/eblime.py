@@ -95,7 +95,8 @@ class EBLIME:
         in the paper.
     local
         Whether each feature has its own scale, so that a few large importances are not shrunk
-        because many are small. None, the default, is True without a grid and False with one.
+        because many are small. None, the default, is True without a grid and False with one. Prefer
+        False with about as many masks as features, above all with `intercept="none"`.
     noise
         "unequal": intervals are widened for features where some masks are further from the line
         than others (a sandwich variance that allows for pairs of complementary masks). "equal": the
