@@ -250,6 +250,24 @@ def test_the_call_that_writes_the_answer_counts(parrot):
         explainer.explain("When?", calls=eblime.Calls(max_calls=2))
 
 
+def test_provenance_counts_the_call_that_writes_the_answer(parrot):
+    """As it does for `max_calls`."""
+    sent = []
+
+    class Counting(Parrot):
+        def generate(self, prompts):
+            sent.extend(prompts)
+            return ["in Paris."]
+
+        def token_log_probs(self, prompts, answer):
+            sent.extend(prompts)
+            return [np.log([0.5, 0.9]) for _ in prompts]
+
+    e = eblime.PromptExplainer(Counting(), NOTES).explain("When?")
+
+    assert e.provenance["model_calls"] == len(sent)
+
+
 def test_a_cache_keeps_the_answer(parrot, tmp_path):
     """A model that would write another one is not asked for it again."""
     written = iter(["It is 1889, né?\U0001f600", "Another one."])

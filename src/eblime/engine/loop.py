@@ -106,6 +106,7 @@ def aim(
         labels=[score.name for score in reader.scores],
         about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
         calls=calls,
+        spent=1,
     )
     marked = replace(scene, scores=[score.plain() for score in reader.scores])
     return settings, replace(subject, scene=marked), list(range(len(scores)))  # type: ignore[type-var]

@@ -38,6 +38,7 @@ class LoopSettings:
     until: Stop | None = None  # the rule that ends the questions
     max_masks: int = _MAX_MASKS  # the most masks to ask about with a rule
     max_seconds: float | None = None  # the time after which no further round begins
+    spent: int = 0  # model calls before the loop: for the answer to a prompt, or to find boxes
 
     @property
     def budget(self) -> int:

@@ -50,6 +50,7 @@ def begin(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLike) 
         neighbourhood=neighbourhood,
         first=Answers.none(subject.scene.features, noisy=not neighbourhood.exact),
         expected=settings.budget,
+        calls=settings.spent,
     )
 
 

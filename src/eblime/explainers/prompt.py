@@ -127,7 +127,7 @@ class PromptExplainer(BaseExplainer):
             The question, or a dictionary with the keys "question", "answer" and "sources", each of
             which may be missing.
         """
-        return self._subject(self._scene(x, self.loop.calls))
+        return self._subject(self._scene(x, self.loop.calls)[0])
 
     def explain(
         self,
@@ -217,7 +217,8 @@ class PromptExplainer(BaseExplainer):
             settings = replace(settings, calls=replace(settings.calls, max_calls=most))
         if most is not None:  # the design must know how many masks can be asked
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
-        scene = self._scene(x, settings.calls)
+        scene, spent = self._scene(x, settings.calls)
+        settings = replace(settings, spent=spent)
         if self._is_language:
             scene, targets = _with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
@@ -227,7 +228,7 @@ class PromptExplainer(BaseExplainer):
         """Where a loaded explanation of the question comes from; for `Explanation.more`."""
         scene: Any = explanation.scene
         row = {**self._row(x), "answer": scene.answer or None}
-        if self._scene(row, self.loop.calls).text != scene.text:
+        if self._scene(row, self.loop.calls)[0].text != scene.text:
             raise ValueError(
                 "`x` must be the explained question, and `explainer` must have the same sources; "
                 "the prompt differs from that of the explanation."
@@ -268,8 +269,8 @@ class PromptExplainer(BaseExplainer):
         """The sources with their names."""
         return read_sources(sources, segmentation=self.segmentation, separator=self.separator)
 
-    def _scene(self, x: Any, calls: Calls) -> PromptScene:
-        """The prompt and its answer, which the model gives if there is none."""
+    def _scene(self, x: Any, calls: Calls) -> tuple[PromptScene, int]:
+        """The prompt and its answer, by the model if there is none, and the calls for it."""
         row, model = self._row(x), self.model
         words = model.words if self._is_language else ""
         sources = self._sources(row.get("sources", self.sources))
@@ -278,9 +279,12 @@ class PromptExplainer(BaseExplainer):
         if answer is not None:
             scene = with_answer(scene, answer)
         if not self._is_language:
-            return scene
+            return scene, 0
         _check_context(model.language, scene)
-        return scene if scene.answer else with_answer(scene, _generate(model, scene.text, calls))
+        if scene.answer:
+            return scene, 0
+        answer, spent = _generate(model, scene.text, calls)
+        return with_answer(scene, answer), spent
 
     def _subject(self, scene: PromptScene) -> MaskedSubject:
         """The prompt; new answers vary by chance."""
@@ -303,8 +307,8 @@ def _with_targets(scene: PromptScene, targets: Any) -> tuple[PromptScene, Any]:
     return scene, found
 
 
-def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:
-    """The model's answer to the prompt with all sources, from the cache if it is there."""
+def _generate(model: AnswerScore, prompt: str, calls: Calls) -> tuple[str, int]:
+    """The answer to the prompt with all sources, from the cache if it is there, and the calls."""
     generate = getattr(model.language, "generate", None)
     if generate is None:
         raise ValueError("`answer` must be given: the model has no method `generate`.")
@@ -312,9 +316,9 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:
     with ExitStack() as stack:
         book = None if cache is None else stack.enter_context(cache.books(model))("written answers")
         if book is not None and (known := book.read([key])):
-            return "".join(map(chr, known[key].astype(int)))  # stored by the codes of its letters
+            return "".join(map(chr, known[key].astype(int))), 0  # stored by the codes of letters
         try:
-            (answer,) = Caller(generate, calls).answer([prompt], 1)
+            (answer,) = (caller := Caller(generate, calls)).answer([prompt], 1)
         except Exception as error:
             raise model_error(1, error) from error
         if not isinstance(answer, str) or not answer.strip():
@@ -323,7 +327,7 @@ def _generate(model: AnswerScore, prompt: str, calls: Calls) -> str:
             )
         if book is not None:
             book.write([key], np.array([[*map(ord, answer)]], dtype=np.float64))
-    return answer
+    return answer, caller.sent
 
 
 def _check_context(language: Any, scene: PromptScene) -> None:
