@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
         rows = run_study(
             design_rows,
             {"kind": kind, "designs": designs, "sizes": options.sizes, "seeds": options.seeds},
-            range(options.items),
+            inputs_of(kind, options.items),
             inputs=sources("stored-games" if kind == "texts" else kind),
             out=options.out,
             jobs=options.jobs,
@@ -77,6 +77,17 @@ def run(options: argparse.Namespace) -> None:
         means = rows.groupby(["method", "design", "N"], sort=False).mean()
         means["error"] = np.sqrt(means.pop("square"))
         print(f"\n{title}\n\n{results_table(means, options.sizes)}", flush=True)
+
+
+def inputs_of(kind: str, most: int) -> range:
+    """The numbers of the inputs; there are fewer texts than photos."""
+    return range(min(most, len(text_names())) if kind == "texts" else most)
+
+
+def text_names() -> list[str]:
+    """The names of the stored texts whose sentiment is not constant."""
+    with np.load(answers_file("games-dev.npz")) as stored:
+        return [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
 
 
 def design_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
@@ -121,8 +132,7 @@ def photo_40(number: int) -> tuple[Truth, Draw]:
 def text(number: int) -> tuple[Truth, Draw]:
     """A text of 14 words whose sentiment is known for every mask, in units of its importances."""
     with np.load(answers_file("games-dev.npz")) as stored:
-        names = [name for name in stored.files if name.startswith("sent/") and np.ptp(stored[name])]
-        scores = stored[names[number]].astype(float)
+        scores = stored[text_names()[number]].astype(float)
     masks = all_masks(scores)
     scores = scores / np.sqrt(np.mean(best_fit(masks, scores, TEXTS(masks)) ** 2))
     p = masks.shape[1]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from studies.__main__ import main
+from studies.designs import inputs_of
 
 SMALL = [
     "coverage-by-rank --cases p13 p40 sparse --items 1 --fits 2 --sizes 60",
@@ -41,6 +42,12 @@ def tables(tmp_path, monkeypatch):
     np.savez(tmp_path / "games-dev.npz", **{"sent/one": scores(masks)})
     monkeypatch.setenv("EBLIME_TABLES", str(tmp_path))
     monkeypatch.chdir(tmp_path)
+
+
+def test_designs_takes_no_more_texts_than_there_are(tables):
+    """By default it wants twenty inputs of each kind."""
+    assert list(inputs_of("texts", 20)) == [0]
+    assert list(inputs_of("p13", 20)) == list(range(20))
 
 
 @pytest.mark.slow
