@@ -821,7 +821,7 @@ def command_line() -> None:
     explainer = eblime.ImageExplainer(ultrasonic_network(), n_masks=400, labels=labels)
     with sync_playwright() as browsers:
         browser = browsers.chromium.launch(executable_path=shutil.which("chromium"))
-        page = browser.new_page(viewport={"width": 900, "height": 830})
+        page = browser.new_page(viewport={"width": 900, "height": 900})
         page.set_content(explainer.explain(sample_scans()[0][2], "with defect").to_html())
         shown = page.screenshot()
         browser.close()
