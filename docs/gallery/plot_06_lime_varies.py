@@ -1,6 +1,6 @@
 """
-LIME changes from run to run, and the interval says by about how much
-=====================================================================
+How much does LIME change from run to run?
+==========================================
 
 Dots: one biopsy explained by LIME with twenty seeds. Bars: the 95 % intervals of a *single* run of
 eblime. An interval is about the value that all masks would give, not about another run: two runs
