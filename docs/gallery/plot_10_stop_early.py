@@ -3,7 +3,8 @@ Stop when the question is answered
 ==================================
 
 `until=TopK(5)` stops as soon as the five most important squares are known with 95 % probability.
-Some photos need far fewer masks than others. Where two squares are nearly tied, `max_masks` ends it.
+Some photos need far fewer masks than others. Where two squares are nearly tied, `max_masks` ends
+it.
 """
 
 import matplotlib.pyplot as plt
