@@ -110,6 +110,8 @@ def league_part(found: pd.DataFrame) -> dict[str, str]:
         "league-rounds": span(ours.loc["Quadrature, rounds", "ratio"], 2, times=1),
         "league-pairs": span(ours.loc["Quadrature, pairs", "ratio"], 2, times=1),
         "league-default": f"{adaptive / regression:.2f}",
+        "league-eblime": span(ours.loc["EBLIME, uniform kernel", "ratio"], 1, times=1),
+        "league-bayesshap": span(ours.loc["BayesSHAP", "ratio"], 1, times=1),
         "league-covered": span(ours.loc["Quadrature, rounds", "coverage"]),
         "league-covered-pairs": span(ours.loc["Quadrature, pairs", "coverage"]),
         "league-kinds-rounds": span(rounds["coverage"]),

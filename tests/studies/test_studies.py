@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import time
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from studies import cases
 from studies.__main__ import STUDIES, main, module_name
 from studies.cases import truth_of
 from studies.charts.paper import verdict
+from studies.charts.style import DOCS
 from studies.coverage import coverage, expected_coverage, summary
 from studies.data.faulty_parts import FaultyParts
 from studies.figures import figure_numbers, maps_figure, outlines, superpixels
@@ -27,6 +29,7 @@ from studies.games import AnswerTable, ask_all_masks, cached_answers
 from studies.intervals import interval_measures, interval_score
 from studies.localisation import SETTINGS, counts, localisation, mcnemar
 from studies.runner import run_study, study_generator
+from studies.speed import clock
 from studies.stability import stability
 
 real = pytest.mark.skipif(not os.environ.get("EBLIME_DATA"), reason="EBLIME_DATA is not set")
@@ -428,3 +431,25 @@ def test_defects_are_looked_for_with_every_hiding_and_design(monkeypatch):
     table = localisation("ultrasonic", n=40, methods=["lime"])
 
     assert set(zip(table["hide"], table["design"], strict=True)) == set(SETTINGS.values())
+
+
+def test_every_number_of_a_measurement_page_is_filled_in():
+    """No `@name@` of a template is left on its page."""
+    folder = DOCS / "measurements"
+    pages = [path.with_name(path.name.replace(".in", "")) for path in folder.glob("*.in.md")]
+
+    assert len(pages) == 5
+    assert [p.name for p in pages if re.search(r"@[a-z][\w+-]*@", p.read_text("utf8"))] == []
+
+
+def test_times_of_a_study_replace_its_old_ones(tmp_path, monkeypatch):
+    """Those of other studies stay."""
+    monkeypatch.setattr(clock, "SPEED", tmp_path / "speed.csv")
+    clock.store("speed-text", {"text": {"lime": (0.4, 0.3)}})
+    clock.store("speed-fit", {"fit": {"EBLIME()": 0.005}})
+    clock.store("speed-text", {"text": {"eblime": (0.1, 0.3)}})
+    found = pd.read_csv(tmp_path / "speed.csv")
+
+    assert found["name"].tolist() == ["EBLIME()", "eblime"]
+    assert found["seconds"].tolist() == [0.005, 0.1]
+    assert found["model_seconds"].tolist()[1] == 0.3
