@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import pandas as pd
 
@@ -92,7 +94,7 @@ def speed_part(found: pd.DataFrame) -> dict[str, str]:
         **times,
         **{f"rate-{name}": f"{1 / many[line]:.0f}" for name, line in rates.items()},
         "speed-numbers": table(head, rows, right=2),
-        "gpu-numbers": gpu_table(found[found["study"] == "speed-batch-gpu"]),
+        **gpu_part(tasks, found[found["study"] == "speed-batch-gpu"]),
     }
 
 
@@ -103,14 +105,26 @@ def _seconds(value: float) -> str:
     return f"{1e3 * value:.3g} ms" if value < 1 else f"{value:,.{0 if value >= 10 else 1}f} s"
 
 
-def gpu_table(found: pd.DataFrame) -> str:
-    """Photos per second on a GPU, and the hours of ten million."""
-    rows = []
-    for network, part in found.groupby("task", sort=False):
-        alone, together = (1 / part.set_index("name")["seconds"])[
-            ["one after the other", "in a run"]
-        ]
-        cells = [f"{alone:.1f}", f"{together:.1f}", f"{1e7 / together / 3600:.0f}"]
-        rows.append([network, *cells])
+def gpu_part(tasks: Mapping[str, pd.DataFrame], batch: pd.DataFrame) -> dict[str, str]:
+    """A GPU: times beside forward passes, photos per second, and the hours of ten million."""
+    words = {}
+    for name in ("resnet50", "vgg16"):
+        seconds = tasks[name]["seconds"]
+        ours = seconds["eblime, explanation and intervals"]
+        words[f"gpu-{name}"] = f"{ours / seconds['forward passes alone, channels last']:.2f}"
+        words[f"gpu-captum-{name}"] = f"{seconds['captum Lime'] / ours:.1f}"
+    wide = batch.pivot(index="task", columns="name", values="seconds")
+    alone, together = wide["one after the other"], wide["in a run"]
+    hours = 1e7 * together / 3600
+    mixed = hours[[name for name in hours.index if "mixed" in name]]
+    rows = [
+        [name, f"{1 / alone[name]:.1f}", f"{1 / together[name]:.1f}", f"{hours[name]:.0f}"]
+        for name in wide.index
+    ]
     head = ["network", "photos per second, one after the other", "in a run"]
-    return table([*head, "GPU hours of ten million"], rows)
+    return {
+        **words,
+        "gpu-run": f"{(alone / together).min():.1f} to {(alone / together).max():.1f}",
+        "gpu-dollars": f"{30 * round(mixed.min() / 10)} to {30 * round(mixed.max() / 10):,}",
+        "gpu-numbers": table([*head, "GPU hours of ten million"], rows),
+    }
