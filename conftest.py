@@ -2,10 +2,11 @@
 
 import pytest
 
-from eblime import registry
+from eblime import core, domains, registry
 
 collect_ignore = ["studies/league_shapiq.py"]  # runs with a Python that has shapiq 1.8
 NEEDED = {"eblime.results.export.to_shap": "shap"}  # packages that examples need, by name
+EARLY = (core, domains)  # pytest would import their modules a second time
 
 
 @pytest.fixture(autouse=True)

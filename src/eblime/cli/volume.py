@@ -45,7 +45,7 @@ def parse_spacing(text: str) -> tuple[float, ...]:
 
 
 COMMAND = Command(
-    help="Explain a volume, or every volume of a folder, by blocks or regions.",
+    help="Explain a volume or a folder of volumes, by blocks or regions.",
     metavar="VOLUME",
     argument="A .npy, .npz, .tif, .mat, .h5, .nde or .nii file, or a folder of them.",
     example="eblime explain volume scan.npy --model flaws:score --segmentation blocks:n=4",
