@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> None:
         write_csv(numbers, RESULTS / f"figures-{name}.csv", digits=5)
         number, items = pictured(name, numbers)
         if number in options.figure:
-            save(maps_figure(rows, items), f"figure-{number}", dpi=90)
+            save(maps_figure(rows, items), f"figure-{number}", dpi=100)
             if name == "french-bulldog" and options.photos:
                 maps_figure(rows, items, photos=True).savefig(options.photos, dpi=90)
     if 5 in options.figure:
@@ -254,7 +254,7 @@ def pictured(dataset: str, numbers: pd.DataFrame) -> tuple[int, list[int]]:
 def maps_figure(rows: pd.DataFrame, items: Sequence[int], *, photos: bool = False) -> Figure:
     """Figures 2 and 4: top five superpixels and scaled variances, by methods in columns."""
     columns = [("paper", "bayeslime"), ("paper", "eblime-paper"), ("library", "eblime")]
-    figure = Figure(figsize=(14, 2.3 * len(items) + 0.3), layout="constrained")
+    figure = Figure(figsize=(10, 1.45 * len(items) + 0.6), layout="constrained")
     panels = figure.subplots(len(items), 7, squeeze=False)
     for axes, item in zip(panels, items, strict=True):
         dataset = rows["dataset"].iloc[0]
@@ -263,17 +263,16 @@ def maps_figure(rows: pd.DataFrame, items: Sequence[int], *, photos: bool = Fals
         hidden = dataset == "french-bulldog" and not photos
         shown = np.where(region, 90, 255) if hidden else image
         axes[0].imshow(shown, cmap="gray", vmin=0, vmax=255)
-        axes[0].set_title(f"score {some['score'].iloc[0]:.2f}", fontsize="small", loc="left")
+        axes[0].set_xlabel(f"score {some['score'].iloc[0]:.2f}")
         for k, (masks, method) in enumerate(columns):
             part = some[(some["masks"] == masks) & (some["method"] == method)]
             labels = SEGMENTER.segment(np.atleast_3d(image), CUTS[dataset][masks])
             left, right = axes[1 + 2 * k], axes[2 + 2 * k]
             draw_top(left, labels, part, None if hidden else image)
             drawn = right.imshow(scaled_variance(part)[labels], cmap="viridis", vmin=0, vmax=1)
-            left.set_title(
-                f"{NAMES[method]},\n{masks}'s masks: top 5", fontsize="small", loc="left"
-            )
-            right.set_title("scaled variance", fontsize="small", loc="left")
+            if item == items[0]:
+                left.set_title(f"{NAMES[method]},\n{masks}'s masks", loc="left", fontsize="medium")
+                right.set_title("\nvariance", fontsize="medium")
         for ax in axes:
             ax.contour(
                 region, levels=[0.5], colors="black" if ax in axes[1::2] else "white", linewidths=1
@@ -305,12 +304,12 @@ def draw_top(ax: Any, labels: NDArray[np.intp], part: pd.DataFrame, image: Any) 
 def ridge_figure(numbers: pd.DataFrame) -> Figure:
     """Figure 5: log E(lambda | Y) on the published grid, and medians on the whole half-line."""
     good = good_explanations(numbers)
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     ticks = []
     for k, (dataset, masks) in enumerate(GROUPS):
         part = good[(good["dataset"] == dataset) & (good["masks"] == masks)]
-        ticks.append(fill(f"{part['item'].nunique()} {GROUPS[dataset, masks]}", 15))
+        ticks.append(fill(f"{part['item'].nunique()} {GROUPS[dataset, masks]}", 12))
         drawing = [(left, "eblime-paper", part["log_mean"], 0.0)]
         drawing += [
             (right, method, np.log10(part["median"]), side)
@@ -326,7 +325,7 @@ def ridge_figure(numbers: pd.DataFrame) -> Figure:
             box["boxes"][0].set(facecolor=COLOURS.get(method, COLOURS["eblime-paper"]), alpha=0.5)
             box["medians"][0].set(color="#222222")
     for ax in (left, right):
-        ax.set_xticks(range(len(ticks)), ticks, fontsize="x-small")
+        ax.set_xticks(range(len(ticks)), ticks, fontsize=8.5)
         ax.grid(axis="y", alpha=0.3)
     left.set_ylabel("log E(λ | Y), published grid, λ ≤ 1")
     right.set_ylabel("log₁₀ of the median of λ, all λ > 0")

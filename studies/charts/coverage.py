@@ -31,9 +31,9 @@ __all__ = ["rank_part", "text_part", "truth_part"]
 RANKED = {  # cases of coverage by rank
     "p13": "Photos, 11 to 13 features",
     "p40": "Photos, 28 to 45 features",
-    "german": "German credit, 20",
-    "breast-cancer": "Breast cancer, standardised, 30",
-    "breast-cancer-raw": "Breast cancer, as it is, 30",
+    "german": "German credit, 20 columns",
+    "breast-cancer": "Breast cancer, standardised",
+    "breast-cancer-raw": "Breast cancer, 30 columns",
     "sparse": "Linear function, 5 of 100",
 }
 TEXTS = {

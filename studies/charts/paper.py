@@ -225,7 +225,7 @@ def figure_parts(found: Mapping[str, pd.DataFrame]) -> dict[str, str]:
         masks: f"{(part['above'] > 0.5).sum()} of {len(part)}"
         for masks, part in half[half["dataset"] == "french-bulldog"].groupby("masks")
     }
-    free = dogs[(dogs["masks"] == "coarse") & (dogs["method"] == "eblime-ridge")]
+    free = good[(good["masks"] == "coarse") & (good["method"] == "eblime-ridge")]
     inside = cat[(cat["low"] <= cat["truth"]) & (cat["truth"] <= cat["high"])]
     counted = {
         f"cat-{masks}-{n}": f"{(inside['masks'].eq(masks) & inside['n'].eq(n)).sum()} of 8"

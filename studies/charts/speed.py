@@ -125,6 +125,6 @@ def gpu_part(tasks: Mapping[str, pd.DataFrame], batch: pd.DataFrame) -> dict[str
     return {
         **words,
         "gpu-run": f"{(alone / together).min():.1f} to {(alone / together).max():.1f}",
-        "gpu-dollars": f"{30 * round(mixed.min() / 10)} to {30 * round(mixed.max() / 10):,}",
+        "gpu-dollars": f"{round(3 * mixed.min(), -1):.0f} to {round(3 * mixed.max(), -1):,.0f}",
         "gpu-numbers": table([*head, "GPU hours of ten million"], rows),
     }
