@@ -356,6 +356,14 @@ def examples(path):
     return {name: parse(inspect.cleandoc(text or "")) for name, text in texts.items()}
 
 
+def test_summaries_are_one_sentence():
+    """The list of names shows a docstring's first line up to the first full stop."""
+    first = {path: documented(path).__doc__.strip().splitlines()[0] for path in reference()}
+    cut = re.compile(r"[.?!] \S| \.\.")
+
+    assert [path for path, line in first.items() if cut.search(line)] == []
+
+
 def test_names_have_an_example():
     """Every name of the reference has an example of its own, which runs as a doctest."""
     assert [path for path in reference() if not examples(path)[path]] == []

@@ -48,7 +48,7 @@ _BARELY = 1e-5  # of their size: a model in single precision returns such differ
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Posterior:
-    """P(beta | Y) of p feature importances, and the R^2 of the fit.
+    """The importances of p features as a probability law, and the R^2 of the fit.
 
     The intervals say how well the masks that were asked determine the best weighted linear fit.
     They do not say how good that fit is: read `r2_held_out` with them.

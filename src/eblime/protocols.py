@@ -738,7 +738,7 @@ class ScalarLaw(Protocol):
 
 
 class Law(Protocol):
-    """The joint law of p importances. `eblime.laws` has normal laws, draws and point estimates.
+    """The joint law of p importances; `eblime.laws` has normal laws, draws and point estimates.
 
     Examples
     --------

@@ -208,9 +208,9 @@ def leverage(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
 
 
 def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """All 2^p masks, whatever `n_masks` is: no sampling error is left. The input is the last row.
+    """All 2^p masks, whatever `n_masks` is: no sampling error is left.
 
-    Row k shows feature j where bit j of k is set.
+    Row k shows feature j where bit j of k is set; the last row is the input.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def exhaustive(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
 
 
 def sizes(rng: np.random.Generator, n_masks: int, p: int) -> FloatArray:
-    """Hide a number of features that is uniform on 1 .. p, chosen at random: lime's for texts.
+    """Hide 1 to p features, each number equally likely: lime's design for texts.
 
     The input itself is the first row. Unlike all other designs, it does not correct for its draws:
     the importances are those of its own law, in which all numbers of hidden features count alike.

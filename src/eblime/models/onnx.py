@@ -41,7 +41,7 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxModel:
-    """An ONNX network that classifies or scores images or rows of a table.
+    """An ONNX network that classifies or scores images, rows, signals or volumes.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ def import_torch() -> Any:
 
 @dataclass(frozen=True, slots=True)
 class TorchModel:
-    """A `torch.nn.Module` that classifies or scores images.
+    """A `torch.nn.Module` that classifies or scores images, signals or volumes.
 
     The network runs in eval mode and without gradients; its mode and memory layout are restored
     afterwards, also after an error or Ctrl-C. Threads may share a network: one lock per module

@@ -49,7 +49,7 @@ _MARKERS = ("o", "s", "D", "^", "v", "P", "X", "*")
 
 
 def intervals(explanation: Explanation, *, top: int = 15, ax: Axes | None = None) -> Axes:
-    """The most important features with mean, 50 % and 95 % intervals: the paper's Fig. 1.
+    """The most important features with mean, 50 % and 95 % intervals, as in the paper.
 
     Green raises the score and orange lowers it; grey where the 95 % interval contains zero.
 

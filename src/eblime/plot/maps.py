@@ -171,7 +171,7 @@ def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
 
 
 def posterior_maps(explanation: Explanation, *, numbered: int = NUMBERED) -> Figure:
-    """Posterior means of all superpixels beside their standard deviations: the paper's Fig. 2.
+    """Posterior means of all superpixels beside their standard deviations, as in the paper.
 
     Examples
     --------
