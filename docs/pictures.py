@@ -35,7 +35,7 @@ def photo() -> None:
     figure = Figure(figsize=(9.5, 4), layout="constrained")
     for ax, kind in zip(figure.subplots(1, 2), ("map", "intervals"), strict=True):
         explanation.plot(kind, top=5, ax=ax)
-    save(figure, "front-photo")
+    save(figure, "front-photo", colours=256)
 
 
 def row() -> None:
