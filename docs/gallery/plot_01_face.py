@@ -13,7 +13,7 @@ from sklearn.svm import SVC
 
 import eblime
 
-photos = lfw_subset()  # 100 faces, then 100 other photos, 25 x 25 pixels
+photos = lfw_subset()  # 100 faces, then 100 other photos
 svm = make_pipeline(PCA(30, random_state=0), SVC(random_state=0))
 svm.fit(photos.reshape(200, -1), [1] * 100 + [0] * 100)
 

@@ -13,11 +13,13 @@ from sklearn.pipeline import make_pipeline
 
 import eblime
 
-films = ["a witty film", "good music", "never boring", "a dull film", "bad music", "never witty"]
+films = ["a witty film", "good music", "never boring"]
+films += ["a dull film", "bad music", "never witty"]
 model = make_pipeline(TfidfVectorizer(), LogisticRegression(C=10))
 model.fit(films, ["praise"] * 3 + ["blame"] * 3)
 
-review = "A witty film, good music and a good cast. It is never boring, but the end is dull."
+review = "A witty film, good music and a good cast. "
+review += "It is never boring, but the end is dull."
 explanation = eblime.TextExplainer(model).explain(review, "praise")
 fig, ax = plt.subplots(figsize=(5, 2), layout="constrained")
 explanation.plot("text", ax=ax)

@@ -15,10 +15,12 @@ from sklearn.preprocessing import StandardScaler
 import eblime
 
 wine = load_wine(as_frame=True)
-model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(wine.data, wine.target)
+model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+model.fit(wine.data, wine.target)
 explainer = eblime.TabularExplainer(model, wine.data, n_masks=500)
 
 found = explainer.explain_targets(wine.data.iloc[0], [0, 1])
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
-eblime.plot.compare(found[0], found[1], names=("wine 0", "wine 1"), top=4, ax=ax)
+names = ("wine 0", "wine 1")
+eblime.plot.compare(found[0], found[1], names=names, top=4, ax=ax)
 ax.set_title("", loc="left")

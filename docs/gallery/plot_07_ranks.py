@@ -13,7 +13,9 @@ from sklearn.ensemble import GradientBoostingRegressor
 import eblime
 
 data = load_diabetes(as_frame=True, scaled=False)
-model = GradientBoostingRegressor(random_state=0).fit(data.data, data.target)
-explanation = eblime.TabularExplainer(model, data.data, n_masks=500).explain(data.data.iloc[0])
+model = GradientBoostingRegressor(random_state=0)
+model.fit(data.data, data.target)
+explainer = eblime.TabularExplainer(model, data.data, n_masks=500)
+explanation = explainer.explain(data.data.iloc[0])
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 explanation.plot("ranks", top=5, ax=ax)

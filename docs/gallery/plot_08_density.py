@@ -14,7 +14,9 @@ from sklearn.preprocessing import StandardScaler
 import eblime
 
 wine = load_wine(as_frame=True)
-model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(wine.data, wine.target)
-explanation = eblime.TabularExplainer(model, wine.data, n_masks=200).explain(wine.data.iloc[0])
+model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1))
+model.fit(wine.data, wine.target)
+explainer = eblime.TabularExplainer(model, wine.data, n_masks=200)
+explanation = explainer.explain(wine.data.iloc[0])
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 explanation.plot("density", top=2, ax=ax)

@@ -13,14 +13,17 @@ from sklearn.ensemble import GradientBoostingClassifier
 import eblime
 
 data = load_breast_cancer(as_frame=True)
-model = GradientBoostingClassifier(random_state=0).fit(data.data, data.target)
+model = GradientBoostingClassifier(random_state=0)
+model.fit(data.data, data.target)
 explainer = eblime.TabularExplainer(model, data.data)
 
-counts = [40, 60, 100, 200, 400, 800]
-fits = [explainer.explain(data.data.iloc[0], n_masks=n).posterior for n in counts]
+row, counts = data.data.iloc[0], [40, 60, 100, 200, 400, 800]
+fits = [explainer.explain(row, n_masks=n).posterior for n in counts]
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 ax.semilogx(counts, [fit.r2 for fit in fits], "o--", label="in-sample R²")
-ax.semilogx(counts, [fit.r2_held_out for fit in fits], "o-", label="held-out R²")
-ax.set(xlabel="number of masks, for 30 features", xticks=counts, xticklabels=counts)
+held_out = [fit.r2_held_out for fit in fits]
+ax.semilogx(counts, held_out, "o-", label="held-out R²")
+ax.set_xticks(counts, counts)
+ax.set_xlabel("number of masks, for 30 features")
 ax.minorticks_off()
 ax.legend()

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import eblime
 
-photos = lfw_subset()  # 100 faces, then 100 other photos, 25 x 25 pixels
+photos = lfw_subset()  # 100 faces, then 100 other photos
 svm = make_pipeline(PCA(30, random_state=0), SVC(random_state=0))
 svm.fit(photos.reshape(200, -1), [1] * 100 + [0] * 100)
 explainer = eblime.ImageExplainer(
@@ -24,8 +24,9 @@ explainer = eblime.ImageExplainer(
     hide=float(photos.mean()),
 )
 
-rule = eblime.TopK(5)
-asked = [len(explainer.explain(x, until=rule, max_masks=2000).masks) for x in photos[:10]]
+rule = {"until": eblime.TopK(5), "max_masks": 2000}
+found = [explainer.explain(photo, **rule) for photo in photos[:10]]
+asked = [len(explanation.masks) for explanation in found]
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 ax.bar(range(1, 11), asked, color="#0072b2")
 ax.set(xlabel="photo", ylabel="masks used", xticks=range(1, 11))

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 
 import eblime
 
-photos = lfw_subset()  # 100 faces, then 100 other photos, 25 x 25 pixels
+photos = lfw_subset()  # 100 faces, then 100 other photos
 svm = make_pipeline(PCA(30, random_state=0), SVC(random_state=0))
 svm.fit(photos.reshape(200, -1), [1] * 100 + [0] * 100)
 explainer = eblime.ImageExplainer(
@@ -25,12 +25,15 @@ explainer = eblime.ImageExplainer(
     method="quadrature",
 )
 
-truth, counts = explainer.explain(photos[9], n_masks=512).posterior.mean, [32, 64, 128, 256]
-runs = [[explainer.explain(photos[9], n_masks=n, rng=r) for r in range(5)] for n in counts]
+face, counts, seeds = photos[9], [32, 64, 128, 256], range(5)
+truth = explainer.explain(face, n_masks=512).posterior.mean
+runs = [[explainer.explain(face, n_masks=n, rng=r) for r in seeds] for n in counts]
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 for method in ("eblime", "quadrature"):
-    off = [[run.refit(method).posterior.mean - truth for run in same] for same in runs]
-    ax.loglog(counts, np.sqrt(np.square(off).mean(axis=(1, 2))), "o-", label=method)
-ax.set(xlabel="masks", ylabel="root mean square error", xticks=counts, xticklabels=counts)
+    found = [[run.refit(method).posterior.mean for run in same] for same in runs]
+    error = np.sqrt(np.square(found - truth).mean(axis=(1, 2)))
+    ax.loglog(counts, error, "o-", label=method)
+ax.set_xticks(counts, counts)
+ax.set(xlabel="masks", ylabel="root mean square error")
 ax.minorticks_off()
 ax.legend()

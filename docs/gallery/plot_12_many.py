@@ -15,7 +15,8 @@ from sklearn.ensemble import GradientBoostingRegressor
 import eblime
 
 data = load_diabetes(as_frame=True, scaled=False)
-model = GradientBoostingRegressor(random_state=0).fit(data.data, data.target)
+model = GradientBoostingRegressor(random_state=0)
+model.fit(data.data, data.target)
 explainer = eblime.TabularExplainer(model, data.data, n_masks=200)
 fig, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
 with tempfile.TemporaryDirectory() as folder:
