@@ -65,11 +65,12 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
         console.print(Text(fit_sentence(explanation), style="dim"))
         for line in _table(explanation, prob, top, console.width):
             console.print(line, no_wrap=True, overflow="ellipsis")
-    console.print(Text(explanation.estimand, style="dim"))
-    if stopped := stop_sentence(explanation):
-        console.print(Text(f"Stopped: {stopped}", style="dim"), soft_wrap=True)
-    for note in notes(explanation):
-        console.print(Text(f"Note: {note}", style="yellow"), soft_wrap=True)
+    stopped = stop_sentence(explanation)
+    dim = [explanation.estimand, *([f"Stopped: {stopped}"] if stopped else [])]
+    sentences = [Text(sentence, style="dim") for sentence in dim]
+    sentences += [Text(f"Note: {note}", style="yellow") for note in notes(explanation)]
+    for sentence in sentences:  # broken between words on a terminal, one line each in a pipe
+        console.print(sentence, soft_wrap=not console.is_terminal)
 
 
 def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Iterator[Text]:
