@@ -291,20 +291,7 @@ def compare() -> None:
 
 def shapley() -> None:
     """Three indices of a wine from the same answers, and its interactions."""
-    from sklearn.datasets import load_wine
-    from sklearn.ensemble import RandomForestClassifier
-
-    data = load_wine(as_frame=True)
-    table = data.data.rename(columns=lambda name: name.partition("/")[0].replace("_", " "))
-    forest = RandomForestClassifier(50, random_state=0).fit(table, data.target)
-    explainer = eblime.TabularExplainer(
-        forest,
-        table[::5],
-        perturb="background",
-        method=eblime.Quadrature(index="shapley"),
-        n_masks=40,
-    )
-    e = explainer.explain(table.iloc[3], target=0)
+    _, _, e = wine_values(50)
     names = {"LIME": "lime", "Banzhaf": "banzhaf", "Shapley": "shapley"}
     found = {k: e.refit(eblime.Quadrature(index=v)) for k, v in names.items()}
     figure = Figure(figsize=(8, 4), layout="constrained")
@@ -372,19 +359,7 @@ def from_lime() -> None:
 
 def from_shap() -> None:
     """Shapley values and LIME's importances of one wine, as in the guide for users of shap."""
-    from sklearn.datasets import load_wine
-    from sklearn.ensemble import RandomForestClassifier
-
-    data = load_wine(as_frame=True)
-    table = data.data.rename(columns=lambda name: name.partition("/")[0].replace("_", " "))
-    forest = RandomForestClassifier(100, random_state=0).fit(table, data.target)
-    values = eblime.TabularExplainer(
-        forest,
-        table[::5],
-        perturb="background",
-        method=eblime.Quadrature(index="shapley"),
-        n_masks=40,
-    ).explain(table.iloc[3], target=0)
+    forest, table, values = wine_values(100)
     lime = eblime.TabularExplainer(forest, table, n_masks=400).explain(table.iloc[3], target=0)
     figure = Figure(figsize=(8.5, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -392,6 +367,24 @@ def from_shap() -> None:
         e.plot("intervals", top=6, ax=ax)
         ax.set_title(title, loc="left", fontsize=10)
     save(figure, "from-shap")
+
+
+def wine_values(trees: int) -> tuple[Any, Any, eblime.Explanation]:
+    """A forest of so many trees, its table, and Shapley values of one wine."""
+    from sklearn.datasets import load_wine
+    from sklearn.ensemble import RandomForestClassifier
+
+    data = load_wine(as_frame=True)
+    table = data.data.rename(columns=lambda name: name.partition("/")[0].replace("_", " "))
+    forest = RandomForestClassifier(trees, random_state=0).fit(table, data.target)
+    explainer = eblime.TabularExplainer(
+        forest,
+        table[::5],
+        perturb="background",
+        method=eblime.Quadrature(index="shapley"),
+        n_masks=40,
+    )
+    return forest, table, explainer.explain(table.iloc[3], target=0)
 
 
 def repeated(ax: Any, score: Any, p: int, n: int, truth: float) -> int:

@@ -25,7 +25,7 @@ from eblime._table import number_table
 from eblime._text import printable, width
 from eblime.domains.record import Item
 from eblime.results.explanation import Explanation
-from eblime.results.notes import fit_sentence, notes, stop_sentence
+from eblime.results.notes import fit_sentence, footer
 
 __all__ = [
     "file_items",
@@ -65,12 +65,10 @@ def print_explanation(explanation: Explanation, *, prob: float, top: int) -> Non
         console.print(Text(fit_sentence(explanation), style="dim"))
         for line in _table(explanation, prob, top, console.width):
             console.print(line, no_wrap=True, overflow="ellipsis")
-    stopped = stop_sentence(explanation)
-    dim = [explanation.estimand, *([f"Stopped: {stopped}"] if stopped else [])]
-    sentences = [Text(sentence, style="dim") for sentence in dim]
-    sentences += [Text(f"Note: {note}", style="yellow") for note in notes(explanation)]
-    for sentence in sentences:  # broken between words on a terminal, one line each in a pipe
-        console.print(sentence, soft_wrap=not console.is_terminal)
+    for sentence in footer(explanation):
+        text = Text(sentence, style="yellow" if sentence.startswith("Note: ") else "dim")
+        # broken between words on a terminal, one line each in a pipe
+        console.print(text, soft_wrap=not console.is_terminal)
 
 
 def _table(explanation: Explanation, prob: float, top: int, columns: int) -> Iterator[Text]:

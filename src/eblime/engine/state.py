@@ -58,9 +58,9 @@ def _seed_record(rng: RNGLike) -> int | str | None:
     """A seed as provenance has it: what `rng` must be to get the same masks, if that is known."""
     if isinstance(rng, np.random.SeedSequence):
         return f"SeedSequence({rng.entropy}, spawn_key={tuple(map(int, rng.spawn_key))})"
-    return (
-        int(rng) if isinstance(rng, (int, np.integer)) else None if rng is None else "a generator"
-    )
+    if isinstance(rng, (int, np.integer)):
+        return int(rng)
+    return None if rng is None else "a generator"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

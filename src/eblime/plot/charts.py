@@ -129,11 +129,12 @@ def valued(explanation: Explanation, *, top: int = 12, ax: Axes | None = None) -
         ends = post.select(order).interval()
         drawn.hlines(rows, ends[:, 0], ends[:, 1], color=INK, linewidth=1.6)
     drawn.axvline(0, color=INK, linewidth=0.8)
-    names = {j: str(explanation.features[j]) for j in order}
-    drawn.set_yticks(rows, [caption(name) for name in names.values()])
+    names = [str(explanation.features[j]) for j in order]
+    values = [str(scene.values[j]) for j in order]
+    drawn.set_yticks(rows, [caption(name) for name in names])
     beside = drawn.secondary_yaxis("right")
-    told = {j: name.endswith(f"= {scene.values[j]}") for j, name in names.items()}
-    beside.set_yticks(rows, ["" if told[j] else caption(scene.values[j], 18) for j in order])
+    pairs = zip(names, values, strict=True)  # a name such as "age = 40" has the value already
+    beside.set_yticks(rows, ["" if n.endswith(f"= {v}") else caption(v, 18) for n, v in pairs])
     beside.tick_params(length=0, labelcolor=NEUTRAL)
     beside.spines["right"].set_visible(False)
     drawn.set_xlabel(axis_label(explanation, "(whiskers: 95 %)" if post.has_spread else ""))

@@ -27,7 +27,7 @@ from eblime.results.indices import (
     pair_interactions,
     with_own_kernel,
 )
-from eblime.results.notes import notes, stop_sentence
+from eblime.results.notes import footer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -364,7 +364,5 @@ class Explanation:
 
     def __str__(self) -> str:
         """What was explained, the five most important features, and notes about the fit."""
-        stopped = stop_sentence(self)
-        sentences = [self.estimand, *([f"Stopped: {stopped}"] if stopped else [])]
-        sentences += [f"Note: {note}" for note in notes(self)]
-        return "\n".join([self.headline, self.table(), *map(paragraph, sentences)])
+        sentences = map(paragraph, footer(self))
+        return "\n".join([self.headline, self.table(), *sentences])

@@ -20,7 +20,7 @@ from eblime.results.indices import by_quadrature
 if TYPE_CHECKING:
     from eblime.results.explanation import Explanation
 
-__all__ = ["fit_sentence", "is_poor_fit", "notes", "prediction_r2", "stop_sentence"]
+__all__ = ["fit_sentence", "footer", "is_poor_fit", "notes", "prediction_r2", "stop_sentence"]
 
 _FEW = 8  # an importance that rests on fewer masks gets a note
 _NAMED = 3  # features that the note names
@@ -55,6 +55,13 @@ def stop_sentence(explanation: Explanation) -> str:
     """What the stop rule reached, or why the questions ended; empty without a rule or a limit."""
     known = explanation.provenance.get("stopped")
     return printable(known) if isinstance(known, str) else ""
+
+
+def footer(explanation: Explanation) -> list[str]:
+    """What is printed below the table: what is estimated, why the questions ended, and notes."""
+    stopped = stop_sentence(explanation)
+    found = [explanation.estimand, *([f"Stopped: {stopped}"] if stopped else [])]
+    return [*found, *(f"Note: {note}" for note in notes(explanation))]
 
 
 def is_poor_fit(explanation: Explanation) -> bool:
@@ -143,7 +150,8 @@ def _fit_notes(explanation: Explanation) -> list[str]:
         )
     elif r2 < _POOR:
         reason = "Coarser or other features, or a narrower kernel, may describe the model better."
-        if "drawn from the background" in explanation.estimand:
+        row = explanation.provenance.get("input", {})  # of a table, it says how rows are drawn
+        if row.get("representation") == "binary" and row.get("perturb") != "background":
             reason = (
                 '`perturb="background"` explains means over rows of the background, which a '
                 "line often describes better."
