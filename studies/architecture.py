@@ -1,7 +1,8 @@
-"""How heavy the library is: lines and files, importers, and the way of one image.
+"""How heavy the library is: lines of code and files, importers, and the way of an input.
 
-Lines include docstrings and blank lines. A module has one importer if one other module names it in
-an import statement. The way of an image is found by following every call of `explain` and `print`.
+Lines of code are neither blank, comments nor docstrings. A module has one importer if one other
+module names it in an import statement. The way of an input is found by following every call of
+`explain`, of a run's worker, and of `print`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import ast
 import inspect
 import io
 import sys
+import tempfile
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout
@@ -54,16 +57,41 @@ def importers() -> dict[str, set[str]]:
     return {name: found for name, found in users.items() if name not in packages}
 
 
-def sizes() -> tuple[Counter[str], Counter[str]]:
-    """Lines and files of every part."""
+def sizes() -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Lines of code, all lines, and files of every part."""
+    code: Counter[str] = Counter()
     lines: Counter[str] = Counter()
     files: Counter[str] = Counter()
     for path in HOME.rglob("*.py"):
         inside = path.relative_to(HOME).parts
         part = inside[0] if len(inside) > 1 else "(top)"
-        lines[part] += len(path.read_text(encoding="utf8").splitlines())
+        text = path.read_text(encoding="utf8")
+        code[part] += code_lines(text)
+        lines[part] += len(text.splitlines())
         files[part] += 1
-    return lines, files
+    return code, lines, files
+
+
+def code_lines(text: str) -> int:
+    """Lines of a module that are neither blank, comments nor docstrings."""
+    skipped = {
+        tokenize.COMMENT,
+        tokenize.DEDENT,
+        tokenize.ENDMARKER,
+        tokenize.INDENT,
+        tokenize.NEWLINE,
+        tokenize.NL,
+    }
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, owners) and ast.get_docstring(node, clean=False) is not None:
+            first = node.body[0]
+            lines -= {*range(first.lineno, (first.end_lineno or first.lineno) + 1)}
+    return len(lines)
 
 
 def words(pattern: str) -> int:
@@ -111,15 +139,32 @@ def follow(work: Callable[[], object]) -> tuple[Trace, object]:
     return trace, result
 
 
-def image_way() -> tuple[Trace, Trace]:
-    """The calls of one explanation of an image, and of printing it."""
-    picture = np.random.default_rng(0).random((32, 32, 3))
-    explainer = eblime.ImageExplainer(lambda batch: batch[:, :8, :8].mean(axis=(1, 2)))
+def ways() -> dict[str, Trace]:
+    """The calls of one explanation of an image, a row, and a row of a run; and of printing one."""
+    rng = np.random.default_rng(0)
+    picture, table = rng.random((32, 32, 3)), rng.random((200, 5))
+    image = eblime.ImageExplainer(lambda batch: batch[:, :8, :8].mean(axis=(1, 2)))
+    row = eblime.TabularExplainer(lambda rows: rows[:, 0] - rows[:, 1], table)
     with redirect_stdout(io.StringIO()):
-        print(explainer.explain(picture))  # imports are not counted
-        explained, explanation = follow(lambda: explainer.explain(picture))
-        printed, _ = follow(lambda: print(explanation))
-    return explained, printed
+        print(image.explain(picture))  # imports are not counted
+        row.explain(table[0])
+        found: dict[str, Trace] = {}
+        found["an image"], explanation = follow(lambda: image.explain(picture))
+        found["a row"], _ = follow(lambda: row.explain(table[0]))
+        found["one row of a run"] = _row_of_run(row, table[:1])
+        found["print"], _ = follow(lambda: print(explanation))
+    return found
+
+
+def _row_of_run(explainer: eblime.TabularExplainer, rows: np.ndarray) -> Trace:
+    """The calls of a run about one row, in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"workers": 1, "progress": False}
+        eblime.explain_many(explainer, rows, f"{folder}/first", **options)
+        trace, _ = follow(
+            lambda: eblime.explain_many(explainer, rows, f"{folder}/second", **options)
+        )
+    return trace
 
 
 def n_parameters(function: Callable[..., object]) -> int:
@@ -129,23 +174,25 @@ def n_parameters(function: Callable[..., object]) -> int:
 
 def run(options: argparse.Namespace) -> None:
     """Print every figure."""
-    lines, files = sizes()
-    print(f"lines in src/eblime: {sum(lines.values()):,} in {sum(files.values())} files")
+    code, lines, files = sizes()
+    print(
+        f"src/eblime: {sum(code.values()):,} lines of code, {sum(lines.values()):,} lines in all, "
+        f"{sum(files.values())} files"
+    )
     for part in sorted(lines):
-        print(f"  {part:<12} {lines[part]:>6,} lines {files[part]:>4} files")
+        print(
+            f"  {part:<12} {code[part]:>6,} lines of code {lines[part]:>6,} in all "
+            f"{files[part]:>4} files"
+        )
     single = sorted(name for name, users in importers().items() if len(users) == 1)
     print(f"modules with one importer: {len(single)}")
     for name in single:
         print(f"  {name}")
-    explained, printed = image_way()
-    print(
-        f"an image: {explained.deepest} functions in a row, {len(explained.modules)} modules, "
-        f"{len(explained.functions)} different functions"
-    )
-    print(
-        f"print: {len(printed.functions)} different functions, "
-        f"{sum(printed.functions.values())} calls"
-    )
+    for what, trace in ways().items():
+        print(
+            f"{what}: {len(trace.functions)} different functions, {len(trace.modules)} modules, "
+            f"{trace.deepest} in a row, {sum(trace.functions.values())} calls"
+        )
     for what in (
         eblime.ImageExplainer,
         eblime.TextExplainer,
