@@ -16,13 +16,14 @@ from eblime._checks import check_coalitions, check_count
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
 from eblime.engine.calls import CacheLike
-from eblime.engine.loop import reply_from
+from eblime.engine.drive import answer
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Target, check_targets, has_ranked_outputs
+from eblime.engine.targets import Target, check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.text import TextExplainer
+from eblime.models.conversion import is_ranked
 from eblime.protocols import Subject
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
@@ -102,10 +103,10 @@ class _Asked:
             rows=np.arange(len(masks)),
             targets=self.targets,
             labels=self.settings.labels,
-            ranked=has_ranked_outputs(self.settings.model),
+            ranked=is_ranked(self.settings.model),
             opening=self.opening,
         )
-        reply = reply_from(self.settings, self.subject, question)
+        reply = answer(self.settings, self.subject.scene, question)
         self.calls += reply.calls
         self.opening = self.opening or reply
         return np.asarray(reply.scores[:, 0])

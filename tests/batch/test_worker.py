@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 import pytest
+from together import explain_together
 
 import eblime
 from eblime import registry
 from eblime.batch import processes, worker
 from eblime.batch.overview import overview
-from eblime.batch.worker import explain_together, on_gpu
+from eblime.batch.worker import on_gpu
 from eblime.domains.record import Domain
 from eblime.engine import cache as engine_cache
-from eblime.engine.loop import explain
+from eblime.engine.drive import group_size
+from eblime.engine.explain import explain
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
@@ -329,7 +331,7 @@ def test_a_large_question_alone_is_split(monkeypatch):
     """One input with more perturbed inputs than memory has room for is asked in several calls."""
     model = Counting()
     explainer = series_explainer(model, settings={"pieces": 8}, n_masks=200)
-    assert worker.group_size(explainer.loop) > 1
+    assert group_size(explainer.loop) > 1
     monkeypatch.setattr(Series, "sizes", (16,))
     subjects = [explainer.subject(values) for values in INPUTS[:2]]
     found = explain_together(explainer.loop, subjects, [0], [generator_of(0, k) for k in range(2)])

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import eblime
-from eblime.engine.loop import converse
+from eblime.engine.session import Session
 
 WINE = load_wine(as_frame=True)
 
@@ -285,7 +285,7 @@ def test_polars_rows_may_have_new_values():
 
 def perturbed_rows(explainer, row):
     """The rows that the explainer asks about, repeated ones included."""
-    question = next(converse(explainer.loop, explainer.subject(row), 1, 0))
+    question = Session.begin(explainer.loop, explainer.subject(row), 1, 0).question
     return question.neighbourhood.inputs(question.rows)
 
 

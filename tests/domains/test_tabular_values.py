@@ -11,7 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import eblime
 from eblime.domains.tabular.frames import table_kind
-from eblime.engine.loop import converse
+from eblime.engine.session import Session
 
 NEW_YORK = ZoneInfo("America/New_York")
 
@@ -30,7 +30,7 @@ class Spy:
 
 def masks_and_rows(explainer, row):
     """The masks, and the rows that the model is asked about."""
-    question = next(converse(explainer.loop, explainer.subject(row), 1, 0))
+    question = Session.begin(explainer.loop, explainer.subject(row), 1, 0).question
     neighbourhood = question.neighbourhood
     return neighbourhood.masks, neighbourhood.inputs(np.arange(len(neighbourhood.masks)))
 

@@ -9,9 +9,9 @@ from concurrent.futures import TimeoutError as NotYet
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from together import explain_together
 
 import eblime
-from eblime.batch.worker import explain_together
 from eblime.engine import calls
 from eblime.engine.calls import Caller, Calls
 

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from together import explain_together
 
 import eblime
-from eblime.batch.worker import explain_together
 from eblime.designs.masks import bernoulli
-from eblime.engine.loop import converse
+from eblime.engine.explain import explanations
 from eblime.engine.questions import Draft
+from eblime.engine.session import Session
 from eblime.laws import normal_law
 from eblime.posterior import Posterior
 
@@ -109,21 +110,20 @@ def test_rounds_share_model_calls():
         assert_array_equal(found[0].masks, alone.masks)
 
 
-def test_the_loop_is_a_conversation():
-    """It yields questions and returns explanations; any caller can answer them."""
+def test_a_session_asks_and_takes_replies():
+    """It has the next question, and no need of the model; any caller can answer it."""
     explainer = eblime.TextExplainer(score, n_masks=30)
     subject = explainer.subject(TEXT)
-    talk = converse(explainer.loop, subject, 1, 0)
-    question = next(talk)
+    session = Session.begin(explainer.loop, subject, 1, 0)
+    question = session.question
     draft = Draft(question)
     scores = np.array(score(question.neighbourhood.inputs(draft.asked)))[:, None]
     draft.enter(slice(0, len(scores)), scores)
 
-    state = talk.send(draft.reply(batch_size=len(scores), calls=len(scores)))
-    assert state.fit is None  # inputs of a run are fitted together
-    with pytest.raises(StopIteration) as end:
-        talk.send(state.with_fit())
-    assert_array_equal(end.value.value[0].posterior.mean, explainer.explain(TEXT).posterior.mean)
+    assert session.step(draft.reply(batch_size=len(scores), calls=len(scores))) is None
+    assert session.state.fit is None  # inputs of a run are fitted together
+    found = explanations(session)[0].posterior.mean
+    assert_array_equal(found, explainer.explain(TEXT).posterior.mean)
 
 
 @pytest.mark.parametrize("explain", ["text", "table", "image"])

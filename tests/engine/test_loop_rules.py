@@ -6,10 +6,10 @@ from zlib import crc32
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from together import explain_together
 
 import eblime
 from eblime.answers import Answers
-from eblime.batch.worker import explain_together
 from eblime.designs.rounds import in_rounds
 from eblime.engine.settings import stop_settings
 from eblime.methods.regression import fit_each

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from together import explain_together
 
 import eblime
-from eblime.batch.worker import explain_together
 from eblime.designs.masks import bernoulli
 
 TEXT = "one two three four five six seven eight nine ten eleven"

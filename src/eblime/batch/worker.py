@@ -8,13 +8,12 @@ from __future__ import annotations
 import hashlib
 import inspect
 import signal
-import sys
 import traceback
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields, replace
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ import numpy as np
 from eblime import registry
 from eblime._text import printable
 from eblime._threads import available_cores, few_threads
-from eblime._types import RNGLike
 from eblime.batch.folder import (
     Rows,
     count_failures,
@@ -32,34 +30,23 @@ from eblime.batch.folder import (
     read_part,
     write_part,
 )
-from eblime.batch.inputs import Inputs, content, has_rows, is_frame, is_sparse
+from eblime.batch.inputs import Inputs, content, is_frame, is_sparse
 from eblime.batch.location import Location, arrow
 from eblime.domains.record import Domain
 from eblime.engine.cache import as_cache
-from eblime.engine.calls import Caller, Calls, call_model
-from eblime.engine.loop import (
-    Talk,
-    advance,
-    aim,
-    converse,
-    explain,
-    first_question,
-    reply_from,
-    score_of_input,
-    send,
-)
-from eblime.engine.questions import Draft, Question, Reply, open_books
+from eblime.engine.calls import Calls
+from eblime.engine.drive import Inline, ask, drive, group_size, score_of_input
+from eblime.engine.explain import explanations, fit_together
+from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
-from eblime.engine.state import State
 from eblime.engine.targets import check_targets, scores_of
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import DeviceModel, RenderedScene, Stop, Subject
+from eblime.protocols import DeviceModel, Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
-from eblime.stopping.rule import FIRST
 
 __all__ = [
-    *("Job", "Worker", "check_explainer", "explain_together", "explainer_settings", "group_size"),
+    *("Job", "Worker", "check_explainer", "explainer_settings"),
     "on_gpu",
 ]
 
@@ -68,9 +55,6 @@ Result = list[Explanation] | BaseException
 _LEFT_OUT = ("model", "progress", "cache", "calls")
 _ASKED = 9  # inputs of a part whose predictions are compared
 _NEAR = 0.02  # relative difference that another device may cause
-_ROWS = 32_768  # perturbed inputs in one call, at most
-_INPUTS = 256  # inputs that share a call, at most
-_IN_TURN = 8  # with a stop rule: as many times more inputs take turns, so that calls stay full
 _KEPT = 100  # inputs whose whole explanations are saved without being asked for
 _KEPT_VIEWS = 1_000  # the same for inputs to look at, such as photos and texts,
 _KEPT_BYTES = 1 << 30  # while all up to this one would have fewer bytes if they were as large
@@ -135,19 +119,57 @@ class Worker:
     def do_parts(
         self, parts: Sequence[int], begin: Callable[[int], object] = lambda part: None
     ) -> Iterator[tuple[int, int]]:
-        """Do parts; yields (part, number of failed inputs) after each, and calls `begin` before."""
-        scores = scores_of(self.job.settings["targets"], self.explainer.labels)
-        if on_gpu(self.explainer) and not scores:  # these ask about each input first
-            yield from self._pipeline(parts, begin)
+        """Do parts; yields (part, number of failed inputs) after each, and calls `begin` before.
+
+        Threads keep a GPU busy: they read inputs ahead of it, fit and write behind it, and it goes
+        on with the next part while one is finished.
+        """
+        if not self._keeps_gpu_busy:
+            for part in parts:
+                begin(part)
+                numbers = part_numbers(self.job.settings, part)
+                yield part, self.write(part, self.explain_rows(numbers))
             return
-        for part in parts:
+        owner = {n: part for part in parts for n in part_numbers(self.job.settings, part)}
+        left = Counter(owner.values())
+        following, rows = dict(pairwise(parts)), defaultdict[int, Rows](list)
+
+        def write(part: int) -> tuple[int, int]:
+            failed = self.write(part, sorted(rows.pop(part), key=lambda row: row["input"]))
+            if part in following:
+                begin(following[part])
+            return part, failed
+
+        for part in parts[:1]:
             begin(part)
-            rows = self.explain_rows(part_numbers(self.job.settings, part))
-            yield part, self.write(part, rows)
+        ahead = max(2, min(8, available_cores() - 1))
+        with ThreadPoolExecutor(ahead) as pool:
+            writing: deque[Future[tuple[int, int]]] = deque()
+            try:
+                for found in self.explain_inputs([*owner], pool, ahead):
+                    for number, some in found.items():
+                        part = owner[number]
+                        rows[part] += some
+                        left[part] -= 1
+                        if not left[part]:
+                            writing.append(pool.submit(write, part))
+                    while writing and writing[0].done():
+                        yield writing.popleft().result()
+                for last in writing:
+                    yield last.result()
+            finally:
+                pool.shutdown(cancel_futures=True)
+
+    @property
+    def _keeps_gpu_busy(self) -> bool:
+        """Whether the model runs on a GPU, and is not asked before an input is explained."""
+        scores = scores_of(self.job.settings["targets"], self.explainer.labels)
+        return on_gpu(self.explainer) and not scores
 
     def explain_rows(self, numbers: Sequence[int]) -> Rows:
         """Explain inputs; returns their rows."""
-        return [row for found in self.explain_inputs(numbers) for row in self.rows(found)]
+        found = {n: rows for some in self.explain_inputs(numbers) for n, rows in some.items()}
+        return [row for number in numbers for row in found[number]]
 
     def write(self, part: int, rows: Rows) -> int:
         """Write the rows of a part; returns how many inputs failed."""
@@ -185,130 +207,51 @@ class Worker:
         limited = stop_settings(self.explainer.loop, self.job.until, settings.get("max_masks"))
         return replace(limited, steady=True, calls=self.calls)
 
-    def subject(self, number: int) -> Subject:
+    def prepare(self, number: int) -> tuple[LoopSettings, Subject, Any]:
         """Read an input, so that it can be perturbed."""
-        return self.explainer.subject(self.explainer.input_of(self.job.inputs.get(number)))
+        x = self.explainer.input_of(self.job.inputs.get(number))
+        return self.explainer.prepare(x, self.job.settings["targets"], self.loop)
 
-    def explain_inputs(self, numbers: Sequence[int]) -> Iterator[dict[int, Result]]:
-        """Explanations by number, or errors; inputs that share model calls come together."""
-        most = group_size(self.loop)
-        group: dict[int, Subject | BaseException] = {}
-        count = 0  # of subjects
-        large: dict[type, bool] = {}  # whether scenes have arrays, too large to share a call
-        for number in numbers:
-            group[number] = subject = _attempt(self.subject, number)
-            if isinstance(subject, BaseException):
-                continue
-            count += 1
-            kind = type(subject.scene)
-            if kind not in large:  # the check itself is slow
-                large[kind] = isinstance(subject.scene, RenderedScene)
-            if large[kind] or count == most:
-                yield self._explain_group(group)
-                group, count = {}, 0
-        if group:
-            yield self._explain_group(group)
+    def explain_inputs(
+        self, numbers: Sequence[int], pool: Executor | None = None, ahead: int = 0
+    ) -> Iterator[dict[int, Rows]]:
+        """The rows of inputs by number; those that share model calls come together."""
+        number_of: dict[Session, int] = {}
+        unread: dict[int, Result] = {}
 
-    def _explain_group(self, group: Mapping[int, Subject | BaseException]) -> dict[int, Result]:
-        """Explain inputs with shared model calls; one at a time if that fails.
+        def sessions() -> Iterator[Session]:
+            for number, session in _read_ahead(pool or Inline(), self._begin, numbers, ahead):
+                if isinstance(session, Session):
+                    number_of[session] = number
+                    yield session
+                else:
+                    unread[number] = session
 
-        Those that could not be read have an error in place of their subject, and keep it.
-        """
-        targets, loop = self.job.settings["targets"], self.loop
-        subjects = {n: s for n, s in group.items() if not isinstance(s, BaseException)}
+        def conclude(ended: Sequence[Session]) -> dict[int, Rows]:
+            fit_together(ended)
+            results = {number_of.pop(session): _attempt(_result, session) for session in ended}
+            return {number: self.rows({number: found}) for number, found in results.items()}
 
-        def explain_alone(number: int) -> list[Explanation]:
-            rng = self._seed(number)
-            return [*explain(loop, subjects[number], targets, rng, progress=False).values()]
+        concluding: deque[Future[dict[int, Rows]]] = deque()
+        together = ahead or group_size(self.loop)
+        for ended in drive(sessions(), ask, together=together, pool=pool, keeps=_is_kept):
+            if unread:
+                yield {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
+            concluding.append((pool or Inline()).submit(conclude, ended))
+            while concluding and (concluding[0].done() or len(concluding) > ahead):
+                yield concluding.popleft().result()
+        for last in concluding:
+            yield last.result()
+        yield {n: self.rows({n: unread.pop(n)}) for n in [*unread]}
 
-        found: dict[int, Result] = {n: s for n, s in group.items() if isinstance(s, BaseException)}
-        if len(subjects) > 1:
-            rngs = [self._seed(number) for number in subjects]
-            made = _attempt(explain_together, loop, list(subjects.values()), targets, rngs)
-            if not isinstance(made, BaseException):
-                pairs = zip(subjects, made, strict=True)
-                found |= {number: list(entry.values()) for number, entry in pairs}
-        for number in subjects:
-            if number not in found:
-                found[number] = _attempt(explain_alone, number)
-        return {number: found[number] for number in group}
+    def _begin(self, number: int) -> Session:
+        """Read an input and choose the first masks."""
+        settings, subject, targets = self.prepare(number)
+        return Session.begin(settings, subject, targets, self._seed(number))
 
     def _seed(self, number: int) -> np.random.SeedSequence:
         """The seed of an input; it depends on the seed of the run and the number alone."""
         return np.random.SeedSequence(self.job.settings["seed"], spawn_key=(number,))
-
-    def _pipeline(
-        self, parts: Sequence[int], begin_part: Callable[[int], object]
-    ) -> Iterator[tuple[int, int]]:
-        """Keep a GPU busy: threads read inputs ahead of it, and fit and write behind it.
-
-        Only this thread asks the model. It goes on with the next part while one is finished.
-        """
-        loop, ahead = self.loop, max(2, min(8, available_cores() - 1))
-        following = dict(pairwise(parts))
-
-        def begin(number: int) -> tuple[Subject, Talk, Question]:
-            subject = self.subject(number)
-            talk = converse(loop, subject, self.job.settings["targets"], self._seed(number))
-            return subject, talk, first_question(talk)
-
-        def conclude(number: int, talk: Talk, reply: Reply) -> Question | Rows:
-            found = advance(talk, reply)
-            if isinstance(found, Question):  # of a design that asks in rounds
-                return found
-            return self.rows({number: list(found.values())})
-
-        def ask(number: int, begun: Future[tuple[Subject, Talk, Question]]) -> Future[Any]:
-            subject, talk, question = begun.result()
-            return pool.submit(conclude, number, talk, reply_from(loop, subject, question))
-
-        def finish(
-            number: int, begun: Future[tuple[Subject, Talk, Question]], step: Future[Any]
-        ) -> Rows:
-            found, (subject, talk, _) = step.result(), begun.result()
-            while isinstance(found, Question):
-                found = conclude(number, talk, reply_from(loop, subject, found))
-            rows: Rows = found
-            return rows
-
-        def write(part: int, rows: Rows) -> tuple[int, int]:
-            failed = self.write(part, rows)
-            if part in following:
-                begin_part(following[part])
-            return part, failed
-
-        for part in parts[:1]:
-            begin_part(part)
-        todo = ((part, n) for part in parts for n in part_numbers(self.job.settings, part))
-        with ThreadPoolExecutor(ahead) as pool:
-            reading: deque[tuple[int, int, Any]] = deque()
-            fitting: deque[tuple[int, int, Any, Any]] = deque()
-            writing: deque[Future[tuple[int, int]]] = deque()
-            rows: Rows = []
-            try:
-                while True:
-                    wanted = islice(todo, ahead - len(reading))
-                    reading.extend((*entry, pool.submit(begin, entry[1])) for entry in wanted)
-                    if not reading and not fitting:
-                        break
-                    if reading:
-                        part, number, begun = reading.popleft()
-                        fitting.append((part, number, begun, _attempt(ask, number, begun)))
-                    if not reading or len(fitting) > ahead:
-                        part, number, begun, step = fitting.popleft()
-                        failed = isinstance(step, BaseException)
-                        found = step if failed else _attempt(finish, number, begun, step)
-                        failed = isinstance(found, BaseException)
-                        rows += self.rows({number: found}) if failed else found
-                        if number == part_numbers(self.job.settings, part)[-1]:
-                            writing.append(pool.submit(write, part, rows))
-                            rows = []
-                    while writing and writing[0].done():
-                        yield writing.popleft().result()
-                for last in writing:
-                    yield last.result()
-            finally:
-                pool.shutdown(cancel_futures=True)
 
 
 def _compare_model(worker: Worker) -> None:
@@ -349,11 +292,10 @@ def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
     """Refuse a model whose score differs, unless it is random; False if it does not answer."""
 
     def ask() -> Any:
-        loop = replace(worker.loop, calls=replace(worker.loop.calls, cache=None))
         try:
-            subject = worker.subject(int(row.input))
-            loop, subject, _ = aim(loop, subject, worker.job.settings["targets"])
-            scores = score_of_input(loop, subject)
+            settings, subject, _ = worker.prepare(int(row.input))
+            uncached = replace(settings, calls=replace(settings.calls, cache=None))
+            scores = score_of_input(uncached, subject)
         except Exception:
             return None
         return float(scores[int(row.target)]) if row.target < len(scores) else np.inf
@@ -369,6 +311,30 @@ def _has_same_score(worker: Worker, row: Any, allowed: float) -> bool:
             f"{row.name!r} is {row.prediction:.4g}; the model now returns {now}."
         )
     return True
+
+
+def _read_ahead(
+    pool: Executor, read: Callable[[int], Session], numbers: Sequence[int], ahead: int
+) -> Iterator[tuple[int, Session | BaseException]]:
+    """Inputs in order, so many of them read before they are needed."""
+    reading: deque[tuple[int, Future[Session | BaseException]]] = deque()
+    for number in numbers:
+        reading.append((number, pool.submit(_attempt, read, number)))
+        if len(reading) > ahead:
+            first, future = reading.popleft()
+            yield first, future.result()
+    for number, future in reading:
+        yield number, future.result()
+
+
+def _result(session: Session) -> list[Explanation]:
+    """The explanations of a session, or its error."""
+    return [*explanations(session).values()]
+
+
+def _is_kept(error: BaseException) -> bool:
+    """Whether an error is recorded for its input, and the run goes on."""
+    return not _ends_the_run(error)
 
 
 def _attempt(call: Callable[..., Any], *args: Any) -> Any:
@@ -388,139 +354,6 @@ def _ends_the_run(error: BaseException) -> bool:
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
     codes = {getattr(handler, "__code__", None) for handler in handlers} - {None}
     return any(frame.f_code in codes for frame, _ in traceback.walk_tb(error.__traceback__))
-
-
-# Several inputs in one model call
-
-
-def group_size(settings: LoopSettings) -> int:
-    """How many inputs may share a call.
-
-    1 if the user's batch size has no room for two, or if several calls are under way at once: an
-    input is then split among them.
-    """
-    if settings.calls.concurrency > 1:
-        return 1
-    first = settings.n_masks if settings.until is None else FIRST
-    together = (settings.calls.batch_size or _ROWS) // (first + 1)
-    return min(max(1, together if settings.until is None else together * _IN_TURN), _INPUTS)
-
-
-def explain_together(
-    settings: LoopSettings,
-    subjects: Sequence[Subject],
-    targets: Any,
-    rngs: Sequence[RNGLike],
-) -> list[dict[int, Explanation]]:
-    """Explain several inputs with few model calls.
-
-    The numbers are the same as explaining each input alone: every input has its own generator, and
-    the score of a row must not depend on the other rows of its batch. A call is no larger
-    than memory has room for. Inputs that are asked about in rounds take turns: a call has the next
-    questions of as many inputs as fit in, and an input that needs fewer rounds leaves earlier.
-    """
-    talks = [
-        converse(settings, subject, targets, rng)
-        for subject, rng in zip(subjects, rngs, strict=True)
-    ]
-    waiting = {k: first_question(talk) for k, talk in enumerate(talks)}
-    found: dict[int, dict[int, Explanation]] = {}
-    while waiting:
-        numbers = _next_group(settings, waiting)
-        questions = [waiting.pop(k) for k in numbers]
-        if len(numbers) == 1:  # in batches of its own
-            replies = [reply_from(settings, subjects[numbers[0]], questions[0])]
-        else:
-            replies = _replies(settings, questions)
-        unfitted: dict[int, State] = {}
-        for k, reply in zip(numbers, replies, strict=True):
-            step = send(talks[k], reply)
-            if isinstance(step, Question):
-                waiting[k] = step  # behind those that wait already
-            elif isinstance(step, State):
-                unfitted[k] = step
-            else:
-                found[k] = step
-        for k, state in zip(unfitted, State.fit_all([*unfitted.values()]), strict=True):
-            end = advance(talks[k], state)
-            assert not isinstance(end, Question)
-            found[k] = end
-    return [found[k] for k in range(len(subjects))]
-
-
-def _next_group(settings: LoopSettings, waiting: Mapping[int, Question]) -> list[int]:
-    """Numbers of the inputs that share the next call: the first, and others as long as they fit."""
-    group: list[int] = []
-    total = 0
-    for k, question in waiting.items():
-        size = len(question.rows) + 1
-        room = min((settings.calls.batch_size or _ROWS), question.neighbourhood.room)
-        if not group or total + size <= room:
-            group.append(k)
-            total += size
-    return group
-
-
-def _replies(settings: LoopSettings, questions: Sequence[Question]) -> list[Reply]:
-    """The replies to several questions, from few calls; stored answers are not asked again."""
-    with open_books(settings) as book_of:
-        drafts = [Draft(question, book_of(question.neighbourhood)) for question in questions]
-        asking = [draft for draft in drafts if len(draft.again) or len(draft.asked)]
-        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
-    sent = [replied.get(id(draft), (0, 0)) for draft in drafts]
-    return [
-        draft.reply(batch_size=size, calls=calls)
-        for draft, (size, calls) in zip(drafts, sent, strict=True)
-    ]
-
-
-def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
-    """Ask what the drafts ask about; returns the size of each, and its inputs in all attempts."""
-    rows = [np.concatenate([draft.again, draft.asked]) for draft in drafts]
-    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
-    try:
-        joined = [(_join(batches), drafts)] if batches else []
-    except (TypeError, ValueError):  # such as arrays of different lengths
-        joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
-    found = []
-    for batch, group in joined:
-        sizes = [len(draft.again) + len(draft.asked) for draft in group]
-        tries = [
-            draft.question.budget // size
-            for draft, size in zip(group, sizes, strict=True)
-            if draft.question.budget is not None
-        ]
-        limit = sum(sizes) * min(tries) if tries else sys.maxsize
-        caller = Caller(settings.model, settings.calls, limit)
-        scores = call_model(caller, batch, sum(sizes))
-        for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
-            n = len(draft.again)
-            draft.check_again(some[:n])
-            draft.enter(slice(0, len(draft.asked)), some[n:])
-            found.append((len(some), len(some) * caller.sent // sum(sizes)))
-    return found
-
-
-def _join(batches: Sequence[Any]) -> Any:
-    """Batches of the same type as one batch."""
-    first = batches[0]
-    if len(batches) == 1:
-        return first
-    if isinstance(first, list):
-        return [entry for batch in batches for entry in batch]
-    if isinstance(first, np.ndarray):
-        return np.concatenate(batches)
-    if is_sparse(first):
-        from scipy import sparse
-
-        return sparse.vstack(batches, format="csr")
-    if has_rows(first):
-        import pandas as pd
-
-        return pd.concat(batches, ignore_index=True)
-    import narwhals as nw
-
-    return nw.concat([nw.from_native(batch) for batch in batches], how="vertical").to_native()
 
 
 # The explainer of a run

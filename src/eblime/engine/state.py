@@ -21,10 +21,10 @@ from eblime.core.spectrum import effective_size
 from eblime.designs.masks import is_exhaustive
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, brief, rule_name
-from eblime.engine.targets import check_targets, has_ranked_outputs, output_label, top_outputs
+from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
-from eblime.models.signal import SignalModel
+from eblime.models.conversion import is_ranked
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
@@ -146,7 +146,7 @@ class State:
             rows=np.arange(known, total),
             targets=self.targets,
             labels=self.settings.labels,
-            ranked=has_ranked_outputs(self.settings.model),
+            ranked=is_ranked(self.settings.model),
             opening=self.replies[0] if self.replies else None,
             expected=max(self.expected, total),
             before=np.stack(scores, axis=1) if scores else None,
@@ -229,7 +229,7 @@ class State:
         assert fit is not None
         original, labels = opening.original, self.settings.labels
         provenance = self._provenance()
-        if len(original) > 1 and has_ranked_outputs(self.settings.model):
+        if len(original) > 1 and is_ranked(self.settings.model):
             provenance["top_classes"] = top_outputs(original, labels)
         return {
             column: Explanation(
@@ -253,10 +253,11 @@ class State:
     def _provenance(self) -> dict[str, Any]:
         """Settings, seed, cost and versions, for the reader of the results."""
         settings, model = self.settings, self.settings.model
-        layout = model.about(self.subject.scene) if isinstance(model, SignalModel) else {}
+        about: Any = getattr(model, "about", None)  # such as the layout that it takes
+        known = about(self.subject.scene) if callable(about) else {}
         found: dict[str, Any] = {
             "method": stable_repr(settings.method),
-            "input": {**settings.about, **layout},
+            "input": {**settings.about, **known},
             "design": brief(settings.design) if settings.design is not None else None,
             "kernel": stable_repr(as_kernel(settings.kernel)),
             "seed": self.seed,

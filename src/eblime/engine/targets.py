@@ -9,9 +9,6 @@ import numpy as np
 
 from eblime._checks import check_count
 from eblime._types import FloatArray
-from eblime.models.likelihood import AnswerScore
-from eblime.models.signal import SignalModel
-from eblime.models.sklearn import SklearnModel
 from eblime.scores import Box, Region, Score, parse_score
 
 __all__ = [
@@ -22,7 +19,6 @@ __all__ = [
     "check_targets",
     "class_number",
     "columns_of",
-    "has_ranked_outputs",
     "output_label",
     "scores_of",
     "target_of",
@@ -105,17 +101,6 @@ def columns_of(
         order = np.argsort(-original, kind="stable")
         return [int(column) for column in order[: int(targets)]]
     return _columns(targets, outputs, labels)
-
-
-def has_ranked_outputs(model: Any) -> bool:
-    """Whether the highest output is the prediction.
-
-    Not for a regressor with several outputs, nor for the parts of an answer.
-    """
-    inner = model.model if isinstance(model, SignalModel) else model
-    regressor = isinstance(inner, SklearnModel) and inner.regressor
-    read = getattr(model, "reader", None) is not None
-    return not (regressor or read or isinstance(model, AnswerScore))
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:

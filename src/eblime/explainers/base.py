@@ -10,11 +10,11 @@ from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
 from eblime._repr import settings_repr
 from eblime._types import RNGLike
-from eblime.engine import loop
+from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.loop import Source
+from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
-from eblime.engine.targets import Labels, Target, Targets, target_of
+from eblime.engine.targets import Labels, Target, Targets, scores_of, target_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
@@ -201,19 +201,24 @@ class BaseExplainer(ABC):
         if calls is not None or cache is not None:
             settings = replace(settings, calls=settings.calls.merge(calls, cache))
         check_progress(progress)
-        settings, subject, wanted = self._prepare(x, targets, settings)
+        settings, subject, wanted = self.prepare(x, targets, settings)
         shown = self.progress if progress is None else progress
-        return loop.explain(settings, subject, wanted, rng, progress=shown)
+        return engine.explain(settings, subject, wanted, rng, progress=shown)
 
-    def _prepare(
+    def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
     ) -> tuple[LoopSettings, Subject, Any]:
-        """Read the input; an explainer may adapt the targets and settings to it."""
+        """Read the input; an explainer may adapt the settings and the targets to it."""
+        if scores_of(targets, settings.labels):
+            raise TypeError(
+                "A box or a region can be a target for an image only; the domain of this input is "
+                f"{self.domain!r}. Pass the number or the label of an output."
+            )
         return settings, self.subject(x), targets
 
     def source_of(self, explanation: Explanation, x: Any) -> Source:
         """Where a loaded explanation of the input comes from; for `Explanation.more`."""
-        return loop.source_of(self.loop, self.subject(x), explanation)
+        return engine.source_of(self.loop, self.subject(x), explanation)
 
     def _normalise(self, **settings: Any) -> None:
         """Replace settings by their normal form; only for constructors."""

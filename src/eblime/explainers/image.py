@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,16 @@ from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
 from eblime.engine.calls import CacheLike, Calls
+from eblime.engine.drive import output_of_input
+from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels
+from eblime.engine.targets import Labels, class_number, scores_of
 from eblime.explainers.base import BaseExplainer
+from eblime.models.adapt import with_reader
+from eblime.models.conversion import on_cpu
 from eblime.protocols import Kernel, Method
+from eblime.results.explanation import Explanation
+from eblime.scores import Reader, Score, restore_score
 
 __all__ = ["ImageExplainer"]
 
@@ -116,6 +124,54 @@ class ImageExplainer(BaseExplainer):
         if getattr(self.model, "scales_uint8", False):
             _warn_unscaled(self.model, scene.shown)
         return MaskedSubject(scene=scene)
+
+    def prepare(
+        self, x: Any, targets: Any, settings: LoopSettings
+    ) -> tuple[LoopSettings, MaskedSubject, Any]:
+        """Read an image; boxes and regions among the targets become the outputs of the model."""
+        subject, scores = self.subject(x), scores_of(targets, settings.labels)
+        if not scores:
+            return settings, subject, targets
+        settings, scene = _with_scores(settings, subject.scene, scores)
+        return settings, replace(subject, scene=scene), list(range(len(scores)))
+
+    def source_of(self, explanation: Explanation, x: Any) -> Source:
+        """Where a loaded explanation of the image comes from; for `Explanation.more`."""
+        scene: Any = explanation.scene
+        targets = [restore_score(score) for score in scene.scores]
+        settings, subject, _ = self.prepare(x, targets, self.loop)
+        return source_of(settings, subject, explanation)
+
+
+def _with_scores(
+    settings: LoopSettings, scene: Any, scores: Sequence[Score]
+) -> tuple[LoopSettings, Any]:
+    """Settings whose model returns the scores of boxes and regions, and the scene with them.
+
+    The model is asked about the input once: its answer has the form of the output, and the boxes,
+    regions and activations that the user has not given.
+    """
+    shape = scene.labels.shape
+    for score in scores:
+        score.check(shape)
+    find = partial(class_number, labels=settings.labels)
+    output = output_of_input(settings, scene)
+    reader = Reader(*zip(*(score.settle(output, shape, find) for score in scores), strict=True))
+    for score, value in zip(reader.scores, np.ravel(on_cpu(reader(output, 1))), strict=True):
+        if value == 0:
+            warn_user(f"The model finds no {score.name} in the input: the score is 0.")
+    calls = settings.calls
+    if calls.max_calls is not None:  # one call is made
+        calls = replace(calls, max_calls=max(1, calls.max_calls - 1))
+    settings = replace(
+        settings,
+        model=with_reader(settings.model, reader),
+        labels=[score.name for score in reader.scores],
+        about={**settings.about, "score": "; ".join(score.words for score in reader.scores)},
+        calls=calls,
+        spent=1,
+    )
+    return settings, replace(scene, scores=[score.plain() for score in reader.scores])
 
 
 def _warn_unscaled(model: Any, pixels: NDArray[Any]) -> None:

@@ -23,10 +23,9 @@ from eblime.domains.prompt import (
     with_parts,
 )
 from eblime.domains.tabular.row import as_mapping
-from eblime.engine import loop
 from eblime.engine.cache import as_cache
 from eblime.engine.calls import CacheLike, Caller, Calls, ModelError, model_error
-from eblime.engine.loop import Source
+from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
 from eblime.engine.targets import Labels, Target, Targets
 from eblime.explainers.base import BaseExplainer
@@ -202,7 +201,7 @@ class PromptExplainer(BaseExplainer):
         wanted: Any = 3 if targets is None and not self._is_language else targets
         return BaseExplainer.explain_targets(self, row, wanted, rng, **options)
 
-    def _prepare(
+    def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
     ) -> tuple[LoopSettings, MaskedSubject, Any]:
         """Read the question, leave room for the call that writes the answer, and cut that."""
@@ -219,7 +218,7 @@ class PromptExplainer(BaseExplainer):
             settings = replace(settings, n_masks=max(1, min(settings.n_masks, most - 1)))
         scene, spent = self._scene(x, settings.calls)
         settings = replace(settings, spent=spent)
-        if self._is_language:
+        if self._is_language and targets != 1:  # a run explains whole answers
             scene, targets = _with_targets(scene, targets)
             settings = replace(settings, labels=part_labels(scene))
         return settings, self._subject(scene), targets
@@ -233,7 +232,7 @@ class PromptExplainer(BaseExplainer):
                 "`x` must be the explained question, and `explainer` must have the same sources; "
                 "the prompt differs from that of the explanation."
             )
-        return loop.source_of(self.loop, self._subject(scene), explanation)
+        return source_of(self.loop, self._subject(scene), explanation)
 
     def input_again(self, x: Any, explanation: Explanation) -> Any:
         """The question with the answer that was explained."""

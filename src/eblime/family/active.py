@@ -19,10 +19,11 @@ from scipy import linalg, optimize
 from eblime._checks import as_generator, check_choice, check_count, check_number
 from eblime._types import FloatArray, RNGLike
 from eblime.answers import Answers
-from eblime.engine.loop import score_of_input
-from eblime.engine.targets import Target, columns_of, has_ranked_outputs, output_label
+from eblime.engine.drive import score_of_input
+from eblime.engine.targets import Target, columns_of, output_label
 from eblime.family.systems import NotRefitted, NumberRows, provenance
 from eblime.laws import normal_law
+from eblime.models.conversion import is_ranked
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
@@ -92,7 +93,7 @@ class UnRAVEL:
         generator = as_generator(rng)
         known, subject = NumberRows.of(explainer, x, "UnRAVEL"), explainer.subject(x)
         outputs = score_of_input(explainer.loop, subject)
-        ranked, wanted = has_ranked_outputs(explainer.model), 1 if target is None else [target]
+        ranked, wanted = is_ranked(explainer.model), 1 if target is None else [target]
         (column,) = columns_of(wanted, outputs, explainer.labels, ranked=ranked)
         sd = known.background.std(axis=0)
         unit = np.where(sd > 0, sd, 1.0)

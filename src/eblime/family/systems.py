@@ -19,7 +19,7 @@ from eblime._types import FloatArray, IntArray, RNGLike
 from eblime._version import __version__
 from eblime.answers import Answers
 from eblime.domains.tabular.frames import Frame
-from eblime.engine.loop import converse
+from eblime.engine.session import Session
 from eblime.engine.settings import stop_settings
 from eblime.engine.targets import Target, target_of
 from eblime.explainers.tabular import TabularExplainer
@@ -64,7 +64,7 @@ class SLIME:
         asking = replace(explainer, method="lime")
         settings = stop_settings(asking.loop, LarsStable(1), explainer.n_masks)
         try:
-            next(converse(settings, asking.subject(x), 1, 0))  # the first question
+            Session.begin(settings, asking.subject(x), 1, 0)  # the first question
         except ValueError as error:
             raise ValueError(f"S-LIME has `n_masks` as its `max_masks`: {error}") from error
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     *("as_array", "as_columns", "as_scores", "default_output", "descends", "entries_of"),
-    *("is_async", "on_cpu", "pick_output", "refuse_one_softmax"),
+    *("is_async", "is_ranked", "join_batches", "on_cpu", "pick_output", "refuse_one_softmax"),
 ]
 
 
@@ -48,6 +48,36 @@ def as_array(batch: Any) -> Any:
     if not _has_objects(batch):
         return batch
     return np.column_stack([_numbers(name, values) for name, values in _columns(batch)])
+
+
+def is_ranked(model: Any) -> bool:
+    """Whether the highest output is the prediction, as for a classifier.
+
+    Not where a model has `ranked = False`, nor where a function reads its outputs, as boxes.
+    """
+    return bool(getattr(model, "ranked", True)) and getattr(model, "reader", None) is None
+
+
+def join_batches(batches: Sequence[Any]) -> Any:
+    """Batches of the same type as one batch."""
+    first = batches[0]
+    if len(batches) == 1:
+        return first
+    if isinstance(first, list):
+        return [entry for batch in batches for entry in batch]
+    if isinstance(first, np.ndarray):
+        return np.concatenate(batches)
+    if hasattr(first, "tocsr"):
+        from scipy import sparse
+
+        return sparse.vstack(batches, format="csr")
+    if hasattr(first, "iloc"):
+        import pandas as pd
+
+        return pd.concat(batches, ignore_index=True)
+    import narwhals as nw
+
+    return nw.concat([nw.from_native(batch) for batch in batches], how="vertical").to_native()
 
 
 def _has_objects(batch: Any) -> bool:

@@ -41,6 +41,8 @@ class AnswerScore:
     is one output for each part. A part is scored given the prompt and what is before it.
     """
 
+    ranked = False  # the outputs are parts of an answer
+
     language: Any  # as `as_language_model` returns it
     score: str | Callable[[str, str], float] = "mean"  # a name in `SCORES`, or a function
 

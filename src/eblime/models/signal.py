@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime.models.conversion import as_scores
+from eblime.models.conversion import as_scores, is_ranked
 from eblime.models.onnx import OnnxModel, fits
 from eblime.models.sklearn import SklearnModel
 from eblime.models.torch import TorchModel
@@ -39,6 +39,11 @@ class SignalModel:
         if isinstance(model, (TorchModel, SklearnModel)):
             model = replace(model, as_is=True)
         return cls(model=model, layout=layout)
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the largest output is the prediction."""
+        return is_ranked(self.model)
 
     def about(self, scene: Any) -> dict[str, str]:
         """The layout of the signal of a scene in words, once the model was asked about it."""

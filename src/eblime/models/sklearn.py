@@ -26,7 +26,7 @@ class SklearnModel:
         Class names, for a classifier that has only `predict`; with several outputs, an array of
         names for each.
     regressor
-        Whether it is a regressor; then the largest output is not "the prediction".
+        Whether it is a regressor, whose largest output is not the prediction.
     as_is
         Whether batches are not flattened, for estimators of signals (n, C, T).
     """
@@ -35,6 +35,11 @@ class SklearnModel:
     classes: tuple[Any, ...] | None = None
     regressor: bool = False
     as_is: bool = False
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the largest output is the prediction."""
+        return not self.regressor
 
     def __call__(self, batch: Any) -> NDArray[Any]:
         """Score a batch; the result has one column if the model returns one number per input.

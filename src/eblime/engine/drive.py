@@ -1,0 +1,269 @@
+"""The driver: asks the model for sessions until each has all its answers.
+
+One input, many inputs that share model calls, and a GPU that must stay busy take the same way,
+`drive`. The rest of the library asks the model through this module.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, Future
+from typing import Any
+
+import numpy as np
+
+from eblime._progress import Progress, progress_reporter
+from eblime._types import FloatArray
+from eblime.engine.calls import Caller, call_model, model_error
+from eblime.engine.questions import Draft, Question, Reply, open_books, open_model
+from eblime.engine.session import Session
+from eblime.engine.settings import LoopSettings
+from eblime.models.adapt import with_reader
+from eblime.models.conversion import join_batches
+from eblime.protocols import Scene, Subject
+from eblime.stopping.rule import FIRST
+
+__all__ = [
+    *("Inline", "answer", "ask", "drive", "group_size", "output_of_input", "run"),
+    "score_of_input",
+]
+
+_MAX_ROWS = 32_768  # perturbed inputs in one call
+_MAX_SESSIONS = 256  # sessions that share calls
+_IN_TURN = 8  # with a stop rule: as many times more sessions take turns, so that calls stay full
+
+
+class Inline(Executor):
+    """An executor without threads: work is done when it is submitted."""
+
+    def submit(self, work: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        """Do the work now; its errors are raised at once."""
+        done: Future[Any] = Future()
+        done.set_result(work(*args, **options))
+        return done
+
+
+def drive(
+    sessions: Iterable[Session],
+    ask: Callable[[Sequence[Session]], list[Reply]],
+    *,
+    together: int = 1,
+    pool: Executor | None = None,
+    keeps: Callable[[BaseException], bool] = lambda error: False,
+) -> Iterator[list[Session]]:
+    """Ask for sessions until each has all its answers; yields those that end, as they do.
+
+    Parameters
+    ----------
+    sessions
+        They are drawn when there is room for them, so that the next inputs are read in time.
+    ask
+        From sessions to the replies to their questions.
+    together
+        How many sessions are open at once. Those whose questions fit into one call share it; large
+        inputs are asked about alone.
+    pool
+        Threads in which sessions take their replies while the model is asked for the next ones.
+    keeps
+        Whether an error ends only its own session, which has it as `error`; others are raised.
+    """
+    coming, workers = iter(sessions), pool or Inline()
+    waiting: deque[Session] = deque()
+    stepping: deque[tuple[Session, Future[None]]] = deque()
+    left = True
+    while left or waiting or stepping:
+        while left and len(waiting) + len(stepping) < together and not _has_large(waiting):
+            session = next(coming, None)
+            if session is None:
+                left = False
+            else:
+                waiting.append(session)
+        if waiting:
+            group = _next_group(waiting)
+            for session, reply in zip(group, _ask_group(ask, group, keeps), strict=True):
+                stepping.append((session, workers.submit(_step, session, reply, keeps)))
+        ended: list[Session] = []
+        must_wait = not waiting and not (left and len(stepping) < together)
+        while stepping and (must_wait or stepping[0][1].done()):
+            session, step = stepping.popleft()
+            step.result()
+            (ended if session.question is None else waiting).append(session)
+            must_wait = False
+        if ended:
+            yield ended
+
+
+def _has_large(sessions: Sequence[Session]) -> bool:
+    """Whether some session has an input too large to share a call."""
+    return any(hasattr(session.state.subject.scene, "renderer") for session in sessions)
+
+
+def _next_group(waiting: deque[Session]) -> list[Session]:
+    """Take the sessions that share the next call: the first, and others as long as they fit."""
+    group: list[Session] = []
+    total = 0
+    for session in list(waiting):
+        question, calls = session.question, session.state.settings.calls
+        assert question is not None
+        size = len(question.rows) + 1
+        if group and total + size > min(calls.batch_size or _MAX_ROWS, question.neighbourhood.room):
+            continue
+        waiting.remove(session)
+        group.append(session)
+        total += size
+        if calls.concurrency > 1 or _has_large([session]):
+            break
+    return group
+
+
+def _ask_group(
+    ask: Callable[[Sequence[Session]], list[Reply]],
+    group: Sequence[Session],
+    keeps: Callable[[BaseException], bool],
+) -> list[Reply | None]:
+    """The replies to sessions; if a shared call fails, each is asked alone."""
+    try:
+        return [*ask(group)]
+    except BaseException as error:
+        if not keeps(error):
+            raise
+        if len(group) == 1:
+            group[0].fail(error)
+            return [None]
+    return [reply for session in group for reply in _ask_group(ask, [session], keeps)]
+
+
+def _step(session: Session, reply: Reply | None, keeps: Callable[[BaseException], bool]) -> None:
+    """Hand a session its reply; None is one that has failed."""
+    try:
+        if reply is not None:
+            session.step(reply)
+    except BaseException as error:
+        if not keeps(error):
+            raise
+        session.fail(error)
+
+
+def run(session: Session, progress: Progress = None) -> None:
+    """Ask the model, which is opened once, until a session has all its answers."""
+    state, question, done = session.state, session.question, 0
+    assert question is not None
+    known = 0 if question.before is None else len(question.before)
+    total = question.expected - known
+
+    def report(n: int) -> None:
+        nonlocal done
+        done += n
+        assert session.question is not None
+        show(done, total=session.question.expected - known)
+
+    def ask_it(group: Sequence[Session]) -> list[Reply]:
+        assert session.question is not None
+        report(0)
+        return [model.answer(session.question)]
+
+    with (
+        progress_reporter(progress, total, unit="mask", what="asking the model") as show,
+        open_model(state.settings, state.subject.scene, report) as model,
+    ):
+        for _ in drive([session], ask_it):
+            pass
+
+
+def ask(sessions: Sequence[Session]) -> list[Reply]:
+    """The replies to sessions of one explainer: alone in batches of its own, several in one call.
+
+    Their numbers are the same either way: the score of a row must not depend on the other rows of
+    its batch. Stored answers are not asked again.
+    """
+    questions = [session.question for session in sessions if session.question is not None]
+    settings = sessions[0].state.settings
+    if len(questions) == 1:
+        return [answer(settings, sessions[0].state.subject.scene, questions[0])]
+    with open_books(settings) as book_of:
+        drafts = [Draft(question, book_of(question.neighbourhood)) for question in questions]
+        asking = [draft for draft in drafts if len(draft.again) or len(draft.asked)]
+        replied = dict(zip(map(id, asking), _enter_scores(settings, asking), strict=True))
+    sent = [replied.get(id(draft), (0, 0)) for draft in drafts]
+    return [
+        draft.reply(batch_size=size, calls=calls)
+        for draft, (size, calls) in zip(drafts, sent, strict=True)
+    ]
+
+
+def _enter_scores(settings: LoopSettings, drafts: Sequence[Draft]) -> list[tuple[int, int]]:
+    """Ask what the drafts ask about; returns the size of each, and its inputs in all attempts."""
+    rows = [np.concatenate([draft.again, draft.asked]) for draft in drafts]
+    batches = [d.question.neighbourhood.inputs(some) for d, some in zip(drafts, rows, strict=True)]
+    try:
+        joined = [(join_batches(batches), drafts)] if batches else []
+    except (TypeError, ValueError):  # such as arrays of different lengths
+        joined = [(batch, [draft]) for batch, draft in zip(batches, drafts, strict=True)]
+    found = []
+    for batch, group in joined:
+        sizes = [len(draft.again) + len(draft.asked) for draft in group]
+        tries = [
+            draft.question.budget // size
+            for draft, size in zip(group, sizes, strict=True)
+            if draft.question.budget is not None
+        ]
+        limit = sum(sizes) * min(tries) if tries else sys.maxsize
+        caller = Caller(settings.model, settings.calls, limit)
+        scores = call_model(caller, batch, sum(sizes))
+        for draft, some in zip(group, np.split(scores, np.cumsum(sizes)[:-1]), strict=True):
+            n = len(draft.again)
+            draft.check_again(some[:n])
+            draft.enter(slice(0, len(draft.asked)), some[n:])
+            found.append((len(some), len(some) * caller.sent // sum(sizes)))
+    return found
+
+
+def group_size(settings: LoopSettings) -> int:
+    """How many sessions of one explainer may be open at once.
+
+    1 if the user's batch size has no room for two, or if several calls are under way at once: an
+    input is then split among them.
+    """
+    if settings.calls.concurrency > 1:
+        return 1
+    first = settings.n_masks if settings.until is None else FIRST
+    together = (settings.calls.batch_size or _MAX_ROWS) // (first + 1)
+    return min(max(1, together if settings.until is None else together * _IN_TURN), _MAX_SESSIONS)
+
+
+def answer(settings: LoopSettings, scene: Scene, question: Question) -> Reply:
+    """The model's reply to one question, with the model opened for it alone."""
+    with open_model(settings, scene) as model:
+        return model.answer(question)
+
+
+def score_of_input(settings: LoopSettings, subject: Subject) -> FloatArray:
+    """All outputs of the model for the input itself: one call with one input."""
+    question = Question(
+        neighbourhood=subject.neighbourhood(np.random.default_rng(0)),
+        rows=np.empty(0, dtype=np.intp),
+        targets=1,
+        labels=settings.labels,
+        ranked=True,
+        opening=None,
+    )
+    return answer(settings, subject.scene, question).original
+
+
+def output_of_input(settings: LoopSettings, scene: Any) -> Any:
+    """All that the model returns for an array itself, in the model's own form."""
+    found: list[Any] = []
+
+    def keep(output: Any, n: int) -> FloatArray:
+        found[:] = [output]
+        return np.zeros((n, 1))
+
+    batch = scene.batch(1)
+    batch[0] = scene.shown
+    try:
+        Caller(with_reader(settings.model, keep), settings.calls).answer(batch, 1)
+    except Exception as error:
+        raise model_error(1, error) from error
+    return found[0]

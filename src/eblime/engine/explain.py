@@ -1,0 +1,238 @@
+"""From an input to its explanation, and from an explanation to one with more masks."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from eblime._checks import check_count
+from eblime._progress import Progress, check_progress
+from eblime._types import FloatArray, RNGLike
+from eblime.answers import Answers, Proposal
+from eblime.designs.rounds import OneShot, OwnLaw, as_design, rows_of
+from eblime.engine.drive import run
+from eblime.engine.session import Session
+from eblime.engine.settings import LoopSettings
+from eblime.engine.state import State
+from eblime.protocols import Composite, Design, Neighbourhood, Subject, has_exact_ends
+from eblime.results.explanation import Explanation
+
+__all__ = ["Source", "explain", "explanations", "fit_together", "source_of"]
+
+_MOST_MASKS = 10_000_000  # of an explanation that is continued
+
+
+def explain(
+    settings: LoopSettings,
+    subject: Subject,
+    targets: Any,
+    rng: RNGLike,
+    *,
+    progress: Progress = None,
+) -> dict[int, Explanation]:
+    """Explain one input: section 2 of the paper perturbs, section 3 infers."""
+    session = Session.begin(settings, subject, targets, rng)
+    run(session, progress)
+    return explanations(session)
+
+
+def explanations(session: Session) -> dict[int, Explanation]:
+    """The explanations of a session that has no question left, by column."""
+    if session.error is not None:
+        raise session.error
+    return session.state.explanations(Source(state=session.state))
+
+
+def fit_together(sessions: Sequence[Session]) -> None:
+    """Fit the sessions that have no fit yet, in one pass where the method can."""
+    unfitted = [s for s in sessions if s.error is None and s.state.fit is None]
+    with suppress(Exception):  # each alone then raises its own error
+        for session, state in zip(
+            unfitted, State.fit_all([s.state for s in unfitted]), strict=True
+        ):
+            session.state = state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Source:
+    """Where an explanation comes from, so that it can be continued; it is never saved."""
+
+    state: State  # after the last answer
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        """A pickled explanation has no source: the model may be anything."""
+        return type(None), ()
+
+    def more(self, explanation: Explanation, n: int, progress: Progress) -> Explanation:
+        """The explanation from n more masks and the answers so far."""
+        check_count("n", n)
+        check_progress(progress)
+        if explanation.exhaustive:
+            raise ValueError("The model was asked about all masks; there are no more.")
+        state = _state_before(self.state, explanation, n)
+        near = state.neighbourhood
+        known = explanation.answers
+        most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
+        if n > most:
+            raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
+        settings = state.settings.for_input(
+            state.subject.scene, exact=near.exact, exact_ends=has_exact_ends(near)
+        )
+        design = _More(design=_larger_design(settings, state), total=settings.n_masks)
+        session = Session(state, design)
+        run(session, progress)
+        (found,) = explanations(session).values()
+        before, now = explanation.prediction, found.prediction
+        if not np.isclose(before, now, rtol=1e-3, atol=1e-6):
+            raise ValueError(
+                f"The explanation was made with another model: its prediction is {before:.6g}; "
+                f"the model now returns {now:.6g}."
+            )
+        kept = {"top_classes"} & {*explanation.provenance}
+        first = {name: explanation.provenance[name] for name in kept}
+        return replace(found, label=explanation.label, provenance={**found.provenance, **first})
+
+
+def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
+    """The source of an explanation that was loaded from a file, given its explainer and input."""
+    _check_same_input(subject.scene, explanation.scene)
+    state = State(
+        settings=replace(settings, labels=None),  # a label may also be a number
+        subject=subject,
+        targets=[explanation.target],
+        seed=explanation.provenance.get("seed"),
+        rng=np.random.default_rng(0),
+        start=time.perf_counter(),
+        neighbourhood=_restore_neighbourhood(settings, subject, explanation),
+        first=explanation.answers,
+    )
+    return Source(state=state)
+
+
+def _check_same_input(scene: Any, stored: Any) -> None:
+    """Refuse an input that is not the explained one."""
+    same = list(scene.features) == list(stored.features)
+    if same and isinstance(scene, Composite) and isinstance(stored, Composite):
+        same = all(
+            np.array_equal(getattr(scene, name), getattr(stored, name))
+            for name in ("shown", "hidden", "labels")
+        )
+    if not same:
+        raise ValueError(
+            "`x` must be the explained input, and `explainer` must read it as before; the features "
+            "differ from those of the explanation."
+        )
+
+
+def _restore_neighbourhood(
+    settings: LoopSettings, subject: Subject, explanation: Explanation
+) -> Neighbourhood:
+    """The perturbed inputs of a loaded explanation, made again from its seed."""
+    seed, masks = explanation.provenance.get("seed"), explanation.masks
+    rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
+    empty = subject.neighbourhood(rng)
+    own_law = settings.design is None
+    restored = empty.extend(rng, len(masks) if own_law else masks)
+    if not np.array_equal(restored.masks, masks):
+        raise ValueError(
+            "The perturbed inputs cannot be made again: `rng` was not a whole number, or the "
+            "explainer had other settings. Explain the input again."
+        )
+    return restored
+
+
+def _state_before(state: State, explanation: Explanation, n: int) -> State:
+    """The state before the next question about one target."""
+    answers, cost = explanation.answers, explanation.provenance
+    total = answers.n_masks + n
+    return State(
+        settings=replace(
+            state.settings,
+            n_masks=total,
+            method=explanation.method,
+            calls=replace(state.settings.calls, max_calls=None, partial=False),
+            until=None,
+            max_seconds=None,
+        ),
+        subject=state.subject,
+        targets=[explanation.target],
+        seed=state.seed,
+        rng=_generator(answers),
+        start=time.perf_counter() - float(cost.get("seconds", 0.0)),
+        neighbourhood=_neighbourhood_of(state, answers),
+        first=answers,
+        answers=(answers,),
+        replies=tuple(
+            replace(reply, columns=[explanation.target], calls=0) for reply in state.replies[:1]
+        ),
+        expected=total,
+        calls=int(cost.get("model_calls", 0)),
+    )
+
+
+def _neighbourhood_of(state: State, answers: Answers) -> Neighbourhood:
+    """The perturbed inputs that have an answer."""
+    if len(state.neighbourhood.masks) == answers.n_masks:
+        return state.neighbourhood
+    if not state.neighbourhood.exact:
+        raise ValueError(
+            "An explanation of a table row that was interrupted, or that reached `max_calls`, "
+            "cannot be continued. Explain the row again, with a cache."
+        )
+    return state.subject.neighbourhood(state.rng).extend(state.rng, answers.masks)
+
+
+def _generator(answers: Answers) -> np.random.Generator:
+    """A generator that depends on the masks so far alone: the same in every process."""
+    digest = hashlib.blake2b(answers.masks.tobytes(), digest_size=16).digest()
+    return np.random.default_rng(int.from_bytes(digest, "little"))
+
+
+def _larger_design(settings: LoopSettings, state: State) -> Any:
+    """The design with room for more masks."""
+    design: Any = as_design(
+        settings.design,
+        settings.n_masks,
+        state.first.n_features,
+        exact=False,
+        method=settings.method,
+        kernel=settings.kernel,
+    )
+    sized = is_dataclass(design) and "n_masks" in {entry.name for entry in fields(design)}
+    return replace(design, n_masks=settings.n_masks) if sized else design
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _More:
+    """A design that continues another one up to a number of masks."""
+
+    design: Design
+    total: int
+
+    def next(
+        self, rng: np.random.Generator, answers: Answers
+    ) -> FloatArray | Proposal | int | None:
+        """Masks that the design would ask about next."""
+        left = self.total - answers.n_masks
+        if left <= 0:
+            return None
+        if isinstance(self.design, OwnLaw):
+            return left
+        if isinstance(self.design, OneShot):
+            drawn = self.design.masks(rng, left + 2, answers.n_features)
+            masks = np.asarray(drawn.masks if isinstance(drawn, Proposal) else drawn)
+            begin = 0  # without the input itself and its complement, which were asked
+            if masks[:1].all():
+                begin = 1 if masks[1:2].any() else 2
+            some: FloatArray | Proposal = rows_of(drawn, slice(begin, begin + left))
+            return some
+        found = self.design.next(rng, answers)
+        if found is None:
+            raise ValueError("`design` has no more masks to ask about.")
+        return found if isinstance(found, (int, np.integer)) else rows_of(found, slice(0, left))
