@@ -188,9 +188,9 @@ def run(options: argparse.Namespace) -> None:
     print(f"modules with one importer: {len(single)}")
     for name in single:
         print(f"  {name}")
-    for what, trace in ways().items():
+    for name, trace in ways().items():
         print(
-            f"{what}: {len(trace.functions)} different functions, {len(trace.modules)} modules, "
+            f"{name}: {len(trace.functions)} different functions, {len(trace.modules)} modules, "
             f"{trace.deepest} in a row, {sum(trace.functions.values())} calls"
         )
     for what in (
