@@ -62,7 +62,7 @@ ALLOWED = {
     },
     "models": {
         *("_checks", "_digest", "_repr", "_threads", "_types", "protocols", "PIL", "narwhals"),
-        *("numpy", "onnxruntime", "scipy", "torch", "transformers", "xgboost"),
+        *("numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers", "xgboost"),
     },
     "scores": {"_checks", "_types", "models", "numpy", "scipy", "torch"},
     "results": {
@@ -77,7 +77,7 @@ ALLOWED = {
     },
     "explainers": {
         *("_checks", "_progress", "_repr", "_types", "_warn", "domains", "engine", "methods"),
-        *("models", "protocols", "registry", "results", "numpy"),
+        *("models", "protocols", "registry", "results", "scores", "numpy"),
     },
     "games": {
         *("_checks", "_types", "domains", "engine", "explainers", "protocols"),
@@ -126,7 +126,7 @@ ALLOWED = {
         ),
         *("_version", "_warn", "core", "domains", "engine", "explainers", "methods"),
         *("protocols", "registry", "reporting", "results", "scores", "stopping", "fsspec"),
-        *("narwhals", "numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
+        *("numpy", "pandas", "pebble", "pyarrow", "ray", "scipy"),
     },
     "measures": {
         *("_checks", "_pandas", "_types", "answers", "core", "methods", "registry", "numpy"),

@@ -23,7 +23,6 @@ from eblime.engine.targets import Target, check_targets
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.text import TextExplainer
-from eblime.models.conversion import is_ranked
 from eblime.protocols import Subject
 
 __all__ = ["PLAYERS", "Game", "game", "stored_game"]
@@ -103,7 +102,7 @@ class _Asked:
             rows=np.arange(len(masks)),
             targets=self.targets,
             labels=self.settings.labels,
-            ranked=is_ranked(self.settings.model),
+            ranked=self.settings.ranked,
             opening=self.opening,
         )
         reply = answer(self.settings, self.subject.scene, question)

@@ -368,6 +368,9 @@ class Model(Protocol):
     ...     return [float("good" in text) for text in texts]
     >>> eblime.TextExplainer(praise).explain("a good film").prediction
     1.0
+
+    A model may also have `ranked = False`, if its highest output is not the prediction, and
+    `about(scene)`, a dictionary of words about how it takes an input, for the provenance.
     """
 
     def __call__(self, batch: Any) -> Any:

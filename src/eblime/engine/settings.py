@@ -13,6 +13,7 @@ from eblime.engine.calls import Calls
 from eblime.engine.targets import Labels, check_labels
 from eblime.kernels import as_kernel
 from eblime.methods.regression import as_method
+from eblime.models.conversion import is_ranked
 from eblime.protocols import Kernel, Method, Scene, Stop
 from eblime.stopping.rule import Rule
 from eblime.stopping.rules import as_rule
@@ -44,6 +45,11 @@ class LoopSettings:
     def budget(self) -> int:
         """The most masks to ask about."""
         return self.n_masks if self.until is None else self.max_masks
+
+    @property
+    def ranked(self) -> bool:
+        """Whether the highest output of the model is its prediction."""
+        return is_ranked(self.model)
 
     @property
     def may_end_early(self) -> bool:

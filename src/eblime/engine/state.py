@@ -24,7 +24,6 @@ from eblime.engine.settings import LoopSettings, brief, rule_name
 from eblime.engine.targets import check_targets, output_label, top_outputs
 from eblime.kernels import as_kernel
 from eblime.methods.regression import fit_each, fit_inputs
-from eblime.models.conversion import is_ranked
 from eblime.posterior import Posterior
 from eblime.protocols import Neighbourhood, Subject, has_exact_ends
 from eblime.results.explanation import Explanation
@@ -146,7 +145,7 @@ class State:
             rows=np.arange(known, total),
             targets=self.targets,
             labels=self.settings.labels,
-            ranked=is_ranked(self.settings.model),
+            ranked=self.settings.ranked,
             opening=self.replies[0] if self.replies else None,
             expected=max(self.expected, total),
             before=np.stack(scores, axis=1) if scores else None,
@@ -229,7 +228,7 @@ class State:
         assert fit is not None
         original, labels = opening.original, self.settings.labels
         provenance = self._provenance()
-        if len(original) > 1 and is_ranked(self.settings.model):
+        if len(original) > 1 and self.settings.ranked:
             provenance["top_classes"] = top_outputs(original, labels)
         return {
             column: Explanation(

@@ -23,7 +23,6 @@ from eblime.engine.drive import score_of_input
 from eblime.engine.targets import Target, columns_of, output_label
 from eblime.family.systems import NotRefitted, NumberRows, provenance
 from eblime.laws import normal_law
-from eblime.models.conversion import is_ranked
 from eblime.posterior import Posterior
 from eblime.results.explanation import Explanation
 
@@ -93,7 +92,7 @@ class UnRAVEL:
         generator = as_generator(rng)
         known, subject = NumberRows.of(explainer, x, "UnRAVEL"), explainer.subject(x)
         outputs = score_of_input(explainer.loop, subject)
-        ranked, wanted = is_ranked(explainer.model), 1 if target is None else [target]
+        ranked, wanted = explainer.loop.ranked, 1 if target is None else [target]
         (column,) = columns_of(wanted, outputs, explainer.labels, ranked=ranked)
         sd = known.background.std(axis=0)
         unit = np.where(sd > 0, sd, 1.0)
