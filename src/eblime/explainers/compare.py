@@ -13,7 +13,7 @@ from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
-from eblime.engine.targets import Target
+from eblime.engine.targets import Target, has_ranked_outputs, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.prompt import PromptExplainer
@@ -214,7 +214,8 @@ def compare_with(
             report(done)
             if first is None:
                 first, x = asked, explainer.input_again(x, asked)
-                target = explainer.target_again(target, asked)
+                if target is None and has_ranked_outputs(explainer.loop.model):
+                    target = target_of(asked.target, explainer.labels)
             return asked
 
         for asking, group in ready:
