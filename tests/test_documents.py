@@ -279,7 +279,7 @@ def functions_of(found):
 
 
 # What they return depends on the caller's model or input, or on the version of a package.
-UNTYPED = {"discretize", "fetch", "find", "input_of", "inputs", "launch", "resolve", "to_arviz"}
+UNTYPED = {"discretize", "find", "input_of", "inputs", "renderer", "resolve", "to_arviz"}
 UNTYPED |= {"input_again", "read", "undiscretize"}
 
 
