@@ -201,4 +201,5 @@ def run(options: argparse.Namespace) -> None:
         eblime.explain_many,
     ):
         print(f"parameters of {what.__qualname__}: {n_parameters(what)}")
-    print(f"public names: {len(eblime.__all__)}; calls of hasattr: {words('hasattr')}")
+    public = vars(eblime)["__all__"]  # which type checkers do not see: it is read from a file
+    print(f"public names: {len(public)}; calls of hasattr: {words('hasattr')}")

@@ -279,7 +279,7 @@ def functions_of(found):
 
 
 # What they return depends on the caller's model or input, or on the version of a package.
-UNTYPED = {"discretize", "fetch", "find", "input_of", "inputs", "launch", "resolve", "to_arviz"}
+UNTYPED = {"discretize", "find", "input_of", "inputs", "renderer", "resolve", "to_arviz"}
 UNTYPED |= {"input_again", "read", "undiscretize"}
 
 
@@ -359,6 +359,23 @@ def test_summaries_are_one_sentence():
     cut = re.compile(r"[.?!] \S| \.\.")
 
     assert [path for path, line in first.items() if cut.search(line)] == []
+
+
+EXPLAINERS = [path for path in reference() if re.fullmatch(r"eblime\.\w*Explainer", path)]
+
+
+@pytest.mark.parametrize("path", EXPLAINERS)
+def test_the_page_of_an_explainer_describes_every_setting(path):
+    """Its own, and those that its docstring leaves to the base class, once each."""
+    spec = importlib.util.spec_from_file_location("fields", DOCS / "_ext" / "fields.py")
+    spec.loader.exec_module(extension := importlib.util.module_from_spec(spec))
+    found = documented(path)
+    page = "\n".join(extension.with_shared(found, inspect.getdoc(found).splitlines()))
+    entries = page.split("Parameters\n----------\n")[1].split("\n\n")[0]
+    names = ", ".join(re.findall(r"^\S.*$", entries, re.M)).split(", ")
+
+    assert sorted(names) == sorted(inspect.signature(found).parameters)
+    assert "BaseExplainer" not in page
 
 
 def test_names_have_an_example():

@@ -2,8 +2,12 @@
 
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
+
+import eblime
 
 OTHERS = (
     "plot.maps.posterior_maps",
@@ -26,8 +30,32 @@ def test_documented_names_need_no_further_import(name):
 
 def test_unknown_name_raises_attribute_error():
     """The message names the package and the missing name."""
-    import eblime
-
     with pytest.raises(AttributeError, match=r"'eblime.plot' has no attribute 'pie'"):
         eblime.plot.pie  # noqa: B018
     assert not hasattr(eblime, "pie")
+
+
+def imported_from_zip(folder, *names):
+    """What Python prints that imports eblime from an archive with some of its files."""
+    with zipfile.ZipFile(folder / "house.zip", "w") as archive:
+        for name in names:
+            archive.write(Path(eblime.__file__).parent / name, f"eblime/{name}")
+    code = f"import sys; sys.path.insert(0, {str(folder / 'house.zip')!r}); import eblime; "
+    code += "print(eblime.__file__, eblime.__version__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
+
+
+def test_a_zipped_package_finds_its_names(tmp_path):
+    """The list of names is read through the loader of the package."""
+    printed = imported_from_zip(tmp_path, "__init__.py", "__init__.pyi", "_lazy.py", "_version.py")
+
+    assert "house.zip" in printed
+    assert printed.split()[-1] == eblime.__version__
+
+
+def test_a_package_without_its_list_of_names_says_what_is_missing(tmp_path):
+    """As in a bundled program that has only the modules."""
+    printed = imported_from_zip(tmp_path, "__init__.py", "_lazy.py", "_version.py")
+
+    assert "__init__.pyi must be there: it lists the public names of eblime" in printed

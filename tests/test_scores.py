@@ -179,6 +179,17 @@ def test_region_is_the_mean_probability_inside(mask):
     assert "softmax" in e.provenance["input"]["score"]
 
 
+def test_designs_are_compared_on_the_same_box():
+    """The second design asks about the box as well, not about an output with its number."""
+    made = replace(explainer(Detector()), n_masks=200)
+    found = eblime.compare(
+        None, photo(), ["eblime", "lime+bernoulli"], explainer=made, target=Box("green")
+    )
+
+    assert {e.label for e in found.explanations.values()} == {"box of 'green' (16, 16, 24, 24)"}
+    assert [e.posterior.order()[0] for e in found.explanations.values()] == [10, 10]
+
+
 def test_region_of_probabilities_and_of_other_layouts():
     """Probabilities are taken as they are, also channels last, half as large, or one map."""
     image = photo()

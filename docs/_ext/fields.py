@@ -1,14 +1,19 @@
-"""The fields of dataclasses and protocols on their pages: types, and the comments beside them."""
+"""The fields of dataclasses and protocols on their pages: types, and the comments beside them.
+
+Where a class says of some parameters only to see its base class, its page has their text.
+"""
 
 from __future__ import annotations
 
 import ast
 import dataclasses
 import inspect
+import re
 import textwrap
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 SECTIONS = ("Examples", "Notes")  # what follows the fields on a page
 
@@ -28,8 +33,24 @@ def fields_of(found: type) -> list[str]:
     return ["Fields", "------", *lines, ""] if commented else []
 
 
+def with_shared(found: type, lines: list[str]) -> list[str]:
+    """The lines of a docstring with the parameters that it leaves to a base class."""
+    bases = {f"    See `{base.__module__}.{base.__name__}`.": base for base in found.__mro__[1:]}
+    made: list[str] = []
+    for line in lines:
+        if line not in bases:
+            made.append(line)
+            continue
+        shared = inspect.getdoc(bases[line]) or ""
+        for name in made.pop().split(", "):
+            made += re.findall(rf"^{name}\n(?:    .*\n?)+", shared, re.M)[0].splitlines()
+    return made
+
+
 def insert(app: Sphinx, what: str, name: str, obj: Any, options: object, lines: list[str]) -> None:
     """Add the fields of a dataclass or a protocol, unless its docstring lists parameters."""
+    if what == "class":
+        lines[:] = with_shared(obj, lines)
     known = dataclasses.is_dataclass(obj) or getattr(obj, "_is_protocol", False)
     if what != "class" or not known or "Parameters" in lines:
         return

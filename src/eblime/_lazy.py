@@ -1,54 +1,46 @@
-"""Modules and public names of packages, imported on first use."""
+"""Public names of packages, imported on first use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import sys
+from collections.abc import Callable
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-__all__ = ["lazy_modules", "lazy_names"]
-
-
-def lazy_modules(package: str, names: tuple[str, ...]) -> Callable[[str], ModuleType]:
-    """A `__getattr__` for a package: `package.name` imports the module of that name."""
-
-    def getattr_(name: str) -> ModuleType:
-        if name in names:
-            return import_module(f"{package}.{name}")
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
-
-    return getattr_
+__all__ = ["lazy_names"]
 
 
-def lazy_names(
-    package: str, homes: Mapping[str, Iterable[str]], modules: Iterable[str] = ()
-) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` of a package whose public names live in its modules.
+def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a package, by the lines of its `__init__.pyi`.
 
-    Parameters
-    ----------
-    package
-        Name of the package.
-    homes
-        The public names in each module, which is without the name of the package.
-    modules
-        Modules that are attributes of the package too, imported on first use.
+    A line `from eblime.plot.charts import means as means` is a public name of `eblime.plot`, and
+    `from eblime.plot import charts as charts` a module, which is in `__dir__` but not in `__all__`.
 
     Examples
     --------
-    >>> found, listed = lazy_names("eblime.designs", {"masks": ["bernoulli"]})
-    >>> found("bernoulli").__name__, listed()
-    ('bernoulli', ['bernoulli'])
+    >>> import eblime.designs
+    >>> find, listed, public = lazy_names("eblime.designs")
+    >>> find("bernoulli").__name__, "bernoulli" in listed(), "bernoulli" in public
+    ('bernoulli', True, True)
     """
-    module = lazy_modules(package, tuple(modules))
-    home_of = {name: home for home, names in homes.items() for name in names}
+    module: Any = sys.modules[package]
+    stub = os.path.join(module.__path__[0], "__init__.pyi")  # noqa: PTH118, for a fast import
+    try:
+        text = module.__spec__.loader.get_data(stub).decode()
+    except (AttributeError, OSError) as error:
+        raise ImportError(
+            f"{stub} must be there: it lists the public names of {package}. A program that is "
+            "bundled with eblime must include eblime's .pyi files."
+        ) from error
+    lines = [line.split() for line in text.splitlines() if line.startswith("from ")]
+    homes = {line[3]: line[1] for line in lines}
 
-    def getattr_(name: str) -> object:
-        if name not in home_of:
-            return module(name)
-        return getattr(import_module(f"{package}.{home_of[name]}"), name)
+    def find(name: str) -> object:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        if homes[name] == package:
+            return import_module(f"{package}.{name}")
+        return getattr(import_module(homes[name]), name)
 
-    def dir_() -> list[str]:
-        return sorted({*home_of, *modules})
-
-    return getattr_, dir_
+    return find, lambda: sorted(homes), [name for name in homes if homes[name] != package]

@@ -38,7 +38,7 @@ def short_repr(value: Any) -> str:
 def _changed_settings(record: Any, skip: str = "") -> list[str]:
     """The settings that differ from the default, as `name=value`."""
     parts = []
-    for entry in fields(record):
+    for entry in sorted(fields(record), key=lambda entry: bool(entry.kw_only)):
         value = getattr(record, entry.name) if entry.init else None
         default = value is entry.default or (
             isinstance(value, (bool, int, float, str)) and value == entry.default

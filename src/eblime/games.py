@@ -168,7 +168,7 @@ def game(
 def _explainer(model: Any, x: Any, explainer: Any, settings: dict[str, Any]) -> BaseExplainer:
     """The explainer that reads the input."""
     if isinstance(explainer, BaseExplainer):
-        return replace(explainer, model=model, **settings)  # type: ignore[type-var]
+        return replace(explainer, model=model, **settings)
     made = _class_for(x, settings) if explainer is None else explainer
     if not (isinstance(made, type) and issubclass(made, BaseExplainer)):
         raise TypeError(

@@ -41,7 +41,7 @@ from eblime.engine.session import Session
 from eblime.engine.settings import LoopSettings, stop_settings
 from eblime.engine.targets import check_targets, scores_of
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import DeviceModel, Stop, Subject
+from eblime.protocols import Stop, Subject
 from eblime.results.explanation import Explanation
 from eblime.results.storage import pack
 
@@ -394,8 +394,7 @@ def on_gpu(explainer: Any) -> bool:
     """Whether the model of an explainer runs on a GPU; False if it is not created yet."""
     if not isinstance(explainer, BaseExplainer):
         return False
-    model = explainer.loop.model
-    return isinstance(model, DeviceModel) and model.on_gpu
+    return bool(getattr(explainer.loop.model, "on_gpu", False))
 
 
 def explainer_settings(explainer: Any) -> dict[str, str]:

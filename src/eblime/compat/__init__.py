@@ -1,7 +1,5 @@
 """Replacements of other libraries: `eblime.compat.lime`."""
 
-from __future__ import annotations
+from eblime._lazy import lazy_names
 
-from eblime._lazy import lazy_modules
-
-__getattr__ = lazy_modules(__name__, ("lime",))
+__getattr__, __dir__, __all__ = lazy_names(__name__)

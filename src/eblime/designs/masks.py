@@ -154,7 +154,7 @@ def _first_look(p: int) -> int | None:
     return 32 if p <= 21 else 48 if p <= 32 else None
 
 
-# see `protocols.DesignParts`
+# see docs/how-to/extend.md
 screening.keeps_order = True  # type: ignore[attr-defined]
 screening.first_look = _first_look  # type: ignore[attr-defined]
 
@@ -257,7 +257,7 @@ def _all_by_size(rng: np.random.Generator, n_masks: int, p: int) -> Proposal:
     return Proposal(masks=masks, sampling_weights=counts * 2**p / n_masks)
 
 
-# see `protocols.DesignParts`
+# see docs/how-to/extend.md
 sizes.all_masks = _all_by_size  # type: ignore[attr-defined]
 sizes.law = "each number of hidden features counting the same"  # type: ignore[attr-defined]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from eblime._types import FloatArray, IntArray
 from eblime.domains.repeats import Words, first_equal
-from eblime.protocols import MaskedScene, Scene, masks_at
+from eblime.protocols import Scene, masks_at
 
 __all__ = ["MaskedNeighbourhood", "MaskedSubject"]
 
@@ -49,7 +49,8 @@ class MaskedNeighbourhood:
     @property
     def sizes(self) -> Sequence[int]:
         """Batch sizes worth trying, as the scene says."""
-        return self._masked_scene().sizes
+        sizes: Sequence[int] = self._masked_scene().sizes
+        return sizes
 
     @property
     def room(self) -> int:
@@ -101,8 +102,8 @@ class MaskedNeighbourhood:
 
         return first_equal(len(rows), words_of)
 
-    def _masked_scene(self) -> MaskedScene:
+    def _masked_scene(self) -> Any:
         """The scene, which must be able to make inputs from masks."""
-        if not hasattr(self.scene, "inputs"):  # `isinstance` would read every property
+        if not hasattr(self.scene, "inputs"):
             raise TypeError(f"A {type(self.scene).__name__} cannot make inputs from masks.")
-        return cast(MaskedScene, self.scene)
+        return self.scene

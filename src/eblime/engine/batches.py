@@ -22,10 +22,8 @@ from eblime.models.conversion import as_scores
 from eblime.protocols import (
     INPUT_ITSELF,
     Composite,
-    MaskScorer,
     Neighbourhood,
     RenderedScene,
-    Renderer,
     RenderingModel,
     Scene,
     masks_at,
@@ -69,8 +67,8 @@ class Batches:
 
     def __init__(self, caller: Caller, scene: Scene, stack: ExitStack, *, steady: bool) -> None:
         self._caller, self._scene, self._stack, self._steady = caller, scene, stack, steady
-        self._device: MaskScorer | None = None
-        self._renderer: Renderer | None = None
+        self._device: Any = None
+        self._renderer: Any = None
         self._buffer: Any = None
         self._sizes: Sequence[int] = ()
         self.size = 0  # of the last full batch

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
 from eblime._checks import check_count
 from eblime._progress import Progress, check_progress
@@ -14,35 +16,94 @@ from eblime.engine import explain as engine
 from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.explain import Source
 from eblime.engine.settings import LoopSettings, brief, method_for, stop_settings
-from eblime.engine.targets import Labels, Target, Targets, scores_of, target_of
+from eblime.engine.targets import Labels, Target, Targets, scores_of
 from eblime.models.adapt import as_model
 from eblime.models.sklearn import output_names
 from eblime.protocols import Kernel, Method, Stop, Subject
 from eblime.results.explanation import Explanation
 
-__all__ = ["BaseExplainer"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+__all__ = ["BaseExplainer", "Question", "list_settings"]
+
+Asks = TypeVar("Asks", bound=Callable[..., Any])
 
 
+class Question(TypedDict, total=False):
+    """The settings of one explanation; `BaseExplainer.explain` describes them."""
+
+    n_masks: int | None
+    until: Stop | str | None
+    max_masks: int | None
+    max_seconds: float | None
+    calls: Calls | None
+    cache: CacheLike
+    progress: Progress
+
+
+def list_settings(method: Asks) -> Asks:
+    """List the settings of a `Question` in the signature of a method that takes `**question`."""
+    given = inspect.signature(method)
+    *own, _ = given.parameters.values()
+    kinds: dict[str, Any] = Question.__annotations__
+    settings = [
+        inspect.Parameter(name, own[0].KEYWORD_ONLY, default=None, annotation=kind.__forward_arg__)
+        for name, kind in kinds.items()
+    ]
+    method.__signature__ = given.replace(parameters=[*own, *settings])  # type: ignore[attr-defined]
+    return method
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class BaseExplainer(ABC):
     """An explainer: settings, and a way to read an input.
 
-    Subclasses are frozen dataclasses. Their constructors check and normalise the settings; inputs
-    are read and models are called only by `explain`.
+    Subclasses are frozen dataclasses with settings of their own. Their constructors check and
+    normalise the settings; inputs are read and models are called only by `explain`.
+
+    Parameters
+    ----------
+    model
+        Anything that scores a batch of inputs; see `as_model`.
+    n_masks
+        How many masks the model is asked about; if p features have no more, all 2^p.
+    design
+        Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
+        "focused", "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function
+        of (rng, n_masks, p), or a `Design`, which may ask in rounds.
+    kernel
+        The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
+        "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
+        "shapley", a function, or an object such as `ExponentialKernel(theta=3.0)`.
+    method
+        How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
+        "baylime", "bayesshap", "lime", "quadrature", or an object.
+    progress
+        None shows a progress bar on a terminal if the work takes longer than a second; True shows
+        it always, False never; or a function of (done, total).
+    labels
+        Names of the model's outputs, for printing and for choosing targets: one per output, or a
+        dictionary from column to name. None reads them from `classes_` or from a Hugging Face
+        `config.id2label`, if the model has one of them.
+    calls
+        How the model is called: retries, timeouts, batch size and more; see `Calls`.
+    cache
+        A file that stores the model's answers, or an `AnswerCache`: short for
+        `calls=Calls(cache=...)`.
     """
 
-    __slots__ = ()
-
     about: ClassVar[tuple[str, ...]]  # settings that describe how an input is read
-    model: Any
-    n_masks: int
-    design: Any
-    kernel: str | Kernel | None
-    method: str | Method
-    labels: Labels | None
-    progress: Progress
-    calls: Calls | None
-    cache: CacheLike
-    loop: LoopSettings  # the settings of the loop, which the constructor makes from the others
+    model: Any = field(kw_only=False)
+    n_masks: int = 1000
+    design: Any = "paired"
+    kernel: str | Kernel | None = None
+    method: str | Method = "eblime"
+    progress: Progress = None
+    labels: Labels | None = None
+    calls: Calls | None = None
+    cache: CacheLike = None
+    loop: LoopSettings = field(init=False)  # made from the others by the constructor
 
     def __repr__(self) -> str:
         """The model and the settings that differ from the defaults."""
@@ -65,10 +126,6 @@ class BaseExplainer(ABC):
         """The input as it was explained, for another explanation of the same prediction."""
         return x
 
-    def target_again(self, target: Target, explanation: Explanation) -> Target:
-        """The target of an explanation, for another one of the same prediction."""
-        return target_of(explanation.target, self.labels)
-
     @property
     def description(self) -> dict[str, str]:
         """How an input is read, for the reader of the results."""
@@ -79,19 +136,9 @@ class BaseExplainer(ABC):
         check_progress(self.progress)
         self.loop.check()
 
+    @list_settings
     def explain(
-        self,
-        x: Any,
-        target: Target = None,
-        rng: RNGLike = 0,
-        *,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        self, x: Any, target: Target = None, rng: RNGLike = 0, **question: Unpack[Question]
     ) -> Explanation:
         """Explain one output of the model for an input.
 
@@ -139,33 +186,12 @@ class BaseExplainer(ABC):
         >>> len(e.masks) < 2000
         True
         """
-        found = self.explain_targets(
-            x,
-            1 if target is None else [target],
-            rng,
-            n_masks=n_masks,
-            until=until,
-            max_masks=max_masks,
-            max_seconds=max_seconds,
-            calls=calls,
-            cache=cache,
-            progress=progress,
-        )
-        return next(iter(found.values()))
+        targets: Targets = 1 if target is None else [target]
+        return next(iter(self.explain_targets(x, targets, rng, **question).values()))
 
+    @list_settings
     def explain_targets(
-        self,
-        x: Any,
-        targets: Targets = 3,
-        rng: RNGLike = 0,
-        *,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        self, x: Any, targets: Targets = 3, rng: RNGLike = 0, **question: Unpack[Question]
     ) -> dict[int, Explanation]:
         """Explain several outputs of the model for an input, from one set of model calls.
 
@@ -193,16 +219,19 @@ class BaseExplainer(ABC):
         >>> {e.label: e.as_list(top=1)[0][0] for e in found.values()}
         {'praise': "word 'good'", 'blame': "word 'slow'"}
         """
+        for name in question.keys() - Question.__annotations__.keys():
+            known = ", ".join(Question.__annotations__)
+            raise TypeError(f"`{name}` must be a setting of an explanation, which has {known}.")
+        asked: Any = {**dict.fromkeys(Question.__annotations__), **question}
         settings = self.loop
-        if n_masks is not None:
-            check_count("n_masks", n_masks)
-            settings = replace(settings, n_masks=n_masks)
-        settings = stop_settings(settings, until, max_masks, max_seconds)
-        if calls is not None or cache is not None:
-            settings = replace(settings, calls=settings.calls.merge(calls, cache))
-        check_progress(progress)
+        if asked["n_masks"] is not None:
+            check_count("n_masks", asked["n_masks"])
+            settings = replace(settings, n_masks=asked["n_masks"])
+        settings = stop_settings(settings, *map(asked.get, ("until", "max_masks", "max_seconds")))
+        settings = replace(settings, calls=settings.calls.merge(asked["calls"], asked["cache"]))
+        check_progress(asked["progress"])
         settings, subject, wanted = self.prepare(x, targets, settings)
-        shown = self.progress if progress is None else progress
+        shown = self.progress if asked["progress"] is None else asked["progress"]
         return engine.explain(settings, subject, wanted, rng, progress=shown)
 
     def prepare(

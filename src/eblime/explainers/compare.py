@@ -13,7 +13,7 @@ from eblime._repr import short_repr, stable_repr
 from eblime._types import RNGLike
 from eblime.engine.calls import CacheLike
 from eblime.engine.settings import method_for
-from eblime.engine.targets import Target
+from eblime.engine.targets import Target, target_of
 from eblime.explainers.base import BaseExplainer
 from eblime.explainers.image import ImageExplainer
 from eblime.explainers.prompt import PromptExplainer
@@ -55,6 +55,11 @@ class Entry(NamedTuple):
     label: str
     method: Any
     design: Any = None  # None is the one that all methods share
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of an explainer that asks for a method."""
+        return {"method": self.method} | ({} if self.design is None else {"design": self.design})
 
     @property
     def is_system(self) -> bool:
@@ -143,9 +148,8 @@ def compare(
     >>> found.methods, found.total_calls
     (('hide=0.0', 'hide=mean'), 32)
     """
-    given = settings | {
-        k: v for k, v in (("n_masks", n_masks), ("design", design)) if v is not None
-    }
+    named = {"n_masks": n_masks, "design": design}
+    given = settings | {name: value for name, value in named.items() if value is not None}
     kind = _kind(model, x, explainer, settings)
     names = {entry.name for entry in fields(kind) if entry.init} - {"model"}
     for name in given:
@@ -167,7 +171,7 @@ def compare(
             raise TypeError(
                 f"`explainer` has its own settings; got {name} as well. Set it in the explainer."
             )
-        chosen = _set(explainer, **({} if model is None else {"model": model}), **fixed)
+        chosen = replace(explainer, **({} if model is None else {"model": model}), **fixed)
     if methods is None:
         methods = [chosen.method] if choices else _METHODS
     return compare_with(chosen, x, methods, choices=choices, target=target, rng=rng, cache=cache)
@@ -189,50 +193,43 @@ def compare_with(
     `choices` has the choices of settings by name; the explainer has the first of each.
     """
     entries = parse_methods(methods)
-    groups = _groups([entry for entry in entries if not entry.is_system])
     systems = [entry for entry in entries if entry.is_system]
-    ready = [
-        (_explainer_of(explainer, group), group) for group in groups
-    ]  # refuses before any call
+    groups = _groups([entry for entry in entries if not entry.is_system])
+    shared = [_explainer_of(explainer, group) for group in groups]  # refuses before any call
     for other in systems:
         other.method.check(explainer, x)
     varied = {name: found for name, found in (choices or {}).items() if len(found) > 1}
     others = _others(explainer, entries[0], x, varied)
-    asking_all = [*(asking for asking, _ in ready), *(asking for asking, _ in others.values())]
-    found: dict[str, Explanation] = {}
+    asking = [*shared, *(changed for changed, _ in others.values())]
+    asked: list[Explanation] = []
     shown = explainer.progress if progress is None else progress
-    total, done, first = sum(one.n_masks for one in asking_all), 0, None
+    total, done = sum(each.n_masks for each in asking), 0
     with progress_reporter(shown, total, unit="mask", what="asking the model") as report:
-        report(0)
-
-        def explain(asking: BaseExplainer) -> Explanation:
-            nonlocal done, first, target, x
-            asked = asking.explain(
-                x, target, rng, cache=cache, progress=lambda n, _: report(done + n)
-            )
-            done += asking.n_masks
+        for each in asking:
             report(done)
-            if first is None:
-                first, x = asked, explainer.input_again(x, asked)
-                target = explainer.target_again(target, asked)
-            return asked
-
-        for asking, group in ready:
-            asked = explain(asking)
-            for entry in group:
-                method = method_for(entry.method, asking.loop.kernel)
-                found[entry.label] = asked if method is asked.method else asked.refit(method)
-        changed = {label: explain(asking) for label, (asking, _) in others.items()}
-    cached = explainer if cache is None else _set(explainer, cache=cache)
+            follow = lambda n, _, before=done: report(before + n)  # noqa: E731
+            asked.append(each.explain(x, target, rng, cache=cache, progress=follow))
+            done += each.n_masks
+            if len(asked) == 1:
+                x = explainer.input_again(x, asked[0])
+                if target is None and explainer.loop.ranked:
+                    target = target_of(asked[0].target, explainer.labels)
+        report(done)
+    found: dict[str, Explanation] = {}
+    for each, first, group in zip(shared, asked, groups, strict=False):
+        for entry in group:
+            method = method_for(entry.method, each.loop.kernel)
+            found[entry.label] = first if method is first.method else first.refit(method)
+    cached = explainer if cache is None else replace(explainer, cache=cache)
     for other in systems:
         found[other.label] = other.method.explain(cached, x, target, rng)
-    ordered = {entry.label: found[entry.label] for entry in entries}
     if not varied:
-        return Comparison(explanations=ordered)
-    label, baseline = next(iter(ordered.items()))
+        return Comparison(explanations={entry.label: found[entry.label] for entry in entries})
     base = [f"{name}={next(iter(options))}" for name, options in varied.items()]
-    named = ", ".join([label, *base] if len(entries) > 1 else base)
-    ordered = {named: baseline} | {k: v for k, v in ordered.items() if k != label} | changed
+    named = ", ".join([entries[0].label, *base] if len(entries) > 1 else base)
+    ordered = {named: found[entries[0].label]}
+    ordered |= {entry.label: found[entry.label] for entry in entries[1:]}
+    ordered |= zip(others, asked[len(shared) :], strict=True)
     return Comparison(
         explanations=ordered, settings={label: setting for label, (_, setting) in others.items()}
     )
@@ -251,11 +248,9 @@ def _others(
             f"got {first.label!r}."
         )
     found: dict[str, tuple[BaseExplainer, str]] = {}
-    base: dict[str, Any] = {"method": first.method}
-    base |= {} if first.design is None else {"design": first.design}
     for setting, options in varied.items():
         for label, value in list(options.items())[1:]:
-            made = _set(explainer, **(base | {setting: value}))
+            made = replace(explainer, **(first.settings | {setting: value}))
             if not isinstance(made, PromptExplainer):  # which may ask the model for an answer
                 made.subject(x)
             found[f"{setting}={label}"] = made, setting
@@ -322,12 +317,6 @@ def _kind(model: Any, x: Any, explainer: Any, settings: Mapping[str, Any]) -> An
     return ImageExplainer
 
 
-def _set(explainer: Any, **settings: Any) -> BaseExplainer:
-    """The explainer with other settings, checked again."""
-    changed: BaseExplainer = replace(explainer, **settings)
-    return changed
-
-
 def parse_methods(methods: Sequence[MethodSpec] | Mapping[str, MethodSpec]) -> list[Entry]:
     """The methods of a comparison, checked, with names that differ."""
     if isinstance(methods, str) or not isinstance(methods, (Sequence, Mapping)):
@@ -386,11 +375,7 @@ def _groups(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 def _explainer_of(explainer: BaseExplainer, group: Sequence[Entry]) -> BaseExplainer:
     """The explainer that asks for a group: with its design, by the method that needs most."""
-    changes: dict[str, Any] = {"method": group[0].method}
-    if group[0].design is not None:
-        changes["design"] = group[0].design
-    # each must suit the design
-    made = [_set(explainer, **{**changes, "method": entry.method}) for entry in group]
+    made = [replace(explainer, **entry.settings) for entry in group]  # each must suit the design
     if len({stable_repr(one.loop.design) for one in made}) > 1:  # each has masks of its own choice
-        return _set(explainer, **changes, design="paired")
+        return replace(made[0], design="paired")
     return made[0]

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from eblime import registry
-from eblime._progress import Progress
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.record import Domain
-from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import Kernel, Method, Subject
+from eblime.protocols import Subject
 
 __all__ = ["Explainer"]
 
@@ -31,10 +27,12 @@ class Explainer(BaseExplainer):
         A `Domain`, or the name of a registered one.
     settings
         Settings of the domain's `read`: how an input is cut into features.
-    n_masks, method, progress, labels, calls, cache
-        As for `ImageExplainer`.
-    design, kernel
-        As for `ImageExplainer`; None uses the domain's default.
+    n_masks, design, kernel, method, progress, labels, calls, cache
+        See `eblime.explainers.base.BaseExplainer`.
+
+    Notes
+    -----
+    Without a `design` or a `kernel`, those of the domain are used.
 
     Examples
     --------
@@ -61,18 +59,10 @@ class Explainer(BaseExplainer):
     array([2., 1.])
     """
 
-    model: Any
     kind: str | Domain
     settings: Mapping[str, Any] = field(default_factory=dict)
-    n_masks: int = 1000
+    _: KW_ONLY
     design: Any = None
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     about = ("settings",)
 

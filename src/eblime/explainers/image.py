@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from eblime._progress import Progress
 from eblime._warn import warn_user
 from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.image.scene import SEGMENTER, read_image
 from eblime.domains.masked import MaskedSubject
-from eblime.engine.calls import CacheLike, Calls
 from eblime.engine.drive import output_of_input
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels, class_number, scores_of
+from eblime.engine.targets import class_number, scores_of
 from eblime.explainers.base import BaseExplainer
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import on_cpu
-from eblime.protocols import Kernel, Method
 from eblime.results.explanation import Explanation
 from eblime.scores import Reader, Score, restore_score
 
@@ -46,33 +43,10 @@ class ImageExplainer(BaseExplainer):
     hide
         What a hidden superpixel shows: its "mean" colour, a "blur", a number or a colour in the
         image's range, another image, or a function of the image, (H, W, C), that returns one.
-    n_masks
-        How many masks the model is asked about; if p superpixels have no more, all 2^p.
-    design
-        Which masks: "paired", "bernoulli", "stratified", "leverage", "screening", "sizes",
-        "focused", "information", "adaptive", "exhaustive", "glime", "stratified-lime", a function
-        of (rng, n_masks, p), or a `Design`, which may ask in rounds.
-    kernel
-        The weight of a mask. None is "euclidean", of width 0.75 sqrt(p), as in lime for tables;
-        "cosine" is lime's for images; "uniform" weighs all masks equally; also "hamming" and
-        "shapley", a function, or an object such as `ExponentialKernel(theta=3.0)`.
-    method
-        How importances are inferred: "eblime", "eblime-ridge", "eblime-paper", "bayeslime",
-        "baylime", "bayesshap", "lime", "quadrature", or an object.
-    progress
-        None shows a progress bar on a terminal if the work takes longer than a second; True shows
-        it always, False never; or a function of (done, total).
-    labels
-        Names of the model's outputs, for printing and for choosing targets: one per output, or a
-        dictionary from column to name. None reads them from `classes_` or from a Hugging Face
-        `config.id2label`, if the model has one of them.
     channels
         The channel axis of an array with three axes: "first", "last", or "auto", by its shape.
-    calls
-        How the model is called: retries, timeouts, batch size and more; see `Calls`.
-    cache
-        A file that stores the model's answers, or an `AnswerCache`: short for
-        `calls=Calls(cache=...)`.
+    n_masks, design, kernel, method, progress, labels, calls, cache
+        See `eblime.explainers.base.BaseExplainer`.
 
     Examples
     --------
@@ -87,19 +61,9 @@ class ImageExplainer(BaseExplainer):
     (array([1., 0., 0., 0.]), True)
     """
 
-    model: Any
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
-    n_masks: int = 1000
-    design: Any = "paired"
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
     channels: Channels = "auto"
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     domain = "image"
     about = ("segmentation", "hide")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from eblime._progress import Progress
 from eblime._types import RNGLike
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
@@ -24,20 +23,22 @@ from eblime.domains.prompt import (
 )
 from eblime.domains.tabular.row import as_mapping
 from eblime.engine.cache import as_cache
-from eblime.engine.calls import CacheLike, Caller, Calls, ModelError, model_error
+from eblime.engine.calls import Caller, Calls, ModelError, model_error
 from eblime.engine.explain import Source, source_of
 from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels, Target, Targets
-from eblime.explainers.base import BaseExplainer
+from eblime.engine.targets import Target, Targets
+from eblime.explainers.base import BaseExplainer, Question, list_settings
 from eblime.models.language import as_language_model
 from eblime.models.likelihood import AnswerScore, is_language_model
-from eblime.protocols import Kernel, Method, Stop
+from eblime.protocols import Kernel
 from eblime.results.explanation import Explanation
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["PromptExplainer"]
 
 _MAX_MASKS = 2_000  # prompts, with a stop rule: they cost time or money
-_OPTIONS = ("n_masks", "until", "max_masks", "max_seconds", "calls", "cache", "progress")
 _COLUMNS = ("question", "answer", "sources")
 
 
@@ -69,11 +70,13 @@ class PromptExplainer(BaseExplainer):
         tokens, "total" their sum, "logit" the logit of its probability. "similarity" asks for a new
         answer and compares it with the first: the mean of token F1 and edit similarity. A function
         (new answer, first answer) -> number compares them in another way.
-    n_masks
-        Number of prompts to score.
-    design, kernel, method, progress, labels, calls, cache
-        See `ImageExplainer`. The design "screening" needs few prompts, and with the kernel
-        "uniform" all sets of sources count the same.
+    n_masks, design, kernel, method, progress, labels, calls, cache
+        See `eblime.explainers.base.BaseExplainer`.
+
+    Notes
+    -----
+    A mask is a prompt to score. The design "screening" needs few of them, and with the kernel
+    "uniform" all sets of sources count the same.
 
     Examples
     --------
@@ -86,21 +89,15 @@ class PromptExplainer(BaseExplainer):
     source 1 'The tower opened in 1889.'
     """
 
-    model: Any
     sources: Any
     prompt: str = "{sources}\n\n{question}"
     segmentation: str = "paragraph"
     separator: str = "\n\n"
     score: str | Callable[[str, str], float] = "mean"
+    _: KW_ONLY
     n_masks: int = 64
     design: Any = "screening"
     kernel: str | Kernel | None = "uniform"
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     domain = "prompt"
     about = ("prompt", "segmentation", "score")
@@ -128,6 +125,7 @@ class PromptExplainer(BaseExplainer):
         """
         return self._subject(self._scene(x, self.loop.calls)[0])
 
+    @list_settings
     def explain(
         self,
         x: Any = None,
@@ -135,13 +133,7 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        n_masks: int | None = None,
-        until: Stop | str | None = None,
-        max_masks: int | None = None,
-        max_seconds: float | None = None,
-        calls: Calls | None = None,
-        cache: CacheLike = None,
-        progress: Progress = None,
+        **question: Unpack[Question],
     ) -> Explanation:
         """Explain the answer to a question, or a part of it.
 
@@ -167,10 +159,10 @@ class PromptExplainer(BaseExplainer):
         """
         whole = self._is_language or target is not None
         targets: Any = [0 if target is None else target] if whole else 1
-        given = (n_masks, until, max_masks, max_seconds, calls, cache, progress)
-        options = dict(zip(_OPTIONS, given, strict=True))
-        return next(iter(self.explain_targets(x, targets, rng, answer=answer, **options).values()))
+        found = self.explain_targets(x, targets, rng, answer=answer, **question)
+        return next(iter(found.values()))
 
+    @list_settings
     def explain_targets(
         self,
         x: Any = None,
@@ -178,13 +170,13 @@ class PromptExplainer(BaseExplainer):
         rng: RNGLike = 0,
         *,
         answer: str | None = None,
-        **options: Any,
+        **question: Unpack[Question],
     ) -> dict[int, Explanation]:
         """Explain several parts of the answer to a question, from one set of model calls.
 
         Parameters
         ----------
-        x, rng, answer, options
+        x, rng, answer, n_masks, until, max_masks, max_seconds, calls, cache, progress
             See `explain`; a stop rule must be reached for every target.
         targets
             Numbers of sentences, with 0 for the whole answer, and parts of the answer as texts;
@@ -195,11 +187,11 @@ class PromptExplainer(BaseExplainer):
         explanations
             One explanation per target, by number: the whole answer, its sentences, other parts.
         """
-        if options.get("until") is not None and options.get("max_masks") is None:
-            options["max_masks"] = _MAX_MASKS
+        if question.get("until") is not None and question.get("max_masks") is None:
+            question["max_masks"] = _MAX_MASKS
         row = self._row(x) if answer is None else {**self._row(x), "answer": answer}
         wanted: Any = 3 if targets is None and not self._is_language else targets
-        return BaseExplainer.explain_targets(self, row, wanted, rng, **options)
+        return BaseExplainer.explain_targets(self, row, wanted, rng, **question)
 
     def prepare(
         self, x: Any, targets: Any, settings: LoopSettings
@@ -238,11 +230,6 @@ class PromptExplainer(BaseExplainer):
         """The question with the answer that was explained."""
         scene: Any = explanation.scene
         return {**self._row(x), "answer": scene.answer} if scene.answer else x
-
-    def target_again(self, target: Target, explanation: Explanation) -> Target:
-        """The part of the answer as it was given; outputs of a function as in other domains."""
-        again = BaseExplainer.target_again
-        return target if self._is_language else again(self, target, explanation)
 
     @property
     def _is_language(self) -> bool:

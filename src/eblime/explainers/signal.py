@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eblime._checks import check_choice, check_count, check_number
-from eblime._progress import Progress
 from eblime.domains.composite import Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.signal.scene import Hide, check_settings, read_signal
-from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
 from eblime.models.signal import LAYOUTS, SignalModel
-from eblime.protocols import Kernel, Method
 
 __all__ = ["SignalExplainer"]
 
@@ -54,7 +49,7 @@ class SignalExplainer(BaseExplainer):
         (n, C, T), as in aeon and torch, or "last" (n, T, C). "auto" keeps the first that works, and
         `provenance["input"]["layout"]` of an explanation says which.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        See `ImageExplainer`.
+        See `eblime.explainers.base.BaseExplainer`.
 
     Examples
     --------
@@ -68,22 +63,12 @@ class SignalExplainer(BaseExplainer):
     ('0.40-0.60 s', '(n, T)')
     """
 
-    model: Any
     segmentation: Segmentation = "windows"
     hide: Hide = "bridge"
-    n_masks: int = 1000
-    design: Any = "paired"
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
     fade: int = 4
     rate: float | None = None
     channels: Sequence[str] | None = None
     layout: str = "auto"
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     domain = "signal"
     about = ("segmentation", "hide", "fade")

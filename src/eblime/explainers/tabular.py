@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from eblime._checks import check_choice, check_count
-from eblime._progress import Progress
 from eblime.domains.tabular.background import Background, TableSettings, prepare
 from eblime.domains.tabular.frames import SparseFrame, as_frame
 from eblime.domains.tabular.neighbourhood import PERTURB, UserPerturb
 from eblime.domains.tabular.row import REPRESENTATIONS, TableSubject, open_row
-from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import LoopSettings, brief
-from eblime.engine.targets import Labels
+from eblime.engine.settings import brief
 from eblime.explainers.base import BaseExplainer
 from eblime.methods.regression import as_method
-from eblime.protocols import Kernel, Method
 
 __all__ = ["TabularExplainer"]
 
@@ -66,10 +62,10 @@ class TabularExplainer(BaseExplainer):
     names
         Names of the columns, for a background that is an array.
     n_masks, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`.
+        See `eblime.explainers.base.BaseExplainer`.
     design
         None draws all values at random, as in lime: a feature is shown if its value is in the row's
-        bin. A name or a function, as for `ImageExplainer`, chooses the hidden features
+        bin. A name or a function, as for the other explainers, chooses the hidden features
         instead, and the others keep the row's own values. For a sparse matrix None means
         "bernoulli"; with perturb="background" "adaptive" for `Quadrature`, else "paired".
 
@@ -93,7 +89,6 @@ class TabularExplainer(BaseExplainer):
     True
     """
 
-    model: Any
     background: Any
     categorical: Sequence[str | int] | None = None
     representation: str = "binary"
@@ -101,16 +96,9 @@ class TabularExplainer(BaseExplainer):
     perturb: str | UserPerturb = "bins"
     groups: Mapping[str, Sequence[str | int]] | None = None
     names: Sequence[str] | None = None
-    n_masks: int = 1000
-    design: Any = None
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
-    calls: Calls | None = None
-    cache: CacheLike = None
     rows_per_mask: int | None = None
-    loop: LoopSettings = field(init=False)
+    _: KW_ONLY
+    design: Any = None
     _settings: TableSettings = field(init=False)
     _table: Background | SparseFrame = field(init=False)
 

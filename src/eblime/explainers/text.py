@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from eblime._progress import Progress
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.tabular.row import as_mapping
 from eblime.domains.text import TOKENS, Tokens, read_text
-from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import Kernel, Method
 
 __all__ = ["TextExplainer"]
 
@@ -41,8 +36,12 @@ class TextExplainer(BaseExplainer):
     hide
         What replaces a hidden token, such as "[MASK]"; an empty string removes it.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        As for `ImageExplainer`. lime's masks and weights for texts are `design="sizes"` and
-        `kernel="cosine"`; they estimate another quantity.
+        See `eblime.explainers.base.BaseExplainer`.
+
+    Notes
+    -----
+    lime's masks and weights for texts are `design="sizes"` and `kernel="cosine"`; they estimate
+    another quantity.
 
     Examples
     --------
@@ -53,19 +52,9 @@ class TextExplainer(BaseExplainer):
     word 'good' x2 1.0
     """
 
-    model: Any
     tokens: Tokens = "word"
     bag: bool = True
     hide: str = ""
-    n_masks: int = 1000
-    design: Any = "paired"
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     domain = "text"
     about = ("tokens", "bag", "hide")

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from eblime._progress import Progress
 from eblime.domains.composite import Channels, Hide, Segmentation
 from eblime.domains.masked import MaskedSubject
 from eblime.domains.volume.reading import VOLUME_ENDINGS, read_scan
 from eblime.domains.volume.scene import SEGMENTER, check_spacing, read_volume
-from eblime.engine.calls import CacheLike, Calls
-from eblime.engine.settings import LoopSettings
-from eblime.engine.targets import Labels
 from eblime.explainers.base import BaseExplainer
-from eblime.protocols import Kernel, Method
 
 __all__ = ["VolumeExplainer"]
 
@@ -45,7 +40,7 @@ class VolumeExplainer(BaseExplainer):
     key
         Name of the array in a .npz, .mat or HDF5 file that has several.
     n_masks, design, kernel, method, progress, labels, calls, cache
-        See `ImageExplainer`.
+        See `eblime.explainers.base.BaseExplainer`.
 
     Examples
     --------
@@ -63,22 +58,12 @@ class VolumeExplainer(BaseExplainer):
     3.0
     """
 
-    model: Any
     segmentation: Segmentation = "slic"
     hide: Hide = "mean"
     spacing: Sequence[float] | None = None
-    n_masks: int = 1000
-    design: Any = "paired"
-    kernel: str | Kernel | None = None
-    method: str | Method = "eblime"
-    progress: Progress = None
-    labels: Labels | None = None
     channels: Channels = "auto"
     unit: str = "mm"
     key: str | None = None
-    calls: Calls | None = None
-    cache: CacheLike = None
-    loop: LoopSettings = field(init=False)
 
     domain = "volume"
     about = ("segmentation", "hide")

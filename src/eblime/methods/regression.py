@@ -17,7 +17,7 @@ from eblime._types import RNGLike
 from eblime.answers import Answers
 from eblime.core.spectrum import effective_size
 from eblime.posterior import Posterior
-from eblime.protocols import Method, SharedMethod
+from eblime.protocols import Method
 
 __all__ = [
     "as_method",
@@ -69,7 +69,7 @@ def fit_each(
     often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):
-        together = getattr(method, "fit_targets", None)  # of a `SharedMethod`; isinstance is slow
+        together = getattr(method, "fit_targets", None)
         if together is not None:
             fitted = tuple(together(rng, often))
         else:
@@ -81,7 +81,7 @@ def fit_each(
 
 
 def fit_inputs(
-    method: SharedMethod, inputs: Sequence[Sequence[Answers]], *, exhaustive: Sequence[bool]
+    method: Any, inputs: Sequence[Sequence[Answers]], *, exhaustive: Sequence[bool]
 ) -> list[tuple[Posterior, ...]]:
     """Fit the targets of several inputs together, by a method that draws nothing (`fits_inputs`).
 

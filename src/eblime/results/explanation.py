@@ -189,7 +189,7 @@ class Explanation:
         pixels; for tables `column`, `value` and `bin`; for prompts `text`; for texts
         nothing.
         """
-        known = getattr(self.scene, "details", None)  # of a `Described` scene; isinstance is slow
+        known = getattr(self.scene, "details", None)
         return {} if known is None else {name: list(values) for name, values in known().items()}
 
     def refit(self, method: str | Method, *, rng: RNGLike = 0) -> Explanation:

@@ -1,0 +1,1 @@
+from eblime.compat import lime as lime

@@ -1,0 +1,9 @@
+from eblime.methods.bayesshap import BayesSHAP as BayesSHAP
+from eblime.methods.baylime import BayLIME as BayLIME
+from eblime.methods.eblime import EBLIME as EBLIME
+from eblime.methods.eblime import PublishedGrid as PublishedGrid
+from eblime.methods.quadrature import Quadrature as Quadrature
+from eblime.methods.regression import fit as fit
+from eblime.methods.regression import fit_targets as fit_targets
+from eblime.methods.ridge import LIME as LIME
+from eblime.methods.ridge import BayesLIME as BayesLIME
