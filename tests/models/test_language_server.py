@@ -458,13 +458,17 @@ ServerModel({service.url!r}, "tiny").generate(["Hi"])"""
     assert not proxy.bodies
 
 
-def test_no_key_is_said(serve, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("OPENAI_API_KEY", "no key is in the environment variable OPENAI"), (None, "no key was sent")],
+)
+def test_no_key_is_said(serve, monkeypatch, name, said):
     """A server that wants a key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     service = serve(failures={0: refusal(401, "key, please")})
 
-    with pytest.raises(ServerError, match="no key is in the environment variable OPENAI_API_KEY"):
-        ServerModel(service.url, "tiny").generate(["Hi"])
+    with pytest.raises(ServerError, match=said):
+        ServerModel(service.url, "tiny", key_name=name).generate(["Hi"])
 
 
 def sent_key(handler):

@@ -625,7 +625,7 @@ class ServerModel:
         """The error of a request without a reply."""
         if isinstance(cause, TimeoutError):
             text = f"no complete answer within the timeout of {self.timeout:g} s"
-        text = printable(text or type(cause).__name__)
+        text = printable(text or type(cause).__name__)[:_LONGEST_ERROR]
         return ServerError(f"The server at {self.url} did not answer: {text}.")
 
     def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
@@ -638,8 +638,9 @@ class ServerModel:
         wait = _seconds(pause)
         message = f"The server at {self.url} refused with status {status}"
         if status in (401, 403):
-            known = "the key in" if os.environ.get(self.key_name or "") else "no key is in"
-            message += f" ({known} the environment variable {self.key_name})"
+            known = "the key in" if self._key() else "no key is in"
+            variable = f"{known} the environment variable {self.key_name}"
+            message += f" ({variable if self.key_name else 'no key was sent'})"
         if wait:
             message += f" and asks to wait {wait:g} s"
         again = (status in _AGAIN or status >= 500) and code != "insufficient_quota"
