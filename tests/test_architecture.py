@@ -61,8 +61,9 @@ ALLOWED = {
         "tifffile",
     },
     "models": {
-        *("_checks", "_digest", "_repr", "_threads", "_types", "protocols", "PIL", "narwhals"),
-        *("numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers", "xgboost"),
+        *("_checks", "_digest", "_repr", "_text", "_threads", "_types", "_warn", "protocols"),
+        *("PIL", "narwhals", "numpy", "onnxruntime", "pandas", "scipy", "torch", "transformers"),
+        "xgboost",
     },
     "scores": {"_checks", "_types", "models", "numpy", "scipy", "torch"},
     "results": {

@@ -196,6 +196,26 @@ def test_async_functions_are_awaited():
 BACKGROUND = np.random.default_rng(0).random((40, 3))
 
 
+@pytest.mark.parametrize("name", ["predict_proba", "decision_function", "predict"])
+@pytest.mark.parametrize("concurrency", [1, 4])
+def test_async_methods_are_awaited(name, concurrency):
+    """As in a client of a remote classifier, also with several calls at once."""
+
+    async def method(self, rows):
+        await asyncio.sleep(0)
+        return rows[:, :2]
+
+    client = type("Client", (), {name: method})()
+    calls = eblime.Calls(concurrency=concurrency, batch_size=10)
+    explain = lambda model: (  # noqa: E731
+        eblime.TabularExplainer(model, BACKGROUND, n_masks=50, calls=calls)
+        .explain(BACKGROUND[0], target=1)
+        .scores
+    )
+
+    assert_allclose(explain(client), explain(lambda rows: rows[:, :2]))
+
+
 async def _later(rows):
     return rows
 

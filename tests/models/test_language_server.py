@@ -1,16 +1,23 @@
 """Language models behind an address: a real server on localhost, which fails as services do."""
 
+import base64
 import json
+import logging
+import os
 import pickle
 import re
+import subprocess
+import sys
 import threading
 import time
+import traceback
 import zlib
 from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
+from commands import run_command
 
 import eblime
 from eblime.engine.calls import Caller
@@ -19,7 +26,7 @@ from eblime.models.language import ServerError, ServerModel, as_language_model
 ANSWER = "It opened in 1889."
 PROMPTS = [f"The tower opened in {year}. When did it open?" for year in range(1880, 1890)]
 SECRET = "sk-very-secret-0123"
-ALL_WAYS = ("chat prompt_logprobs", "echo", "prompt_logprobs", "chat", "text")
+ALL_WAYS = ("chat prompt_logprobs", "prompt_logprobs", "chat", "text")
 
 
 def cut(text):
@@ -97,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     def answer(self, body, change=lambda reply: reply):
         """What a working server returns."""
         chat = self.path == "/v1/chat/completions"
-        kind = "prompt_logprobs" if "prompt_logprobs" in body else "echo" if "echo" in body else ""
+        kind = "prompt_logprobs" if "prompt_logprobs" in body else ""
         way = " ".join(filter(None, ["chat" if chat else "", kind])) or "text"
         if way not in self.server.ways:
             return self.reply({"error": {"message": f"{way} is not supported"}}, 400)
@@ -118,12 +125,8 @@ class Handler(BaseHTTPRequestHandler):
             self.server.answered[json.dumps(body, sort_keys=True)] += 1
         shown = [{"7": {"logprob": v, "decoded_token": t}} if v else None for t, v in tokens]
         choice = {"index": 0, "finish_reason": "length"}
-        usage = {"prompt_tokens": len(tokens), "completion_tokens": 1}
-        reply = {"choices": [choice], "usage": usage}
-        if kind == "echo":
-            names, values = zip(*tokens, (" end", -0.5), strict=True)
-            choice["logprobs"] = {"tokens": list(names), "token_logprobs": list(values)}
-        elif kind:
+        reply = {"choices": [choice]}
+        if kind:
             (reply if chat else choice)["prompt_logprobs"] = shown
         words = f"It has {len(prompt)} letters."
         choice.update({"message": {"content": words}} if chat else {"text": words})
@@ -171,10 +174,10 @@ def two_choices(handler):
 
 
 def short_list(handler):
-    """One log probability less than tokens."""
+    """The last token is missing."""
 
     def change(reply):
-        reply["choices"][0]["logprobs"]["token_logprobs"].pop()
+        reply["choices"][0]["prompt_logprobs"].pop()
         return reply
 
     handler.answer(handler.server.bodies[-1], change)
@@ -205,7 +208,7 @@ def serve():
         service.server_close()
 
 
-@pytest.mark.parametrize("first", range(3))
+@pytest.mark.parametrize("first", range(2))
 def test_each_way_gives_the_log_probabilities_of_the_answer(serve, first):
     """What the server supports is found by short requests, and remembered."""
     service = serve(ALL_WAYS[first:])
@@ -264,7 +267,8 @@ def test_the_only_model_is_taken_and_one_of_several_must_be_named(serve):
 @pytest.mark.parametrize("failure", [*FAILURES, short_list])
 def test_failures_are_errors_that_name_the_server(serve, failure):
     """Without retries there is one sentence; with one, the right answer."""
-    service = serve(["echo"], failures={2: failure, 3: failure})  # after the probes of two ways
+    # after the requests that find out what the server supports
+    service = serve(["prompt_logprobs"], failures={2: failure, 3: failure})
     model = ServerModel(service.url, "tiny", timeout=0.5)
     with pytest.raises(ServerError, match=r"^The server at http://127.0.0.1:\d+/v1 ") as caught:
         model.token_log_probs(PROMPTS[:1], ANSWER)
@@ -385,13 +389,282 @@ def test_other_keys_have_other_names(serve, monkeypatch):
         as_language_model((1, 2), model="tiny")
 
 
-def test_no_key_is_said(serve, monkeypatch):
+@pytest.mark.parametrize("key", [f"{SECRET}\n", f" {SECRET}\r\n"])
+def test_white_space_around_a_key_is_not_sent(serve, monkeypatch, key):
+    """As a key has it that was read from a file."""
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    service = serve()
+    ServerModel(service.url, "tiny").generate(["Hi"])
+
+    assert set(service.keys) == {f"Bearer {SECRET}"}
+
+
+@pytest.mark.parametrize("wrong", [" a", "\na", "\x7f", "\u00e9"])
+def test_a_key_that_cannot_be_sent_is_refused_unseen(monkeypatch, wrong):
+    """Neither the message nor a frame of the traceback has it."""
+    monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}{wrong}0")
+
+    with pytest.raises(ValueError, match="OPENAI_API_KEY must be printable ASCII") as caught:
+        ServerModel("http://127.0.0.1:9/v1", "tiny")
+    frames = [entry.frame.f_locals for entry in caught.traceback[1:]]
+    assert all(SECRET not in text for text in (str(caught.value), repr(frames)))
+
+
+def test_a_key_that_became_wrong_is_refused_unseen(serve, monkeypatch):
+    """It is read again for each request; the error is about the key, not about the server."""
+    service = serve()
+    model = ServerModel(service.url, "tiny")
+    monkeypatch.setenv("OPENAI_API_KEY", f"{SECRET}\n0")
+
+    with pytest.raises(ValueError, match="must be printable ASCII") as caught:
+        model.generate(["Hi"])
+    frames = [entry.frame.f_locals for entry in caught.traceback[1:]]
+    assert all(SECRET not in text for text in (str(caught.value), repr(frames)))
+    assert not service.bodies
+
+
+@pytest.mark.parametrize("host", ["models.example.com", "localhost.example.com", "192.168.0.7"])
+def test_a_key_is_not_sent_in_plain_text(monkeypatch, host):
+    """To other computers only over https; without a key all addresses are allowed."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    with pytest.raises(ValueError, match=r"only over https or to this computer.*key_name=None"):
+        as_language_model(f"http://{host}/v1")
+    for url, settings in ((f"https://{host}/v1", {}), (f"http://{host}/v1", {"key_name": None})):
+        assert as_language_model(url, **settings).url == url
+    for here in ("localhost", "127.0.0.2", "[::1]"):
+        assert as_language_model(f"http://{here}/v1")
+
+
+def test_no_key_is_sent_without_a_name(serve, monkeypatch):
+    """`key_name=None`, although the variable is set."""
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    service = serve()
+    ServerModel(service.url, "tiny", key_name=None).generate(["Hi"])
+
+    assert set(service.keys) == {None}
+
+
+def test_a_proxy_does_not_see_the_key(serve):
+    """Requests to this computer go there, whatever the environment says of http."""
+    service, proxy = serve(), serve()
+    code = f"""
+from eblime.models.language import ServerModel
+ServerModel({service.url!r}, "tiny").generate(["Hi"])"""
+    environment = {"http_proxy": proxy.url, "OPENAI_API_KEY": SECRET}
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, **environment}, check=True)
+
+    assert service.bodies
+    assert not proxy.bodies
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("OPENAI_API_KEY", "no key is in the environment variable OPENAI"), (None, "no key was sent")],
+)
+def test_no_key_is_said(serve, monkeypatch, name, said):
     """A server that wants a key."""
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     service = serve(failures={0: refusal(401, "key, please")})
 
-    with pytest.raises(ServerError, match="no key is in the environment variable OPENAI_API_KEY"):
-        ServerModel(service.url, "tiny").generate(["Hi"])
+    with pytest.raises(ServerError, match=said):
+        ServerModel(service.url, "tiny", key_name=name).generate(["Hi"])
+
+
+def sent_key(handler):
+    """The key that a request brought, also as it is in base64."""
+    key = handler.headers["Authorization"].removeprefix("Bearer ")
+    return f"{key} {base64.b64encode(key.encode()).decode()}"
+
+
+def leak_in_reason(handler):
+    """In the words beside the status."""
+    handler.send_response(401, f"Bad key {sent_key(handler)}")
+    handler.send_header("Content-Length", "0")
+    handler.end_headers()
+
+
+def leak_in_status(handler):
+    """In a line that is no status."""
+    handler.wfile.write(f"{sent_key(handler)}\r\n\r\n".encode())
+
+
+def leak_in_error(handler):
+    """In the message of an error."""
+    handler.reply({"error": {"message": {"headers": {sent_key(handler): 1}}}}, 400)
+
+
+def leak_in_page(handler):
+    """In a page instead of JSON."""
+    handler.reply(f"<p>{sent_key(handler)}</p>".encode())
+
+
+def leak_in_answer(handler):
+    """In a text that was generated."""
+    words = {"content": f"You sent {sent_key(handler)}."}
+
+    def change(reply):
+        reply["choices"][0]["message"] = words
+        return reply
+
+    handler.answer(handler.server.bodies[-1], change)
+
+
+def leak_in_finish_reason(handler):
+    """In the reason why there is no text."""
+
+    def change(reply):
+        reply["choices"][0].update(message={}, finish_reason=sent_key(handler))
+        return reply
+
+    handler.answer(handler.server.bodies[-1], change)
+
+
+def leak_in_log_probability(handler):
+    """In place of a number; text is generated."""
+    body = handler.server.bodies[-1]
+
+    def change(reply):
+        for entry in reply.get("prompt_logprobs", [])[1:]:
+            entry["7"]["logprob"] = sent_key(handler)
+        return reply
+
+    handler.answer(body, change)
+
+
+@pytest.mark.parametrize(
+    "leak",
+    [
+        *(leak_in_reason, leak_in_status, leak_in_error, leak_in_page, leak_in_answer),
+        *(leak_in_finish_reason, leak_in_log_probability),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")  # failed inputs
+def test_a_key_that_a_server_returns_is_in_no_output(
+    serve, monkeypatch, capsys, caplog, tmp_path, leak
+):
+    """Of the command line and of a run: files, tables, messages, tracebacks and logs."""
+    caplog.set_level(logging.DEBUG)
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").write_text("\n\n".join(NOTES[:3]))
+    (tmp_path / "q.txt").write_text("When?")
+    (tmp_path / "all.jsonl").write_text('{"question": "When?"}\n{"question": "Where?"}\n')
+    service = serve(failures=dict.fromkeys(range(1, 999), leak))
+    options = ("--sources", "notes.txt", "--model", f"{service.url}#tiny")
+    words = [run_command(capsys, "explain", "prompt", "q.txt", *options)]
+    words += [
+        run_command(
+            *(capsys, "batch", "prompt", "all.jsonl", *options),
+            *("--out", "run", "--workers", "1", "--keep"),
+        )
+    ]
+    run = eblime.open_run("run")
+    tables = [run.failures().to_csv(), *([] if len(run.failures()) else [run.frame().to_csv()])]
+    explainer = eblime.PromptExplainer(ServerModel(service.url, "tiny"), NOTES[:3])
+    try:
+        e = explainer.explain("When?")
+        words.append((repr(e), str(e), e.to_json(), e.to_html()))
+    except eblime.ModelError as error:
+        words.append("".join(traceback.format_exception(error)))
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+
+    shown = repr((words, tables, caplog.text, [path.read_bytes() for path in files]))
+    assert "***" in shown
+    assert set(service.keys) == {f"Bearer {SECRET}"}
+    for form in (SECRET, base64.b64encode(SECRET.encode()).decode().rstrip("=")):
+        assert form not in shown
+
+
+def drip(handler):
+    """A right reply, but a little at a time."""
+    body = b" " * 60 + b'{"choices": [{"message": {"content": "Hi"}}]}'
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
+    handler.end_headers()
+    for k in range(len(body)):
+        time.sleep(0.05)
+        handler.wfile.write(body[k : k + 1])
+
+
+def drip_headers(handler):
+    """A right reply, but with headers that take long."""
+    handler.send_response(200)
+    for k in range(60):
+        time.sleep(0.05)
+        handler.send_header(f"Name-{k}", "x")
+        handler.flush_headers()
+    handler.send_header("Content-Length", "45")
+    handler.end_headers()
+    handler.wfile.write(b'{"choices": [{"message": {"content": "Hi"}}]}')
+
+
+@pytest.mark.parametrize("slow", [drip, drip_headers])
+def test_the_timeout_is_that_of_the_whole_request(serve, slow):
+    """Not that of one part of a reply that comes in many."""
+    model = ServerModel(serve(failures={1: slow}).url, "tiny", timeout=0.5)
+
+    with pytest.raises(ServerError, match=r"no complete answer within the timeout of 0\.5 s"):
+        model.generate(["Hi"])
+
+
+def test_only_the_beginning_of_a_long_reply_is_read(serve):
+    """A server cannot fill the memory: the connection is closed before the end."""
+    sent = []
+
+    def long(handler):
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(10**10))
+        handler.end_headers()
+        try:
+            for _ in range(200):
+                sent.append(handler.wfile.write(b" " * 10**6))
+        except OSError:
+            sent.append(None)
+
+    service = serve(failures={1: long})
+    model = ServerModel(service.url, "tiny")
+    with pytest.raises(ServerError, match="return at most 8,000,000 bytes"):
+        model.generate(["Hi"])
+    assert len(sent) < 200
+
+
+@pytest.mark.parametrize("wrong", [0.5, True, False, "-0.5", None, float("nan"), -float("inf")])
+def test_log_probabilities_are_numbers_that_are_not_positive(serve, wrong):
+    """A probability, for example, is not the logarithm of one."""
+
+    def change(reply):
+        reply["prompt_logprobs"][-1]["7"]["logprob"] = wrong
+        return reply
+
+    change_last = {2: lambda handler: handler.answer(handler.server.bodies[-1], change)}
+    model = ServerModel(serve(failures=change_last).url, "tiny")
+    model.token_log_probs(PROMPTS[:1], ANSWER)
+    with pytest.raises(ServerError, match=r"finite numbers <= 0; it returned") as caught:
+        model.token_log_probs(PROMPTS[:1], ANSWER)
+    assert caught.value.retry_after == np.inf
+
+
+def test_a_log_probability_of_zero_may_be_rounded_up(serve):
+    """Single precision: 1e-6 is 0."""
+
+    def change(reply):
+        reply["prompt_logprobs"][-1]["7"]["logprob"] = 1e-6
+        return reply
+
+    service = serve(failures={1: lambda handler: handler.answer(handler.server.bodies[-1], change)})
+    (found,) = ServerModel(service.url, "tiny").token_log_probs(PROMPTS[:1], ANSWER)
+
+    assert found[-1] == 0
+
+
+def test_a_message_in_an_odd_form_is_no_text(serve):
+    """A list in place of the message."""
+    odd = lambda handler: handler.reply({"choices": [{"message": ["Hi"]}]})  # noqa: E731
+    model = ServerModel(serve(failures={1: odd}).url, "tiny")
+
+    with pytest.raises(ServerError, match="returned no text"):
+        model.generate(["Hi"])
 
 
 def test_a_cache_needs_a_name_for_a_server(tmp_path):
@@ -405,7 +678,7 @@ def test_a_cache_needs_a_name_for_a_server(tmp_path):
 
 def test_tokens_that_depend_on_the_prompt_are_refused(serve):
     """The same tokens are scored for every prompt."""
-    model = ServerModel(serve(["echo"]).url, "tiny")
+    model = ServerModel(serve(["prompt_logprobs"]).url, "tiny")
     model.token_log_probs(["When?"], "yes, 1889")
 
     with pytest.raises(ServerError, match=r"the tokens of the answer|other tokens"):
@@ -435,7 +708,7 @@ NOTES = [f"Note {k} is about the year {1800 + k}." for k in range(20)]
 def explain(service, n):
     """An explanation from n prompts, 8 at once with retries."""
     calls = eblime.Calls(concurrency=8, retry=eblime.Retry(times=5, wait=0.05))
-    model = ServerModel(service.url, "tiny", timeout=0.5)
+    model = ServerModel(service.url, "tiny", timeout=30)
     explainer = eblime.PromptExplainer(model, NOTES, n_masks=n, calls=calls, progress=False)
     return explainer.explain("When did it open?", answer=ANSWER)
 

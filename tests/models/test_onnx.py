@@ -164,6 +164,16 @@ def test_files_and_sessions_can_be_explained(tmp_path):
     assert_allclose(again.posterior.mean, e.posterior.mean)
 
 
+def test_probabilities_get_no_other_softmax(tmp_path):
+    """A graph that ends in one, as it seems, is explained as it is."""
+    path = graph(tmp_path / "m.onnx", ["n", 3, 12, 16], [2, 3])
+    colour = np.full((1, 12, 16, 3), [0.2, 0.3, 0.5], dtype=np.float32)
+    model = eblime.OnnxModel.load(path, activation="softmax")
+
+    with pytest.warns(UserWarning, match=r"probabilities already.*activation='none' in OnnxModel"):
+        assert_allclose(model(colour), [[0.2, 0.3, 0.5]], rtol=1e-5)
+
+
 def test_one_output_needs_a_sigmoid(tmp_path):
     """The softmax of one output is always 1; the message says what to set."""
     path = graph(tmp_path / "one.onnx", ["n", 1, 12, 16], [2, 3])

@@ -1,3 +1,4 @@
+import pickle
 from collections import namedtuple
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -197,10 +198,50 @@ def test_a_missing_device_leaves_the_network_unchanged():
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     net = network().train()
-    with pytest.raises((RuntimeError, AssertionError)):
+    with pytest.raises(ValueError, match=r"torch has here, cpu.*; got 'cuda': .*\.$"):
         explain(eblime.TorchModel(net, device="cuda"))
 
     assert net.training
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:one", "", None])
+def test_the_name_of_a_device_is_checked_when_the_model_is_created(device):
+    """The message says which there are."""
+    with pytest.raises(ValueError, match=r"`device` must be 'auto' or .* torch has here, cpu"):
+        eblime.TorchModel(network(), device=device)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_probabilities_get_no_other_softmax(dtype):
+    """Those of a network that ends in one; a copy of the model finds out again."""
+    net = torch.nn.Sequential(network(), torch.nn.Softmax(dim=1)).to(dtype)
+    model = eblime.TorchModel(net)
+    wanted = eblime.TorchModel(net, activation="none")(IMAGE[None])
+
+    for made in (model, pickle.loads(pickle.dumps(model))):
+        with pytest.warns(UserWarning, match=r"probabilities already.*activation='none' in Torch"):
+            assert_allclose(made(IMAGE[None]), wanted)
+        assert_allclose(made(IMAGE[None]), wanted)  # without another warning
+    with pytest.warns(UserWarning, match="probabilities already"):
+        e = explain(net)
+    assert_allclose(e.scores, explain(eblime.TorchModel(net, activation="none")).scores, atol=1e-6)
+
+
+def test_the_softmax_of_log_probabilities_is_taken():
+    """They are not probabilities."""
+    net = network()
+    logs = torch.nn.Sequential(net, torch.nn.LogSoftmax(dim=1))
+
+    assert_allclose(eblime.TorchModel(logs)(IMAGE[None]), eblime.TorchModel(net)(IMAGE[None]))
+
+
+def test_the_first_batch_decides_about_the_softmax():
+    """A later one that happens to look like probabilities is no exception."""
+    model = eblime.TorchModel(torch.nn.Identity())
+    first, later = np.array([[-1.0, 3.0]], np.float32), np.array([[0.25, 0.75]], np.float32)
+    model(first)
+
+    assert_allclose(model(later), torch.from_numpy(later).softmax(dim=1).numpy())
 
 
 def test_objects_that_are_not_modules_are_refused():

@@ -55,6 +55,12 @@ def _itself(model: Any) -> Model:
     return model  # type: ignore[no-any-return]
 
 
+def _method(model: Any, name: str) -> Callable[[Any], Any]:
+    """A method of a model; one that is an `async def` is awaited."""
+    method = getattr(model, name)
+    return AsyncModel(function=method) if is_async(method) else method
+
+
 # The first test that holds decides. Keras is tested before torch: on the torch backend every Keras
 # model is a torch module too.
 RECOGNISERS = (
@@ -82,14 +88,18 @@ RECOGNISERS = (
     Recogniser(
         "classifier with probabilities",
         lambda model: has_method(model, "predict_proba"),
-        lambda model: SklearnModel(predict=model.predict_proba),
+        lambda model: SklearnModel(predict=_method(model, "predict_proba")),
     ),
     Recogniser(
         "classifier with a decision function",
         lambda model: has_method(model, "decision_function"),
-        lambda model: SklearnModel(predict=model.decision_function),
+        lambda model: SklearnModel(predict=_method(model, "decision_function")),
     ),
-    Recogniser("other estimator", lambda model: has_method(model, "predict"), wrap_predict),
+    Recogniser(
+        "other estimator",
+        lambda model: has_method(model, "predict"),
+        lambda model: replace(wrap_predict(model), predict=_method(model, "predict")),
+    ),
     Recogniser("async function", is_async, lambda model: AsyncModel(function=model)),
     Recogniser("function", callable, _itself),
 )
@@ -106,7 +116,7 @@ def as_model(model: Any) -> Model:
         an ONNX file or an onnxruntime session, a Hugging Face pipeline that classifies images or
         texts, an `xgboost.Booster`, a scikit-learn-like object (`predict_proba`, otherwise
         `decision_function`, otherwise `predict`; images are flattened to rows), or any function
-        from a batch to scores, also an `async def`, which is awaited.
+        from a batch to scores. An `async def`, also as one of these methods, is awaited.
 
     Examples
     --------

@@ -23,7 +23,7 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsyncModel:
-    """An `async def` function, or an object whose `__call__` is one, as a model.
+    """An `async def` function or method, or an object whose `__call__` is one, as a model.
 
     All calls of a process run in one event loop in a thread of its own, so that it also works
     inside a running loop, as in a notebook, and a client that the function keeps stays usable.

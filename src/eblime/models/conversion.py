@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from eblime._warn import warn_user
+
 __all__ = [
-    *("as_array", "as_columns", "as_scores", "default_output", "descends", "entries_of"),
-    *("is_async", "is_ranked", "join_batches", "on_cpu", "pick_output", "refuse_one_softmax"),
+    *("NeedsSoftmax", "as_array", "as_columns", "as_scores", "default_output", "descends"),
+    *("entries_of", "is_async", "is_ranked", "join_batches", "on_cpu", "pick_output"),
 ]
 
 
@@ -192,13 +194,38 @@ def as_columns(outputs: Any) -> Any:
     return outputs.reshape(shape[0], -1)
 
 
-def refuse_one_softmax(n_outputs: int, model: str) -> None:
-    """Refuse the softmax of a single output, which is always 1."""
-    if n_outputs == 1:
-        raise ValueError(
-            "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
-            f"{model} for a network with one output."
-        )
+_SUM = 2e-3  # how far the sum of probabilities may be from 1: half precision
+
+
+class NeedsSoftmax:
+    """Whether the outputs of a network need a softmax: not if they are probabilities already.
+
+    The first batch decides, so that a GPU is not waited for again; a copy decides anew.
+    """
+
+    def __init__(self) -> None:
+        self.needed: bool | None = None
+
+    def __reduce__(self) -> Any:
+        return (NeedsSoftmax, ())
+
+    def __call__(self, outputs: Any, model: str) -> bool:
+        """Decide for outputs, (n, outputs); refuse the softmax of a single one."""
+        if outputs.shape[1] == 1:
+            raise ValueError(
+                "The softmax of one output is always 1; set `activation` to 'sigmoid' or 'none' in "
+                f"{model} for a network with one output."
+            )
+        if self.needed is None:
+            sums_to_one = bool((abs(outputs.sum(1) - 1) <= _SUM).all())
+            self.needed = not (sums_to_one and bool((outputs >= 0).all()))
+            if not self.needed:
+                warn_user(
+                    "The network's outputs are probabilities already, and are explained as they "
+                    f"are, without another softmax. Set activation='none' in {model} to silence "
+                    "this warning."
+                )
+        return self.needed
 
 
 def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any]:

@@ -6,28 +6,36 @@ OpenAI-compatible address. Both use greedy decoding unless a temperature is give
 
 from __future__ import annotations
 
+import base64
 import inspect
+import ipaddress
 import json
 import math
 import os
 import re
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import TimeoutError as NotYet
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
+from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import numpy as np
 
-from eblime._checks import check_count, check_number
+from eblime._checks import HUGE, check_count, check_number
 from eblime._repr import short_repr
+from eblime._text import printable
 from eblime._types import FloatArray
+from eblime.models.asynchronous import in_thread
 from eblime.models.conversion import descends
 from eblime.models.torch import evaluation
 
@@ -39,6 +47,12 @@ _TOKENS = 8192  # in one forward pass, with the padding
 _TOKENS_CPU = 600  # the padding of larger batches costs a CPU more than they save
 _LOGITS = 1 << 26  # in one forward pass
 _LONGEST_ERROR = 300  # characters of a server's message
+_LONGEST_REPLY = 8_000_000  # bytes
+_LONGEST_REFUSAL = 1 << 16
+_LONGEST_PAGE = 4000  # characters of a page whose text is shown
+_LONGEST_WAIT = 1e6  # seconds; a socket cannot wait much longer
+_SHORTEST_SECRET = 8  # characters; "EMPTY" and the like are no secrets, and occur in answers
+_ROUNDING = 1e-3  # of a log probability that is nearly 0
 
 
 @runtime_checkable
@@ -348,10 +362,10 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-# What a server may support, best first: the log probabilities of a chat's prompt (vLLM), those of
-# a plain prompt, as OpenAI's `echo` or as vLLM's `prompt_logprobs`; then text alone.
-_WAYS = ("chat prompt_logprobs", "echo", "prompt_logprobs", "chat", "text")
-_SCORING = _WAYS[:3]
+# What a server may support, best first: the log probabilities of a chat's prompt or of a plain
+# prompt, as in vLLM; then text alone.
+_WAYS = ("chat prompt_logprobs", "prompt_logprobs", "chat", "text")
+_SCORING = _WAYS[:2]
 _UNSUPPORTED = {400, 404, 405, 415, 422, 501}
 _AGAIN = {408, 409, 425, 429}  # and all from 500
 
@@ -365,11 +379,13 @@ class ServerModel:
     each way until one works, and remembered:
 
     1. a chat with `prompt_logprobs`, as vLLM has it: a prompt is the message of a user;
-    2. `/completions` with `echo` and `logprobs`, or with `prompt_logprobs`: the prompt is sent as
-       it is, so that a chat template, if the model needs one, belongs into the prompt;
+    2. `/completions` with `prompt_logprobs`: the prompt is sent as it is, so that a chat template,
+       if the model needs one, belongs into the prompt;
     3. text alone, of a chat or of `/completions`: answers can be compared (`score="similarity"`).
 
-    The key is read from the environment for each request and kept nowhere.
+    The key is read from the environment for each request and kept nowhere. It is sent only over
+    https or to this computer, and removed from all that the server returns, if it has at least 8
+    characters. Redirects are not followed, and only https goes through a proxy.
 
     Parameters
     ----------
@@ -378,11 +394,11 @@ class ServerModel:
     model
         Name of the model on the server; None is the only one there.
     key_name
-        Name of the environment variable with the key, if it is set.
+        Name of the environment variable with the key, if it is set; None sends no key.
     max_new_tokens, temperature
         As for `TransformersModel`.
     timeout
-        Seconds without an answer after which the connection is closed.
+        Seconds for one request, until the whole answer has arrived.
     options
         Other fields of each request, such as {"seed": 1}; None leaves a field out.
 
@@ -394,7 +410,7 @@ class ServerModel:
 
     url: str
     model: str | None = None
-    key_name: str = field(default="OPENAI_API_KEY", kw_only=True)
+    key_name: str | None = field(default="OPENAI_API_KEY", kw_only=True)
     max_new_tokens: int = field(default=256, kw_only=True)
     temperature: float = field(default=0.0, kw_only=True)
     timeout: float = field(default=600.0, kw_only=True)
@@ -415,10 +431,12 @@ class ServerModel:
                 "`url` must not have a password or a key in it: set an environment variable, and "
                 "give its name as `key_name`."
             )
-        if not re.fullmatch(r"[A-Za-z_]\w*", self.key_name) or (
-            self.key_name != "OPENAI_API_KEY" and self.key_name not in os.environ
+        name = "OPENAI_API_KEY" if self.key_name is None else self.key_name
+        if not re.fullmatch(r"[A-Za-z_]\w*", name) or (
+            name != "OPENAI_API_KEY" and name not in os.environ
         ):
             raise ValueError("`key_name` must be the name of an environment variable that is set.")
+        self._key()
 
     def __repr__(self) -> str:
         """The settings that were changed; never the key."""
@@ -437,8 +455,8 @@ class ServerModel:
         if way not in _SCORING:
             raise ServerError(
                 f"The server at {self.url} returns texts, but no log probabilities of a given "
-                'answer: use score="similarity", or a server with `echo` or `prompt_logprobs`, '
-                "such as vLLM.",
+                'answer: use score="similarity", or a server with `prompt_logprobs`, such as '
+                "vLLM.",
                 retry_after=math.inf,
             )
         found = []
@@ -486,7 +504,7 @@ class ServerModel:
         except (KeyError, TypeError):
             names = []
         if len(names) != 1:
-            known = ", ".join(names[:10]) or "none"
+            known = printable(", ".join(names[:10]))[:_LONGEST_ERROR] or "none"
             raise ServerError(
                 f"The model must be one of those of the server: {known}. Add its name to the "
                 f"address: {self.url}#name.",
@@ -500,12 +518,13 @@ class ServerModel:
         if way.startswith("chat"):
             body["messages"] = [{"role": "user", "content": prompt}]
             choice = self._choice(self._ask("/chat/completions", body))
-            text = (choice.get("message") or {}).get("content")
+            message = choice.get("message")
+            text = message.get("content") if isinstance(message, dict) else None
         else:
             choice = self._choice(self._ask("/completions", {**body, "prompt": prompt}))
             text = choice.get("text")
         if not isinstance(text, str) and not empty:
-            reason = choice.get("finish_reason")
+            reason = printable(choice.get("finish_reason"))[:_LONGEST_ERROR]
             raise ServerError(f"The server at {self.url} returned no text (reason: {reason}).")
         return str(text)
 
@@ -521,20 +540,30 @@ class ServerModel:
             path = "/chat/completions"
         else:
             body["prompt"], path = prompt + answer, "/completions"
-        body |= {"echo": True, "logprobs": 1} if way == "echo" else {"prompt_logprobs": 0}
-        reply = self._ask(path, body)
+        reply = self._ask(path, {**body, "prompt_logprobs": 0})
+        spans: Spans = []
         try:
-            for tokens, values in _scored_tokens(reply, self._choice(reply)):
-                first, spans = _match(tokens, answer)
-                if spans:
-                    return spans, np.array([float(v) for v in values[first:]], dtype=np.float64)
-        except (AttributeError, KeyError, TypeError, ValueError, StopIteration):
+            choice = self._choice(reply)
+            entries = reply.get("prompt_logprobs") or choice["prompt_logprobs"]
+            found = [next(iter(entry.values())) if entry else {} for entry in entries]
+            first, spans = _match([entry.get("decoded_token") or "" for entry in found], answer)
+            logs = [entry.get("logprob") for entry in found[first:]]
+        except (AttributeError, KeyError, TypeError, StopIteration):
             pass  # not of this form
-        raise ServerError(
-            f"The server at {self.url} returned no log probabilities that belong to the tokens of "
-            "the answer.",
-            status=501,
-        )
+        if not spans:
+            raise ServerError(
+                f"The server at {self.url} returned no log probabilities that belong to the tokens "
+                "of the answer.",
+                status=501,
+            )
+        for log in logs:
+            if type(log) not in (int, float) or not -HUGE <= log <= _ROUNDING:
+                raise ServerError(
+                    f"The server at {self.url} must return log probabilities, finite numbers <= 0; "
+                    f"it returned {log!r:.40}.",
+                    retry_after=math.inf,
+                )
+        return spans, np.minimum(np.array(logs, dtype=np.float64), 0.0)
 
     def _choice(self, reply: Any) -> dict[str, Any]:
         """The only choice in a reply."""
@@ -547,72 +576,139 @@ class ServerModel:
         return choices[0]
 
     def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Send one request, and return what the reply has."""
-        failure: ServerError
-        try:
-            with _OPENER.open(self._request(path, body), timeout=self.timeout) as reply:
-                raw = reply.read()
-            return json.loads(raw)
-        except HTTPError as error:
-            failure = self._refusal(error)
-        except ValueError:
-            text = self._clean(_plain(raw[:1000].decode(errors="replace")))
-            failure = ServerError(
-                f"The server at {self.url} must return JSON; it returned {text[:60]!r}."
-            )
-        except (OSError, HTTPException) as error:  # timeouts and cut connections, too
-            reason = getattr(error, "reason", error)
-            failure = ServerError(
-                f"The server at {self.url} did not answer: "
-                f"{self._clean(str(reason) or type(reason).__name__)}."
-            )
-        raise failure  # outside of the handler: no frame that knows the key belongs to it
+        """Send one request, and return what the reply has.
 
-    def _request(self, path: str, body: Mapping[str, Any] | None) -> urllib.request.Request:
-        """A request; with the key, if there is one."""
-        headers = {"Content-Type": "application/json", "User-Agent": "eblime"}
-        if os.environ.get(self.key_name):
-            headers["Authorization"] = f"Bearer {os.environ[self.key_name]}"
-        data = None
+        It is sent by a thread of its own: no frame of a traceback has the key, and a server that
+        sends a little at a time cannot take longer than the timeout.
+        """
+        data, seconds = None, min(self.timeout, _LONGEST_WAIT)
         if body is not None:
             fields = {"model": self._memory.model, **body, **(self.options or {})}
             fields = {name: value for name, value in fields.items() if value is not None}
             data = json.dumps(fields).encode()
-        return urllib.request.Request(self.url.rstrip("/") + path, data, headers)
-
-    def _refusal(self, error: HTTPError) -> ServerError:
-        """The error of a reply with a status that is not 200."""
-        status, text, code = error.code, "", None
         try:
-            with error:
-                text = error.read(1 << 16).decode(errors="replace")
-            detail = json.loads(text)
-            detail = detail.get("error", detail)
-            code = detail.get("code") if isinstance(detail, dict) else None
-            text = str(detail.get("message", detail) if isinstance(detail, dict) else detail)
-        except (OSError, HTTPException, ValueError, AttributeError):  # cut, or a page of HTML
-            text = _plain(text)
-        wait = _seconds(error.headers.get("Retry-After"))
+            found = in_thread(self._fetch, path, data, seconds).result(seconds)
+        except NotYet:
+            found = self._no_answer(TimeoutError())
+        if isinstance(found, ServerError):
+            raise found
+        return found
+
+    def _fetch(self, path: str, data: bytes | None, seconds: float) -> Any:
+        """What the server returns, or the error that says what is wrong with it.
+
+        All that comes from a server passes `clean`, which removes the key.
+        """
+        headers = {"Content-Type": "application/json", "User-Agent": "eblime"}
+        if key := self._key():
+            headers["Authorization"] = f"Bearer {key}"
+        clean = partial(_without, secrets=_secrets(key))
+        request = urllib.request.Request(self.url.rstrip("/") + path, data, headers)
+        try:
+            status, reason, pause, raw = _exchange(request, seconds)
+        except (OSError, HTTPException, UnicodeError) as error:
+            cause = getattr(error, "reason", error)
+            return self._no_answer(cause, clean(str(cause)))
+        fine = status // 100 == 2
+        try:
+            content = clean(json.loads(raw))
+        except (ValueError, RecursionError):
+            content = _plain(clean(raw.decode(errors="replace"))[:_LONGEST_PAGE])
+            if fine:
+                wrong = f"must return JSON; it returned {content[:60]!r}"
+                if len(raw) > _LONGEST_REPLY:
+                    wrong = f"must return at most {_LONGEST_REPLY:,} bytes; it returned more"
+                return ServerError(f"The server at {self.url} {wrong}.")
+        return content if fine else self._refusal(status, content, clean(reason), pause)
+
+    def _no_answer(self, cause: Any, text: str = "") -> ServerError:
+        """The error of a request without a reply."""
+        if isinstance(cause, TimeoutError):
+            text = f"no complete answer within the timeout of {self.timeout:g} s"
+        text = printable(text or type(cause).__name__)[:_LONGEST_ERROR]
+        return ServerError(f"The server at {self.url} did not answer: {text}.")
+
+    def _refusal(self, status: int, content: Any, reason: str, pause: str | None) -> ServerError:
+        """The error of a reply with a status that does not mean success."""
+        text, code = content, None
+        if isinstance(text, dict):
+            text = text.get("error", text)
+        if isinstance(text, dict):
+            text, code = text.get("message", text), text.get("code")
+        wait = _seconds(pause)
         message = f"The server at {self.url} refused with status {status}"
         if status in (401, 403):
-            known = "the key in" if os.environ.get(self.key_name) else "no key is in"
-            message += f" ({known} the environment variable {self.key_name})"
+            known = "the key in" if self._key() else "no key is in"
+            variable = f"{known} the environment variable {self.key_name}"
+            message += f" ({variable if self.key_name else 'no key was sent'})"
         if wait:
             message += f" and asks to wait {wait:g} s"
         again = (status in _AGAIN or status >= 500) and code != "insufficient_quota"
         return ServerError(
-            f"{message}: {self._clean(text)[:_LONGEST_ERROR] or error.reason}".rstrip(". ") + ".",
+            f"{message}: {printable(text or reason)[:_LONGEST_ERROR]}".rstrip(". ") + ".",
             retry_after=wait if again else math.inf,
             status=status,
         )
 
-    def _clean(self, text: str) -> str:
-        """A text without the key."""
-        key = os.environ.get(self.key_name)
-        return text.replace(key, "***") if key else text
+    def _key(self) -> str:
+        """The key in the environment; empty if there is none."""
+        key, parts = os.environ.get(self.key_name or "", "").strip(), urlsplit(self.url)
+        safe = parts.scheme == "https" or _is_this_computer(str(parts.hostname))
+        if not key or (safe and key.isascii() and key.isprintable() and " " not in key):
+            return key
+        del key  # so that no frame of a traceback has it
+        name = f"The key in the environment variable {self.key_name}"
+        if safe:
+            raise ValueError(f"{name} must be printable ASCII characters without spaces.")
+        raise ValueError(
+            f"{name} is sent only over https or to this computer, and {self.url} is neither. Use "
+            "https, or send no key: unset the variable, or set key_name=None."
+        )
 
 
-_OPENER = urllib.request.build_opener(_NoRedirect)
+# Plain http does not go through a proxy, which would see the key.
+_PROXIES = {name: url for name, url in urllib.request.getproxies().items() if name == "https"}
+_OPENER = urllib.request.build_opener(_NoRedirect, urllib.request.ProxyHandler(_PROXIES))
+
+
+def _exchange(request: Any, seconds: float) -> tuple[int, str, str | None, bytes]:
+    """Send a request: status, reason, `Retry-After` and the beginning of the body of the reply."""
+    end, raw, limit = time.monotonic() + seconds, bytearray(), _LONGEST_REPLY
+    cut: AbstractContextManager[Any] = nullcontext()
+    try:
+        reply: Any = _OPENER.open(request, timeout=seconds)
+    except HTTPError as error:  # which is a reply, too; its body may be cut
+        reply, limit, cut = error, _LONGEST_REFUSAL, suppress(OSError, HTTPException)
+    with reply, cut:
+        while len(raw) <= limit and time.monotonic() < end and (part := reply.read1(1 << 16)):
+            raw += part
+    return reply.status, str(reply.reason), reply.headers.get("Retry-After"), bytes(raw)
+
+
+def _is_this_computer(host: str) -> bool:
+    """Whether a host name or address is that of the computer itself."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
+def _secrets(key: str) -> list[str]:
+    """The key, also as it is in an address and in base64; none if it is too short to be secret."""
+    if len(key) < _SHORTEST_SECRET:
+        return []
+    return [key, quote(key, safe=""), base64.b64encode(key.encode()).decode().rstrip("=")]
+
+
+def _without(value: Any, secrets: Sequence[str]) -> Any:
+    """What a server sent, a text or the content of JSON, without the secrets."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, "***")
+    elif isinstance(value, list):
+        return [_without(entry, secrets) for entry in value]
+    elif isinstance(value, dict):
+        return {_without(name, secrets): _without(v, secrets) for name, v in value.items()}
+    return value
 
 
 def _plain(page: str) -> str:
@@ -633,25 +729,6 @@ def _seconds(header: str | None) -> float:
             return 0.0
         seconds = (there - datetime.now(there.tzinfo or timezone.utc)).total_seconds()
     return max(0.0, seconds) if math.isfinite(seconds) else 0.0
-
-
-def _scored_tokens(reply: Any, choice: Mapping[str, Any]) -> Iterator[tuple[list[str], list[Any]]]:
-    """Texts and log probabilities of the tokens of the prompt, as a reply has them.
-
-    An echo also has the token that was generated, in one of two ways of counting.
-    """
-    entries = reply.get("prompt_logprobs") or choice.get("prompt_logprobs")
-    if entries:
-        found = [next(iter(entry.values())) if entry else {} for entry in entries]
-        yield [e.get("decoded_token") or "" for e in found], [e.get("logprob") for e in found]
-        return
-    echo, usage = choice["logprobs"], reply.get("usage") or {}
-    tokens, values = echo["tokens"], echo["token_logprobs"]
-    if len(tokens) != len(values):
-        raise ValueError("wrong lengths")
-    for n in (usage.get("prompt_tokens"), len(tokens) - usage.get("completion_tokens", 1)):
-        if n and n <= len(tokens):
-            yield tokens[:n], values[:n]
 
 
 def _match(tokens: Sequence[str], answer: str) -> tuple[int, Spans]:

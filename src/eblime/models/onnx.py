@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from eblime._checks import check_choice
-from eblime.models.conversion import as_array, as_columns, default_output, refuse_one_softmax
+from eblime.models.conversion import NeedsSoftmax, as_array, as_columns, default_output
 
 __all__ = ["OnnxModel", "stamps_of"]
 
@@ -52,7 +52,8 @@ class OnnxModel:
         uint8 images are scaled to [0, 1], and floats are passed as they are. A graph with uint8
         input gets uint8. None does nothing.
     activation
-        Turns outputs into scores: "none" (the graph does it), "softmax" or "sigmoid".
+        Turns outputs into scores: "none" (the graph does it), "softmax" or "sigmoid". "softmax" is
+        as for `TorchModel`.
     output
         Name of the output to explain. None takes the only one, or the one named `logits`; a graph
         with several other outputs needs a name.
@@ -92,6 +93,9 @@ class OnnxModel:
     output: str | None = None
     reader: Callable[[Any, int], Any] | None = None
     file: tuple[tuple[Any, ...], ...] | None = None
+    _needs_softmax: NeedsSoftmax = field(
+        default_factory=NeedsSoftmax, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
         """Refuse an unknown activation or output."""
@@ -187,8 +191,7 @@ class OnnxModel:
         scores = self._run(images.astype(kind, copy=False), entry, names, reader)
         if self.reader is not None:
             return scores
-        if self.activation == "softmax":
-            refuse_one_softmax(scores.shape[1], "OnnxModel")
+        if self.activation == "softmax" and self._needs_softmax(scores, "OnnxModel"):
             return np.asarray(special.softmax(scores, axis=1))
         return np.asarray(special.expit(scores) if self.activation == "sigmoid" else scores)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from eblime._checks import check_choice
 from eblime._threads import at_fork
 from eblime._types import FloatArray
-from eblime.models.conversion import as_array, as_columns, pick_output, refuse_one_softmax
+from eblime.models.conversion import NeedsSoftmax, as_array, as_columns, pick_output
 from eblime.protocols import Composite, RenderedScene
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ class TorchModel:
         "auto" uses the device of the network's parameters; otherwise the network is moved to this
         device and stays there.
     activation
-        Turns outputs into scores: "softmax", "sigmoid" or "none".
+        Turns outputs into scores: "softmax", "sigmoid" or "none". "softmax" leaves outputs that are
+        probabilities already, in the first batch, as they are, with a warning.
     autocast
         Run in mixed precision: faster on a GPU, accurate to about three digits.
     output
@@ -95,13 +96,18 @@ class TorchModel:
     output: str | int | None = None
     as_is: bool = False
     reader: Callable[[Any, int], Any] | None = None
+    _needs_softmax: NeedsSoftmax = field(
+        default_factory=NeedsSoftmax, init=False, repr=False, compare=False
+    )
 
     def __post_init__(self) -> None:
-        """Refuse an unknown activation and objects that are not networks."""
+        """Refuse an unknown activation or device, and objects that are not networks."""
         check_choice("activation", self.activation, ("softmax", "sigmoid", "none"))
         if not isinstance(self.module, import_torch().nn.Module):
             kind = type(self.module).__name__
             raise TypeError(f"`module` must be a torch.nn.Module; got {kind}.")
+        if self.device != "auto":
+            _device(self.device)
 
     @property
     def scales_uint8(self) -> bool:
@@ -169,8 +175,7 @@ class TorchModel:
             chosen = returned if self.output is None else pick_output(returned, self.output)
             return torch.as_tensor(self.reader(chosen, len(images))).to(images.device).float()
         outputs: torch.Tensor = as_columns(pick_output(returned, self.output)).float()
-        if self.activation == "softmax":
-            refuse_one_softmax(outputs.shape[1], "TorchModel")
+        if self.activation == "softmax" and self._needs_softmax(outputs, "TorchModel"):
             outputs = outputs.softmax(dim=1)
         elif self.activation == "sigmoid":
             outputs = outputs.sigmoid()
@@ -190,7 +195,7 @@ def evaluation(module: Any, device: str = "auto", *, autocast: bool = False) -> 
     with lock_module(module):
         first = next(module.parameters(), None)
         home = torch.device("cpu") if first is None else first.device
-        there = home if device == "auto" else torch.device(device)
+        there = home if device == "auto" else _device(device, used=True)
         precision = torch.autocast(there.type) if autocast else nullcontext()
         training = [part for part in module.modules() if part.training]
         try:
@@ -205,6 +210,25 @@ def evaluation(module: Any, device: str = "auto", *, autocast: bool = False) -> 
         finally:
             for part in training:
                 part.training = True
+
+
+def _device(name: Any, *, used: bool = False) -> Any:
+    """The device of this name; it must exist here only when it is used: workers may have it."""
+    import torch
+
+    try:
+        device = torch.device(name)
+        if used:
+            torch.empty(0, device=device)
+    except (AssertionError, NotImplementedError, RuntimeError, TypeError) as error:
+        here = ["cpu", *(f"cuda:{k}" for k in range(torch.cuda.device_count()))]
+        here += ["mps"] * torch.backends.mps.is_available()
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise ValueError(
+            f"`device` must be 'auto' or a device that torch has here, {', '.join(here)}; got "
+            f"{name!r}: {reason}."
+        ) from error
+    return device
 
 
 def _as_floats(images: torch.Tensor) -> torch.Tensor:
