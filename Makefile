@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: demo test test-slow test-lowest coverage check format bench studies results docs dist clean
+.PHONY: demo test test-slow test-lowest coverage fuzz audit check format bench studies results docs dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/eblime demo --open
@@ -31,6 +31,21 @@ test-lowest:
 		-c .venv-lowest/constraints.txt -e '.[test,arviz,shap,shapiq]'
 	$(ONE_THREAD) .venv-lowest/bin/python -m pytest -n auto -m 'not slow' \
 		-W ignore::DeprecationWarning
+
+# Searches for some seconds for damaged files that are neither refused nor usable. Linux only.
+FUZZ_SECONDS ?= 60
+fuzz: $(VENV)/.test $(VENV)/.fuzz
+	$(ONE_THREAD) $(BIN)/python tests/fuzz.py $(FUZZ_SECONDS)
+
+# Looks up the installed packages, and the lowest versions that pyproject.toml allows, in the list of
+# known vulnerabilities. CVE-2025-3000 is in torch.jit.script, which eblime does not call.
+AUDIT := $(BIN)/pip-audit --vulnerability-service osv --ignore-vuln CVE-2025-3000 \
+	--ignore-vuln PYSEC-2025-194 --ignore-vuln GHSA-rrmf-rvhw-rf47
+audit: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'pip-audit>=2.9'
+	$(BIN)/python .ci/lowest.py > $(VENV)/lowest.txt
+	$(AUDIT) --local --skip-editable
+	$(AUDIT) --no-deps --disable-pip --requirement $(VENV)/lowest.txt
 
 check: $(VENV)/.lint
 	$(BIN)/ruff check .

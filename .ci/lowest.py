@@ -1,8 +1,7 @@
 """Print pip constraints with the lowest version of each dependency that pyproject.toml allows.
 
 `name>=1.2,<2` becomes `name==1.2`. A dependency that is pinned, there or in constraints.txt, keeps
-its pin. Extras for
-development only (style, documentation, studies) are skipped.
+its pin. Extras for development only (style, documentation, studies) are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ if sys.version_info >= (3, 11):
 else:  # pip includes a copy
     from pip._vendor import tomli as tomllib
 
-SKIPPED = {"docs", "lint", "nuts", "release", "studies"}
+SKIPPED = {"docs", "fuzz", "lint", "nuts", "release", "studies"}
 
 
 def lowest(project: dict[str, object]) -> list[str]:

@@ -1,15 +1,16 @@
-"""Small saved explanations, and random damage to them that keeps the archive readable."""
+"""Small saved explanations, random damage that keeps the archive readable, and what must hold."""
 
 import copy
 import functools
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
 
 import eblime
-from eblime.results.storage import pack
+from eblime.results.storage import pack, unpack
 
 SCRIPT = "</script><script>window.hacked = 1</script>"
 REFRESH = '<meta http-equiv="refresh" content="0;url=http://example.org/">'
@@ -107,11 +108,38 @@ def mutated(rng):
         return bytes(content)
     for _ in range(rng.integers(1, 4)):
         if rng.random() < 0.6:
-            _change_tree(rng, tree)
+            change_tree(rng, tree)
         else:
             name = list(arrays)[rng.integers(len(arrays))]
             arrays[name] = _changed_array(rng, arrays[name])
     return zipped(tree, arrays)
+
+
+def loaded(content):
+    """The explanation, or None where the file is refused with a message that names it."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")  # changed answers give other importances
+        try:
+            return unpack(content, "strange.eblime")
+        except ValueError as error:
+            message = str(error)
+    assert "strange.eblime" in message
+    assert len(message) < 2000
+    return None
+
+
+def use(explanation):
+    """Everything that shows an explanation."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for words in (str(explanation), repr(explanation)):
+            assert "\x1b" not in words
+        page = explanation.to_html()
+        assert REFRESH not in page
+        page.encode("utf8")
+        explanation._repr_html_()
+        json.loads(explanation.to_json())
+        explanation.to_frame()
 
 
 def _places(node, found):
@@ -124,7 +152,7 @@ def _places(node, found):
     return found
 
 
-def _change_tree(rng, tree):
+def change_tree(rng, tree):
     """Replace, remove, repeat or exchange one node."""
     places = _places(tree, [])
     node, key = places[rng.integers(len(places))]

@@ -120,7 +120,7 @@ def test_every_extra_for_users_is_tested():
     installed = [extras[name] for name in ["test", *re.findall(r"\.venv/\.(\w+)", commands)]]
     names = {package_name(line) for lines in installed for line in lines}
 
-    for extra in set(extras) - {"docs", "lint", "nuts", "release", "studies"}:
+    for extra in set(extras) - {"docs", "fuzz", "lint", "nuts", "release", "studies"}:
         assert {package_name(line) for line in extras[extra]} <= names, extra
 
 
@@ -165,3 +165,14 @@ def test_the_checks_run_the_slow_tests():
     """`make test` leaves them out; what a change must pass does not."""
     assert "-m 'not slow'" in text_of("Makefile")
     assert re.search(r"^make test\nmake test-slow$", text_of(".ci/run"), re.M)
+
+
+@pytest.mark.parametrize("name", ["nightly", "publish", "test"])
+def test_actions_are_pinned_by_commit(name):
+    """A tag can be moved to other code, a commit cannot; the version is in a comment."""
+    text = text_of(f".github/workflows/{name}.yml")
+    actions = [used for used in re.findall(r"uses: (.*)", text) if not used.startswith("./")]
+
+    assert actions
+    for action in actions:
+        assert re.fullmatch(r"[\w-]+(/[\w-]+)+@[0-9a-f]{40} # v\d+(\.\d+)+", action), action

@@ -123,6 +123,13 @@ _BUILT_IN: Mapping[str, dict[str, str]] = {
     },
     "commands": {name: f"eblime.cli.{name}:COMMAND" for name in _DOMAINS},
 }
+_PLOTS_OF: Mapping[str, tuple[str, ...]] = {  # the domains of plots that do not draw all
+    **dict.fromkeys(("map", "mean_map", "uncertainty", "top_k", "sign"), ("image",)),
+    "values": ("tabular",),
+    "text": ("text", "prompt"),
+    "signal": ("signal",),
+    **dict.fromkeys(("slices", "projections"), ("volume",)),
+}
 _ADDED: dict[str, dict[str, Any]] = {kind: {} for kind in _BUILT_IN}
 
 
@@ -138,8 +145,10 @@ def names(kind: Kind) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*_BUILT_IN[kind], *_ADDED[kind], *_entry_points(kind)]))
 
 
-def find(kind: Kind, name: object) -> Any:
+def find(kind: Kind, name: object, domain: str | None = None) -> Any:
     """The object of that name; an unknown name is refused with the known ones listed.
+
+    Of plots, those are listed that can draw an explanation of the domain.
 
     Examples
     --------
@@ -154,7 +163,9 @@ def find(kind: Kind, name: object) -> Any:
             return _import(_BUILT_IN[kind][name])
         if name in _entry_points(kind):
             return _entry_points(kind)[name].load()
-    listed = ", ".join(repr(known) for known in names(kind))
+    plots = _PLOTS_OF if kind == "plots" and domain is not None else {}
+    usable = [known for known in names(kind) if domain in plots.get(known, (domain,))]
+    listed = ", ".join(map(repr, usable))
     setting = "kind" if kind in ("plots", "run_plots") else kind.removesuffix("s")
     raise ValueError(f"`{setting}` must be one of {listed}; got {name!r:.60}.")
 

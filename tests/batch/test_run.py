@@ -602,3 +602,20 @@ def test_half_characters_are_stored_as_escapes(tmp_path):
 
     assert "\\ud800" in set(frame["feature"])
     assert set(frame["label"]) == {"x\\udfff"}
+
+
+def test_without_pyarrow_the_message_names_the_extra(tmp_path, monkeypatch):
+    """Before anything is written or asked."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'eblime\[batch\]'"):
+        eblime.explain_many(make, ROWS, tmp_path / "r")
+
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("look", [Location.kind, Location.files])
+def test_an_address_without_pyarrow(monkeypatch, look):
+    """A store cannot be looked at either."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"pip install 'eblime\[batch\]'"):
+        look(Location.of("memory://without-pyarrow"))

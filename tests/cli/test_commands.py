@@ -646,3 +646,61 @@ def test_a_table_that_cannot_be_read_is_named(folder, capsys, name):
 
     assert code == 2
     assert f"{name}' cannot be read as a table" in err
+
+
+def tall(folder):
+    """A folder with two tall photos, one of which a camera has stored on its side."""
+    (folder / "tall").mkdir()
+    upright = Image.fromarray(np.full((60, 40, 3), 200, dtype=np.uint8))
+    turned = Image.Exif()
+    turned[0x0112] = 6  # rotate by 90 degrees to look at it
+    upright.rotate(90, expand=True).save(folder / "tall" / "a.png", exif=turned)
+    upright.save(folder / "tall" / "b.png")
+
+
+def test_a_cropped_photo_is_reported_once(folder, capsys):
+    """With how much of it the network sees, and the options that show it the whole photo."""
+    tall(folder)
+    code, _, err = explain(capsys, "tall", "--size", 20, "--json")
+
+    assert code == 0
+    assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1
+    assert "a.png" in err
+    assert "--fit pad or --fit stretch" in err
+
+
+@pytest.mark.parametrize(("fit", "corner"), [("pad", 0), ("stretch", 200)])
+def test_a_photo_that_is_not_cropped(folder, capsys, fit, corner):
+    """Black borders, or other proportions, and no message."""
+    tall(folder)
+    code, _, err = explain(capsys, "tall/b.png", "--size", 20, "--fit", fit, "--json")
+    shown = eblime.load("eblime-out/b.eblime").scene.shown
+
+    assert (code, err) == (0, "")
+    assert shown.shape == (20, 20, 3)
+    assert shown[0, 0, 0] == corner
+    assert (shown[:, 10] == 200).all()
+
+
+def test_photos_of_about_the_right_shape_give_no_message(folder, capsys):
+    """Less than a tenth is cut off."""
+    Image.fromarray(np.full((40, 41, 3), 200, dtype=np.uint8)).save("square.png")
+    code, _, err = explain(capsys, "square.png", "--size", 20, "--json")
+
+    assert (code, err) == (0, "")
+
+
+def test_a_run_reports_cropped_photos_before_it_starts(folder, capsys):
+    """Once, and a resumed run has the same --fit."""
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    tall(folder)
+    settings = ("--model", "shades:green", "--segmentation", GRID, "--hide", 0, "--size", 20)
+    code, _, err = run_command(capsys, "batch", "image", "tall", *settings, "--out", "run")
+    again, _, message = run_command(
+        capsys, "batch", "image", "tall", *settings, "--fit", "pad", "--out", "run"
+    )
+
+    assert code == 0, err
+    assert err.count("the middle 40 x 40 of 40 x 60 pixels") == 1
+    assert again == 2
+    assert "fit='crop'" in message

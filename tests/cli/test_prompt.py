@@ -98,7 +98,7 @@ def test_targets_are_sentences_of_the_answer(folder, capsys):
         (["--prompt", "no place"], "notes", "--prompt must contain {sources} once"),
         (["--score", "likely"], "notes", "--score must be one of 'mean'"),
         (["--segmentation", "page"], "notes", "--segmentation must be one of 'sentence'"),
-        ([], "nothing", "--sources must be a folder or a text file"),
+        ([], "nothing", "--sources must be a folder or a file of texts"),
         ([], ".", "--answer"),
     ],
 )
@@ -113,3 +113,24 @@ def test_options_that_cannot_work_are_refused(folder, capsys, words, sources, me
 
     assert code != 0
     assert message in err
+
+
+def test_a_json_lines_file_has_a_source_on_each_line(folder, capsys):
+    """Not one paragraph with quotation marks in it."""
+    (folder / "notes.jsonl").write_text('{"text": "It opened in 1889."}\n"In Paris."\n')
+    code, _, err = explain(capsys, sources="notes.jsonl")
+
+    assert code == 0, err
+    assert eblime.load("eblime-out/question.eblime").scene.sources == [
+        "It opened in 1889.",
+        "In Paris.",
+    ]
+
+
+def test_a_damaged_json_file_is_refused_by_the_name_of_the_option(folder, capsys):
+    """With the line."""
+    (folder / "notes.jsonl").write_text('"It opened in 1889."\n{"text": \n')
+    code, _, err = explain(capsys, sources="notes.jsonl")
+
+    assert code == 2
+    assert "--sources: 'notes.jsonl', line 2, must be JSON" in err

@@ -251,3 +251,20 @@ def test_the_figure_of_a_class_without_a_name():
 
     assert figure.axes[0].get_title().endswith("class 1")
     pyplot.close(figure)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "data"),
+    [
+        ("lime_image", "LimeImageExplainer", ()),
+        ("lime_text", "LimeTextExplainer", ()),
+        ("lime_tabular", "LimeTabularExplainer", (np.eye(3),)),
+    ],
+)
+def test_without_scikit_learn_the_message_names_the_extra(monkeypatch, module, name, data):
+    """When the explainer is created."""
+    kind = getattr(importlib.import_module(f"eblime.compat.lime.{module}"), name)
+    for part in ("", ".utils", ".linear_model", ".preprocessing"):
+        monkeypatch.setitem(sys.modules, f"sklearn{part}", None)
+    with pytest.raises(ImportError, match=r"pip install 'eblime\[sklearn\]'"):
+        kind(*data)

@@ -85,7 +85,7 @@ def test_a_table_that_changes_later_changes_no_explanation(kind):
     table = {
         "array": lambda: numbers.copy(),
         "list": numbers.tolist,
-        "frame": lambda: pd.DataFrame(numbers, columns=list("abc")),
+        "frame": lambda: pd.DataFrame(numbers.copy(), columns=list("abc")),
         "sparse": lambda: sparse.csr_matrix(numbers),
         "polars": lambda: pl.DataFrame(numbers, schema=list("abc")),
     }[kind]()

@@ -293,7 +293,7 @@ def test_a_cache_keeps_the_answer(parrot, tmp_path):
         ({"sources": ["a", " "]}, ValueError, "`sources` must not be empty texts; source 2 is"),
         ({"sources": ["a", 3]}, TypeError, "source 2 is of type int"),
         ({"sources": 3}, TypeError, "`sources` must be a list of texts"),
-        ({"sources": [{"content": "a"}]}, ValueError, 'messages with a "role" and a "content"'),
+        ({"sources": [{"content": "a"}]}, ValueError, 'messages with a "role" and a'),
         ({"prompt": "Answer {question}"}, ValueError, r"must contain \{sources\} once"),
         ({"prompt": 3}, TypeError, "`prompt` must be a string"),
         ({"segmentation": "page"}, ValueError, "`segmentation` must be one of 'sentence'"),
@@ -329,3 +329,45 @@ def test_an_empty_answer_of_the_model_is_an_error(parrot, monkeypatch):
     monkeypatch.setattr(parrot, "generate", lambda prompts: [" "] * len(prompts), raising=False)
     with pytest.raises(eblime.ModelError, match="is empty; give `answer`"):
         eblime.PromptExplainer(parrot, NOTES).explain("When?")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "names"),
+    [
+        ("a.json", '["It opened in 1889.", "In Paris."]', ["source 1", "source 2"]),
+        ("a.json", '[{"text": "1889"}, {"text": "Paris", "page": 2}]', ["source 1", "source 2"]),
+        ("a.json", '{"guide": "1889", "map": "Paris"}', ["guide", "map"]),
+        (
+            "a.jsonl",
+            '"It opened\\nin 1889."\n\n{"text": "Paris\u2028"}\n',
+            ["source 1", "source 2"],
+        ),
+        ("a.jsonl", '\ufeff{"role": "user", "content": "Hi"}', ["turn 1"]),
+        ("a.txt", "It opened in 1889.\n\nIn Paris.", ["paragraph 1", "paragraph 2"]),
+    ],
+)
+def test_sources_of_a_file(tmp_path, name, content, names):
+    """A list of texts or of objects with a "text", names and texts, a chat, or one text."""
+    (tmp_path / name).write_text(content, encoding="utf8")
+    explainer = eblime.PromptExplainer(lambda prompts: [len(p) for p in prompts], tmp_path / name)
+    e = explainer.explain("When?", n_masks=4)
+
+    assert [feature.split(" '")[0] for feature in e.features] == names
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", "[1,", r"`sources`: '.*a.json' must be JSON: Expecting value"),
+        ("a.jsonl", '"a"\n{', r"`sources`: '.*a.jsonl', line 2, must be JSON"),
+        ("a.json", '"a text"', "must hold a list, or an object of texts"),
+        ("a.json", "", "at least one source"),
+        ("a.json", '[{"page": 2}]', 'objects with a "text"'),
+        ("a.json", "[[1]]", "source 1 is of type list"),
+    ],
+)
+def test_files_that_are_no_sources_are_refused(tmp_path, name, content, message):
+    """The message names the file or the source."""
+    (tmp_path / name).write_text(content, encoding="utf8")
+    with pytest.raises((TypeError, ValueError), match=message):
+        eblime.PromptExplainer(lambda prompts: [0.0] * len(prompts), tmp_path / name)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -378,3 +379,19 @@ def test_rows_of_intervals_keep_a_distance_from_the_frame():
 
     assert low <= -0.5
     assert high >= 1.5
+
+
+@pytest.mark.parametrize("name", ["map", "values", "text", "signal", "slices"])
+def test_the_kinds_that_are_listed_are_those_that_can_be_drawn(explanation, others, name):
+    """An unknown kind is refused with the kinds that this explanation has, and no others."""
+    shown = explanation if name == "map" else others[name]
+    with pytest.raises(ValueError, match=r"`kind` must be one of") as refused:
+        shown.plot("pie")
+    listed = set(re.findall(r"'(\w+)'", str(refused.value).split(";")[0]))
+    elsewhere = set(registry.names("plots")) - listed
+
+    assert {"intervals", name} <= listed
+    assert elsewhere
+    for kind in elsewhere:
+        with pytest.raises(TypeError, match=r"needs an? \w+ explanation"):
+            shown.plot(kind)

@@ -2,7 +2,6 @@
 
 import copy
 import io
-import json
 import os
 import pickle
 import time
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from mutations import REFRESH, mutated, npy, parts, samples, zipped
+from mutations import loaded, mutated, npy, parts, samples, use, zipped
 
 import eblime
 from eblime._field_checks import MOST_FEATURES
@@ -22,33 +21,6 @@ from eblime.results.storage import pack, unpack
 MUTATIONS = int(os.environ.get("EBLIME_TEST_MUTATIONS", "2000"))
 SHARES = 20  # tests among which the mutations are divided; all but the first are slow
 SLOW_SHARES = [pytest.param(share, marks=pytest.mark.slow) for share in range(1, SHARES)]
-
-
-def loaded(content):
-    """The explanation, or None where the file is refused with a message that names it."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # changed answers give other importances
-        try:
-            return unpack(content, "strange.eblime")
-        except ValueError as error:
-            message = str(error)
-    assert "strange.eblime" in message
-    assert len(message) < 2000
-    return None
-
-
-def use(explanation):
-    """Everything that shows an explanation."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", RuntimeWarning)
-        for words in (str(explanation), repr(explanation)):
-            assert "\x1b" not in words
-        page = explanation.to_html()
-        assert REFRESH not in page
-        page.encode("utf8")
-        explanation._repr_html_()
-        json.loads(explanation.to_json())
-        explanation.to_frame()
 
 
 @pytest.mark.parametrize("share", [0, *SLOW_SHARES])

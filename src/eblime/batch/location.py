@@ -98,9 +98,9 @@ class Location:
         if self.local_path is not None:
             folder = "folder" if self.local_path.is_dir() else "nothing"
             return "file" if self.local_path.is_file() else folder
+        system, path = self.open()
         from pyarrow import fs
 
-        system, path = self.open()
         found = system.get_file_info(path).type
         return {fs.FileType.File: "file", fs.FileType.Directory: "folder"}.get(found, "nothing")
 
@@ -144,9 +144,9 @@ class Location:
         """Sizes of the files in this folder, by name, sorted; hidden files are left out."""
         if self.local_path is not None:
             return dict(sorted(_files(self.local_path, "", recursive, frozenset())))
+        system, path = self.open()
         from pyarrow import fs
 
-        system, path = self.open()
         selector = fs.FileSelector(path, recursive=recursive, allow_not_found=True)
         found = {}
         for info in system.get_file_info(selector):

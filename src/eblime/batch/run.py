@@ -27,7 +27,7 @@ from eblime.batch.folder import (
     remove_leftovers,
 )
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
-from eblime.batch.location import Location
+from eblime.batch.location import Location, arrow
 from eblime.batch.processes import MARKER, run_local, run_on_ray
 from eblime.batch.results import Run
 from eblime.batch.worker import Job, check_explainer, explainer_settings
@@ -125,6 +125,7 @@ def explain_many(
     ...     run.frame()["input"].nunique()
     4
     """
+    arrow()  # a missing package is reported before anything is read or written
     check_explainer(explainer)
     crew = workers if isinstance(workers, Workers) else Workers(workers)
     crew.check()

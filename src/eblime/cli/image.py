@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eblime.cli.assembly import NORMALISATIONS
-from eblime.cli.output import file_items
-from eblime.domains.image.photo import PHOTO_ENDINGS, read_photo
+from eblime.cli.output import file_items, say
+from eblime.domains.image.photo import PHOTO_ENDINGS, photo_shape, read_photo
 from eblime.domains.record import Command, Item, Option
 
 __all__ = ["COMMAND", "OF_GRAPHS", "cut_options", "parse_hide", "parse_segmentation"]
 
 Size = tuple[int, int, int]  # height, width, channels
+_WHOLE = 0.9  # of a photo's pixels; cropping less away is not worth a message
+_LOOKED_AT = 1000  # photos of a run whose shapes are read before it starts, at most
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
     """A photo or the photos of a folder, each read when its turn comes."""
     size = photo_size(model(), options["size"]) if Path(argument).exists() else None
-    read = partial(read_photo, size=size)
-    return file_items(Path(argument), PHOTO_ENDINGS, read, "photo")
+    read = partial(read_photo, size=size, fit=options["fit"])
+    found = file_items(Path(argument), PHOTO_ENDINGS, read, "photo")
+    _report_crop((item.path for item in found), size, options["fit"])
+    return found
 
 
 def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> Any:
@@ -36,8 +41,30 @@ def inputs(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) 
     if folder.kind() == "nothing":
         raise FileNotFoundError(f"There is no folder {argument!r}.")
     files, size = find_files(folder, PHOTO_ENDINGS), photo_size(model(), options["size"])
-    read = partial(read_photo, size=size)
-    return replace(files, fingerprint=f"{files.fingerprint}-{size}", read=read)
+    read = partial(read_photo, size=size, fit=options["fit"])
+    if folder.local_path is not None:
+        some = (folder.local_path / files.name(k) for k in range(min(len(files), _LOOKED_AT)))
+        _report_crop(some, size, options["fit"])
+    return replace(files, fingerprint=f"{files.fingerprint}-{size}-{options['fit']}", read=read)
+
+
+def _report_crop(paths: Iterable[Any], size: Size | None, fit: str) -> None:
+    """Say once that the model does not see all of some photos."""
+    if size is None or fit != "crop":
+        return
+    for path in paths:
+        with suppress(Exception):  # an unreadable photo is reported when its turn comes
+            height, width = photo_shape(path)
+            scale = min(height / size[0], width / size[1])
+            seen = round(scale * size[0]), round(scale * size[1])
+            if seen[0] * seen[1] < _WHOLE * height * width:
+                say(
+                    f"Photos are cropped to the shape that the model takes: of {path.name}, it "
+                    f"sees the middle {seen[1]} x {seen[0]} of {width} x {height} pixels. With "
+                    "--fit pad or --fit stretch, it sees whole photos.",
+                    error=True,
+                )
+                return
 
 
 def photo_size(model: Any, size: int | None) -> Size | None:
@@ -150,6 +177,14 @@ COMMAND = Command(
             type=int,
             minimum=1,
             maximum=8192,
+            used_by="inputs",
+        ),
+        Option(
+            "fit",
+            "How photos of another shape get that size: crop (to the middle), pad (with black "
+            "borders) or stretch.",
+            default="crop",
+            choices=("crop", "pad", "stretch"),
             used_by="inputs",
         ),
         Option(

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from eblime.cli import text
-from eblime.cli.text import read_text_file
 from eblime.domains.prompt import SEGMENTATIONS
 from eblime.domains.record import Command, Item, Option
+from eblime.domains.text import read_text_file
 from eblime.models.likelihood import SCORES
 
-__all__ = ["COMMAND", "read_sources"]
-
-_ENDINGS = (".txt", ".md")
+__all__ = ["COMMAND"]
 
 
 def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -> list[Item]:
@@ -40,21 +38,7 @@ def explainer(
         given["prompt"] = template = options["prompt"]
         if "{" not in template and Path(template).is_file():
             given["prompt"] = read_text_file(Path(template))
-    return PromptExplainer(model, read_sources(Path(options["sources"])), **given)
-
-
-def read_sources(path: Path) -> str | dict[str, str]:
-    """The files of a folder, named after them in the order of their names; or one text to cut."""
-    if path.is_file():
-        return read_text_file(path)
-    if not path.is_dir():
-        raise FileNotFoundError(f"--sources must be a folder or a text file; {str(path)!r} is not.")
-    found = sorted(entry for entry in path.iterdir() if entry.suffix.lower() in _ENDINGS)
-    if not found:
-        raise FileNotFoundError(
-            f"The folder {str(path)!r} for --sources has no file that ends in .txt or .md."
-        )
-    return {entry.name: read_text_file(entry).rstrip("\r\n") for entry in found}
+    return PromptExplainer(model, Path(options["sources"]), **given)
 
 
 COMMAND = Command(
@@ -82,7 +66,8 @@ COMMAND = Command(
     options=[
         Option(
             "sources",
-            "Folder with a .txt or .md file for each source, or one text file to cut.",
+            "Folder with a .txt or .md file for each source, a .json or .jsonl file with a list of "
+            "them, or one text file to cut.",
             required=True,
             used_by="inputs",
         ),

@@ -10,8 +10,9 @@ from typing import Any
 
 from eblime.cli.output import file_items
 from eblime.domains.record import Command, Item, Option
+from eblime.domains.text import read_text_file
 
-__all__ = ["COMMAND", "items", "read_text_file"]
+__all__ = ["COMMAND", "items"]
 
 _TABLES = (".csv", ".tsv", ".jsonl", ".parquet")
 
@@ -36,14 +37,6 @@ def items(argument: str, model: Callable[[], Any], options: Mapping[str, Any]) -
     if path.suffix.lower() == ".txt" and " " not in argument:
         raise FileNotFoundError(f"There is no text file {argument!r}.")
     return [Item("text", "text", argument)]
-
-
-def read_text_file(path: Path) -> str:
-    """A text file as it is, line ends included."""
-    try:
-        return path.read_bytes().decode("utf8")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{str(path)!r} must be a text in UTF-8: {error}.") from error
 
 
 COMMAND = Command(

@@ -157,7 +157,8 @@ class StudentMixture:
         rows, shape = broadcast_rows(x, self.loc.shape[1])
         if not self.unit:
             return point_density(rows, self.offset).reshape(shape)
-        z = (rows - self.offset) / self.unit
+        with np.errstate(over="ignore"):  # scores of 1e-308
+            z = (rows - self.offset) / self.unit
         out = np.concatenate([self._pdf(part) for part in _blocks(z, self.loc.size)])
         with np.errstate(over="ignore"):  # scores of 1e-308
             return (out / self.unit).reshape(shape)
@@ -167,7 +168,8 @@ class StudentMixture:
         rows, shape = broadcast_rows(x, self.loc.shape[1])
         if not self.unit:
             return np.heaviside(rows - self.offset, 1.0).reshape(shape)
-        z = (rows - self.offset) / self.unit
+        with np.errstate(over="ignore"):  # scores of 1e-308
+            z = (rows - self.offset) / self.unit
         out = np.concatenate([self._cdf(part) for part in _blocks(z, self.loc.size)])
         return out.reshape(shape)
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, pairwise
+from pathlib import Path
 from typing import Any
 
 from eblime._checks import check_choice
 from eblime._field_checks import LONGEST_TEXT, NAMES, check_object, list_of, text, whole
 from eblime._types import FloatArray
 from eblime.domains.record import Domain
-from eblime.domains.text import find_spans
+from eblime.domains.text import find_spans, read_text_file
 
 __all__ = [
     *("PROMPT", "SEGMENTATIONS", "Prompt", "PromptScene", "Sources", "check_template"),
-    *("part_labels", "read_prompt", "read_sources", "with_answer", "with_part"),
+    *("open_sources", "part_labels", "read_prompt", "read_sources", "with_answer", "with_part"),
     "with_parts",
 ]
 
@@ -29,6 +31,7 @@ _CUTS: Mapping[str, Any] = {
 SEGMENTATIONS = tuple(_CUTS)
 _SHOWN = 48  # characters of a source in its name, and of a part of the answer in its label
 _MOST_PARTS = 4096
+_ENDINGS = (".txt", ".md")  # of the files of a folder of sources
 
 
 class Prompt(str):
@@ -107,6 +110,38 @@ class PromptScene:
         return prompts
 
 
+def open_sources(path: Path) -> Any:
+    """The sources that a path holds.
+
+    Of a folder, the .txt and .md files by name, in the order of their names; of a .json or .jsonl
+    file, a list or names with texts; else one text to cut.
+    """
+    if path.is_dir():
+        found = sorted(file for file in path.iterdir() if file.suffix.lower() in _ENDINGS)
+        if not found:
+            raise FileNotFoundError(
+                f"`sources`: the folder {str(path)!r} has no file that ends in .txt or .md."
+            )
+        return {file.name: read_text_file(file).rstrip("\r\n") for file in found}
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"`sources` must be a folder or a file of texts; {str(path)!r} is not."
+        )
+    content, suffix = read_text_file(path).removeprefix("\ufeff"), path.suffix.lower()
+    if suffix not in (".json", ".jsonl"):
+        return content
+    values, whole = [], suffix == ".json"
+    for number, piece in enumerate([content] if whole else content.split("\n"), start=1):
+        try:
+            values += [json.loads(piece)] if piece.strip() else []
+        except ValueError as error:
+            where = f"{str(path)!r}{'' if whole else f', line {number},'}"
+            raise ValueError(f"`sources`: {where} must be JSON: {error}.") from error
+    if whole and values and not isinstance(values[0], (list, dict)):
+        raise ValueError(f"`sources`: {str(path)!r} must hold a list, or an object of texts.")
+    return values[0] if whole and values else values
+
+
 def read_sources(
     sources: Any, *, segmentation: str = "paragraph", separator: str = "\n\n"
 ) -> Sources:
@@ -130,17 +165,16 @@ def read_sources(
             texts=list(sources.values()),
             separator=separator,
         )
-    elif isinstance(sources, Sequence) and sources and isinstance(sources[0], Mapping):
-        texts = [_message(message) for message in sources]
-        found = Sources(names=_names(texts, "turn"), texts=texts, separator=separator)
     elif isinstance(sources, Sequence):
-        texts = list(sources)
-        names = _names([text if isinstance(text, str) else "" for text in texts], "source")
+        texts = [_text_of(source) if isinstance(source, Mapping) else source for source in sources]
+        chat = any(isinstance(source, Mapping) and "text" not in source for source in sources)
+        known = [text if isinstance(text, str) else "" for text in texts]
+        names = _names(known, "turn" if chat else "source")
         found = Sources(names=names, texts=texts, separator=separator)
     else:
         raise TypeError(
             "`sources` must be a list of texts, a dictionary from names to texts, the messages of "
-            f"a chat, or one text; got {type(sources).__name__}."
+            f"a chat, a path, or one text; got {type(sources).__name__}."
         )
     _check_sources(found)
     return found
@@ -158,14 +192,16 @@ def _check_sources(sources: Any) -> None:
             raise ValueError(f"`sources` must not be empty texts; source {number} is.")
 
 
-def _message(message: Any) -> str:
-    """A message of a chat as a text."""
+def _text_of(source: Mapping[str, Any]) -> Any:
+    """The text of an object with a "text", or of a message of a chat."""
+    if "text" in source:
+        return source["text"]
     try:
-        return f"{message['role']}: {message['content']}"
-    except (KeyError, TypeError) as error:
+        return f"{source['role']}: {source['content']}"
+    except KeyError as error:
         raise ValueError(
-            '`sources` must be messages with a "role" and a "content", or texts; got '
-            f"{message!r:.60}."
+            '`sources` must be texts, objects with a "text", or messages with a "role" and a '
+            f'"content"; got {source!r:.60}.'
         ) from error
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.domains.record import Domain
 
-__all__ = ["TEXT", "TOKENS", "TextScene", "Tokens", "read_text"]
+__all__ = ["TEXT", "TOKENS", "TextScene", "Tokens", "read_text", "read_text_file"]
 
 TOKENS = ("word", "sentence", "char")
 Tokens = str | re.Pattern[str] | Callable[[str], Any]
@@ -116,6 +117,14 @@ def _versions(scene: TextScene) -> tuple[NDArray[Any], IntArray, IntArray]:
             owners.append(owner)
     every = np.array(versions, dtype=object)
     return every, np.array(starts, dtype=np.intp), np.array(columns, dtype=np.intp)
+
+
+def read_text_file(path: Path) -> str:
+    """A text file as it is, line ends included."""
+    try:
+        return path.read_bytes().decode("utf8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{str(path)!r} must be a text in UTF-8: {error}.") from error
 
 
 def read_text(

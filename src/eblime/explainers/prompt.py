@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import KW_ONLY, dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from eblime.domains.masked import MaskedSubject
 from eblime.domains.prompt import (
     PromptScene,
     check_template,
+    open_sources,
     part_labels,
     read_prompt,
     read_sources,
@@ -58,7 +61,9 @@ class PromptExplainer(BaseExplainer):
         its scores are explained, and the answer is only shown.
     sources
         Texts, in their order in the prompt; a dictionary from names to texts; the messages of a
-        chat, each with a "role" and a "content"; or one text, which `segmentation` cuts.
+        chat, each with a "role" and a "content"; or one text, which `segmentation` cuts. Or the
+        path of a folder, whose .txt and .md files are the sources, of a .json or .jsonl file with a
+        list of texts or of objects with a "text", or of a file with one text.
     prompt
         The template of the prompt, with {sources} and {question} in it.
     segmentation
@@ -105,6 +110,8 @@ class PromptExplainer(BaseExplainer):
     def __post_init__(self) -> None:
         """Check and normalise the settings."""
         check_template(self.prompt)
+        if isinstance(self.sources, os.PathLike):
+            self._normalise(sources=open_sources(Path(self.sources)))
         if self.sources is not None:
             self._sources(self.sources)
         if self._is_language or is_language_model(self.model):

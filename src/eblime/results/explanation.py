@@ -298,7 +298,8 @@ class Explanation:
         """
         if kind is None:
             kind = "intervals" if self.posterior.has_spread else "means"
-        return registry.find("plots", kind)(self, ax=ax, **settings)  # type: ignore[no-any-return]
+        draw = registry.find("plots", kind, self.scene.domain)
+        return draw(self, ax=ax, **settings)  # type: ignore[no-any-return]
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write to one file, without pickle, whole or not at all; `eblime.load` reads it."""

@@ -138,8 +138,12 @@ def exponential_kernel(d: FloatArray, kernel_width: float) -> FloatArray:
 
 def as_random_state(seed: Any) -> np.random.RandomState:
     """The random state of a seed as lime takes it, so that draws are the same."""
-    from sklearn.utils import check_random_state
-
+    try:
+        from sklearn.utils import check_random_state
+    except ImportError as error:
+        raise ImportError(
+            "`eblime.compat.lime` needs scikit-learn: pip install 'eblime[sklearn]'."
+        ) from error
     found: np.random.RandomState = check_random_state(seed)
     return found
 

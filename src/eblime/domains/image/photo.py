@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from eblime._warn import warn_user
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["PHOTO_ENDINGS", "is_photo", "open_photo", "read_photo"]
+__all__ = ["PHOTO_ENDINGS", "is_photo", "open_photo", "photo_shape", "read_photo"]
 
 # Only these formats are read, whatever a file is called: for others, such as EPS, Pillow would
 # start another program.
@@ -86,9 +86,12 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
 
 
 def read_photo(
-    source: Any, size: tuple[int, int, int] | None = None, name: str | None = None
+    source: Any,
+    size: tuple[int, int, int] | None = None,
+    name: str | None = None,
+    fit: str = "crop",
 ) -> NDArray[np.uint8]:
-    """Read one photo as 8-bit pixels, its centre cropped and scaled to a model's size.
+    """Read one photo as 8-bit pixels, in a model's size.
 
     Parameters
     ----------
@@ -96,14 +99,27 @@ def read_photo(
         See `open_photo`.
     size
         (height, width, channels), with 1 or 3 channels; None keeps the photo's size, in RGB.
+    fit
+        How a photo of another shape gets that size: "crop" keeps its middle, "pad" adds black
+        borders, and "stretch" changes its proportions.
     """
     from PIL import Image, ImageOps
 
     image = _eight_bits(open_photo(source, name))
     image = image.convert("L" if size is not None and size[2] == 1 else "RGB")
     if size is not None:
-        image = ImageOps.fit(image, (size[1], size[0]), Image.Resampling.BICUBIC)
+        ways = {"crop": ImageOps.fit, "pad": ImageOps.pad, "stretch": Image.Image.resize}
+        image = cast(Any, ways[fit])(image, (size[1], size[0]), Image.Resampling.BICUBIC)
     return np.asarray(image)
+
+
+def photo_shape(source: Any) -> tuple[int, int]:
+    """Height and width of an upright photo, from its first bytes."""
+    from PIL import ExifTags, Image
+
+    with Image.open(source, formats=sorted(set(_FORMATS.values()))) as image:
+        on_its_side = image.getexif().get(ExifTags.Base.Orientation, 1) > 4
+        return image.size if on_its_side else image.size[::-1]
 
 
 def _is_pil(source: Any) -> TypeGuard[Image.Image]:
