@@ -77,7 +77,9 @@ def test_a_module_in_a_manifest_is_not_imported(run, evil, capsys):
     edit(run, model="evil_mood:score", imported_from=str(evil))
 
     assert command("batch --resume run --workers 1") == 2
-    assert "run would use --inputs" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "run would use --inputs" in error
+    assert f"or trust the folder, and the code in {evil}: eblime batch" in error
     assert not (evil / "ran").exists()
     assert "evil_mood" not in sys.modules
     assert command("batch --resume run --workers 1 --trust-run") == 0

@@ -140,11 +140,12 @@ class Recipe:
             return found
         if set(places) - set(named):
             listed = ", ".join(f"--{name} {value}" for name, value in places.items())
+            code = f", and the code in {found.import_from}" if found.import_from else ""
             trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
             repeated = replace(found, trust_pickle=trust_pickle).resume_command(folder)
             raise PermissionError(
                 f"{folder} would use {listed}. If you trust all of it, name it again: {repeated} "
-                f"or trust the folder, and code in it: {trusting}"
+                f"or trust the folder{code}: {trusting}"
             )
         return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
 
