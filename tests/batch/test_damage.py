@@ -1,5 +1,6 @@
 """Flipped bits in the files of a run never give other numbers."""
 
+import io
 import json
 import random
 import re
@@ -13,7 +14,7 @@ import pytest
 from many import ROWS, part_file
 
 import eblime
-from eblime.batch.folder import DamagedFileError, read_checked, with_checksum
+from eblime.batch.folder import DamagedFileError, read_checked, read_table, with_checksum
 from eblime.batch.location import Location
 
 FLIPS = 300
@@ -173,6 +174,52 @@ def test_missing_parts_are_reported(run, explainer):
     eblime.explain_many(explainer, iter(ROWS[:8]), run, part_size=4)
 
     assert eblime.open_run(run).frame()["input"].nunique() == 8
+
+
+def test_an_explanation_of_another_input_is_refused(run):
+    """After two files were swapped; also one of another output."""
+    home, opened = run / "explanations", eblime.open_run(run)
+    first, second = home / "0-0.eblime", home / "1-0.eblime"
+    content = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    second.rename(home / "1-1.eblime")
+    for wanted in ((0, None), (0, 0), (1, 1)):
+        with pytest.raises(ValueError, match=r"must be the explanation of input \d of this run"):
+            opened.explanation(*wanted)
+    first.write_bytes(content)
+
+    assert opened.explanation(0).prediction == opened.frame()["prediction"][0]
+
+
+def test_a_manifest_may_claim_any_number_of_inputs(run):
+    """Parts that are missing are counted, not listed."""
+    path = run / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["settings"] |= {"count": 10**12, "part_size": 1}
+    path.write_text(json.dumps(with_checksum(manifest)))
+
+    with pytest.warns(UserWarning, match=r"has 2 of 10{12} inputs: part 2 and 9{11}7 more are"):
+        eblime.open_run(run)
+    manifest["settings"]["count"] = 10**300
+    path.write_text(json.dumps(with_checksum(manifest)))
+    with pytest.raises(ValueError, match="`count` must be a whole number >= 1 and <="):
+        eblime.open_run(run)
+
+
+def test_a_small_part_that_unpacks_to_too_much_is_refused(run, monkeypatch):
+    """By the number of its rows, before one is read."""
+    part = part_file(run, 1)
+    table = pq.read_table(part)
+    table = table.take([0] * 2_000_000)
+    part.unlink()
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd")
+    name = f"part-000001-{sha256(sink.getvalue()).hexdigest()[:16]}.parquet"
+    (run / name).write_bytes(sink.getvalue())
+    monkeypatch.setattr(pq.ParquetFile, "read", lambda *_, **__: pytest.fail("read"))
+
+    with pytest.raises(ValueError, match=r"must unpack to at most .* it has 2000000 rows"):
+        read_table(Location.of(run), "", 1, name)
 
 
 def test_a_part_that_was_written_twice_is_read_once(run, finished, explainer):

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import threading
 import warnings
@@ -208,7 +209,7 @@ def test_the_command_line_resumes_a_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     for line, code in (
         ("batch text lines.jsonl --model mood:score --out run", 0),
-        ("batch --resume run --model mood:score", 0),
+        ("batch --resume run --model mood:score --inputs lines.jsonl", 0),
         ("report run", 0),
         ("batch --resume run --masks 9", 2),
         ("batch text", 2),
@@ -516,6 +517,38 @@ def test_the_lock_follows_no_link_and_empties_no_file(tmp_path):
     eblime.explain_many(make, ROWS[:4], tmp_path / "hard")
 
     assert victim.read_text() == "precious"
+
+
+@pytest.mark.parametrize("name", ["explanations", "inputs", "pages", "manifest.json"])
+def test_a_run_folder_with_links_is_refused(tmp_path, name):
+    """They may lead out of it, where files would be read, written and deleted."""
+    run = tmp_path / "run"
+    eblime.explain_many(make, ROWS[:4], run)
+    victim = tmp_path / "victim"
+    if name == "manifest.json":
+        (run / name).rename(victim)
+    else:
+        shutil.rmtree(run / name, ignore_errors=True)
+        victim.mkdir()
+        (victim / ".a.eblime.b.tmp").write_text("mine")
+    (run / name).symlink_to(victim)
+
+    for read in (eblime.open_run, lambda run: eblime.explain_many(make, iter(ROWS[:4]), run)):
+        with pytest.raises(PermissionError, match=f"{name} must not be a symbolic link"):
+            read(run)
+    if name != "manifest.json":
+        assert [path.name for path in victim.iterdir()] == [".a.eblime.b.tmp"]
+
+
+def test_an_explanation_that_is_a_link_is_not_read(tmp_path):
+    """It may lead to any file."""
+    run = eblime.explain_many(make, ROWS[:4], tmp_path / "run")
+    (file,) = (tmp_path / "run" / "explanations").glob("2-*")
+    file.rename(tmp_path / "elsewhere")
+    file.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(PermissionError, match="must not be a symbolic link"):
+        run.explanation(2)
 
 
 @pytest.mark.slow

@@ -633,7 +633,8 @@ def test_a_run_uses_a_cache(folder, capsys):
 
     assert code == 0
     assert len(eblime.AnswerCache("answers.db")) == 2 * 2**9
-    words = ["batch", "--resume", "a", "--model", "shades:green", "--cache", "answers.db"]
+    words = ["batch", "--resume", "a", "--model", "shades:green", "--inputs", "photos"]
+    words += ["--cache", "answers.db"]
     assert run_command(capsys, *words, "--model-id", "green")[0] == 0
 
 

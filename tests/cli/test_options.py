@@ -187,7 +187,7 @@ def test_batch_works_for_a_domain_of_a_package(folder, capsys, workers):
     assert sorted(set(frame["name"])) == ["a.num", "b.num"]
     assert set(frame["feature"]) == {"window 0", "window 1"}
     part_file(folder / "run", 1).unlink()
-    code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last")
+    code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last --inputs data")
     assert (code, err) == (0, "")
 
 
@@ -236,7 +236,7 @@ def test_a_manifest_is_checked_against_the_options_of_its_domain(begun, capsys, 
 def test_a_missing_setting_is_reported(begun, capsys):
     """Every option of the domain is stored."""
     edit_manifest(begun, {}, removed=("unit",))
-    code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last")
+    code, _, err = run(capsys, "batch --resume run --workers 1 --model sums:last --inputs data")
 
     assert code == 2
     assert "`unit` must be None or one of ('V', 'A'); got nothing" in err

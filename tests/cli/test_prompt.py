@@ -95,7 +95,8 @@ def test_targets_are_sentences_of_the_answer(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "sources", "message"),
     [
-        (["--prompt", "no place"], "notes", "--prompt must contain {sources} once"),
+        (["--prompt", "question.txt"], "notes", "--prompt must contain {sources} once"),
+        (["--prompt", "no place"], "notes", "--prompt must be a text file; 'no place' is not"),
         (["--score", "likely"], "notes", "--score must be one of 'mean'"),
         (["--segmentation", "page"], "notes", "--segmentation must be one of 'sentence'"),
         ([], "nothing", "--sources must be a folder or a file of texts"),

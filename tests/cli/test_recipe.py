@@ -1,9 +1,12 @@
-"""A run folder from someone else: nothing that only its manifest names can run code."""
+"""A run folder from someone else: nothing that only its manifest names is read, sent or run."""
 
 import json
 import pickle
+import re
 import sys
+import threading
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ from eblime.cli.app import main
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 GOOD = "def score(texts):\n    return ['good' in text for text in texts]\n"
+RESUME = "batch --resume run --workers 1 --inputs lines.jsonl"
 EVIL = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\n" + GOOD
 
 
@@ -73,7 +77,9 @@ def test_a_module_in_a_manifest_is_not_imported(run, evil, capsys):
     edit(run, model="evil_mood:score", imported_from=str(evil))
 
     assert command("batch --resume run --workers 1") == 2
-    assert "evil_mood:score, which can run any code" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "run would use --inputs" in error
+    assert f"or trust the folder, and the code in {evil}: eblime batch" in error
     assert not (evil / "ran").exists()
     assert "evil_mood" not in sys.modules
     assert command("batch --resume run --workers 1 --trust-run") == 0
@@ -85,7 +91,7 @@ def test_a_repeated_model_is_not_imported_from_a_folder_in_the_manifest(run, evi
     edit(run, imported_from=str(evil))
     sys.modules.pop("mood_of_mine")
     sys.path = [entry for entry in sys.path if entry != str(run.parent)]
-    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+    assert command(f"{RESUME} --model mood_of_mine:score") == 0
     for part in run.glob("part-000001-*"):
         part.unlink()
     assert sys.modules["mood_of_mine"].__file__ == str(run.parent / "mood_of_mine.py")
@@ -93,7 +99,7 @@ def test_a_repeated_model_is_not_imported_from_a_folder_in_the_manifest(run, evi
     sys.modules.pop("mood_of_mine")
     (run.parent / "mood_of_mine.py").unlink()
     sys.path_importer_cache.clear()
-    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
+    assert command(f"{RESUME} --model mood_of_mine:score") == 2
     assert "no Python module 'mood_of_mine'" in capsys.readouterr().err
     assert not (evil / "ran").exists()
 
@@ -103,7 +109,7 @@ def test_another_model_than_that_of_the_run_is_refused(run, evil, capsys):
     assert command("batch --resume run --model evil_mood:score") == 2
     error = capsys.readouterr().err
     assert "created with --model mood_of_mine:score; this call has --model evil_mood:score" in error
-    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+    assert command(f"{RESUME} --model mood_of_mine:score") == 0
 
 
 def test_a_file_that_has_changed_is_refused(run, capsys):
@@ -116,7 +122,7 @@ def test_a_file_that_has_changed_is_refused(run, capsys):
     edit(run.parent / "labelled")
     capsys.readouterr()
 
-    assert command("batch --resume labelled --workers 1 --model mood_of_mine:score") == 2
+    assert command("batch --resume labelled --workers 1 --trust-run") == 2
     assert "names.txt has changed since the run was started" in capsys.readouterr().err
     assert command(line.replace("names", "none") + " --out none") == 2
     assert "There is no file 'none.txt' for --labels" in capsys.readouterr().err
@@ -134,20 +140,114 @@ def test_a_pickle_in_a_manifest_is_not_read(run, evil, ending, capsys):
         assert "--model" in capsys.readouterr().err
     assert not (evil / "ran").exists()
     if ending == ".pkl":
-        command(f"batch --resume run --workers 1 --model {model} --trust-pickle")
+        command(f"{RESUME} --model {model} --trust-pickle")
         assert (evil / "ran").exists()
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["reference::http://localhost:9", "simplecache::s3://bucket/x", "evil://x", "http://localhost"],
-)
-def test_only_known_stores_in_a_manifest_are_opened(run, address, capsys):
-    """Some file systems render templates, which run code."""
+class Recorder(BaseHTTPRequestHandler):
+    """Notes everything that it is sent."""
+
+    def do_GET(self):
+        """Answer that nothing is here."""
+        self.server.received.append((self.path, dict(self.headers)))
+        self.send_error(404)
+
+    do_HEAD = do_PUT = do_POST = do_GET
+
+    def log_message(self, *args):
+        """Print nothing."""
+
+
+@pytest.fixture
+def stranger(monkeypatch):
+    """A server of the author of the run folder; the user has keys that it must not get."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Recorder)
+    server.received = []
+    for name in ("OPENAI_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "a secret")
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("ending", ["", "#m.onnx", "?x=m.skops"])
+def test_a_server_in_a_manifest_receives_nothing(run, stranger, ending, capsys):
+    """Whatever its address ends in: it would get an API key and the inputs."""
+    (run.parent / "notes.txt").write_text("It is a secret.")
+    (run.parent / "models.py").write_text("def score(prompts):\n    return [*map(len, prompts)]\n")
+    line = "batch prompt lines.jsonl --sources notes.txt --model models:score --workers 1"
+    assert command(f"{line} --part-size 1 --masks 8 --out asked") == 0
+    address = f"http://127.0.0.1:{stranger.server_port}/v1{ending}"
+    edit(run.parent / "asked", model=address)
+    capsys.readouterr()
+
+    assert command("batch --resume asked --workers 1") == 2
+    error = capsys.readouterr().err
+    assert f"--model {address}" in error
+    assert f"--sources {run.parent / 'notes.txt'}" in error
+    assert stranger.received == []
+
+
+def test_a_store_in_a_manifest_receives_nothing(run, stranger, capsys):
+    """Its address may have an endpoint, to which signed requests would be sent."""
+    end = f"127.0.0.1:{stranger.server_port}"
+    address = f"s3://bucket/lines.jsonl?endpoint_override={end}&scheme=http&region=us-east-1"
     edit(run, inputs=address)
 
+    for words in ("", " --model mood_of_mine:score"):
+        assert command(f"batch --resume run --workers 1{words}") == 2
+        assert f"--inputs {address}" in capsys.readouterr().err
+    assert stranger.received == []
+
+
+@pytest.mark.parametrize(
+    "address", ["reference::http://localhost:9", "evil://x", "http://localhost", "/etc/hostname"]
+)
+def test_inputs_in_a_manifest_are_not_opened(run, address, monkeypatch, capsys):
+    """Neither files nor stores, some of which run code."""
+    edit(run, inputs=address)
+    monkeypatch.setattr("eblime.cli.recipe.Recipe.inputs", lambda recipe: pytest.fail("opened"))
+
     assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 2
-    assert "names inputs at" in capsys.readouterr().err
+    assert f"--inputs {address}" in capsys.readouterr().err
+
+
+def test_a_file_in_a_manifest_must_be_named_by_its_own_option(run, capsys):
+    """The message has a command that names everything; it works."""
+    (run.parent / "names.txt").write_text("good\n")
+    line = "batch text lines.jsonl --model mood_of_mine:score --labels names.txt --workers 1"
+    assert command(f"{line} --part-size 1 --out labelled") == 0
+    capsys.readouterr()
+    assert command("batch --resume labelled --model mood_of_mine:score") == 2
+    again = re.search(
+        "eblime (batch --resume labelled --inputs .*) or trust", capsys.readouterr().err
+    )
+    assert f"--labels {run.parent / 'names.txt'}" in again[1]
+
+    assert command(f"{again[1]} --workers 1") == 0
+    assert command(f"{RESUME} --model mood_of_mine:score --labels names.txt") == 2
+    assert "this call has --labels names.txt" in capsys.readouterr().err
+
+
+def test_a_folder_that_has_changed_is_refused(run, capsys):
+    """As a file is: the run would mix two sets of sources."""
+    notes = run.parent / "notes"
+    notes.mkdir()
+    (notes / "a.txt").write_text("It opened in 1889.")
+    (notes / "b.txt").write_text("In Paris.")
+    (run.parent / "models.py").write_text("def score(prompts):\n    return [*map(len, prompts)]\n")
+    line = "batch prompt lines.jsonl --sources notes --model models:score --workers 1 --masks 8"
+    assert command(f"{line} --part-size 1 --out asked") == 0
+    (notes / "b.txt").write_text("In Rome.")
+    edit(run.parent / "asked")
+    capsys.readouterr()
+
+    assert command("batch --resume asked --workers 1 --trust-run") == 2
+    assert "notes has changed since the run was started" in capsys.readouterr().err
 
 
 WRONG = [
@@ -188,7 +288,8 @@ def test_an_interrupted_command_prints_how_to_resume(run, monkeypatch, capsys):
 
     assert command(f"{line} run") == 130
     output = capsys.readouterr().out
-    assert "eblime batch --resume run --model mood_of_mine:score" in output
+    named = f"--inputs {run.parent / 'lines.jsonl'} --model mood_of_mine:score"
+    assert f"eblime batch --resume run {named}" in output
     assert command(f"{line} run2") == 130  # no manifest yet: nothing to resume
     assert capsys.readouterr().out == "Interrupted before the run began. Repeat the command.\n"
 
@@ -233,7 +334,7 @@ def test_a_finished_run_has_a_page(run, capsys):
     assert len(list(run.glob("pages/*.html"))) == 2
     (run / "report.html").unlink()
 
-    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == 0
+    assert command(f"{RESUME} --model mood_of_mine:score") == 0
     assert (run / "report.html").read_text(encoding="utf8") == page
     assert "look at" in capsys.readouterr().out
 
@@ -247,7 +348,7 @@ def test_a_run_without_its_page_is_finished(run, monkeypatch, capsys, error, cod
 
     monkeypatch.setattr("eblime.batch.overview.overview", fail)
 
-    assert command("batch --resume run --workers 1 --model mood_of_mine:score") == code
+    assert command(f"{RESUME} --model mood_of_mine:score") == code
     said = capsys.readouterr().out
     assert f"its page is not ({str(error) or 'KeyboardInterrupt'})" in said
     assert "eblime report run" in said

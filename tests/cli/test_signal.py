@@ -61,7 +61,9 @@ def test_a_folder_is_explained_in_a_run(folder, capsys):
 
     assert code == 0, err
     assert "2 explained, 0 failed" in out
-    code, out, err = run_command(capsys, "batch", "--resume", "run", "--model", "models:loud")
+    code, out, err = run_command(
+        capsys, "batch", "--resume", "run", "--model", "models:loud", "--inputs", "sounds"
+    )
     assert code == 0, err
 
 

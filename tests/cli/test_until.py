@@ -89,6 +89,6 @@ def test_a_run_keeps_its_rule(folder, capsys):
     assert "reached with" in opened.explanation(1).provenance["stopped"]
     for part in (folder / "run").glob("part-000000-*"):
         part.unlink()
-    code, _, err = run(capsys, "batch", "--resume", "run", "--workers", 1)
+    code, _, err = run(capsys, "batch", "--resume", "run", "--workers", 1, "--trust-run")
     assert (code, err) == (0, "")
     assert (eblime.open_run("run").frame()["n_masks"] < 900).all()

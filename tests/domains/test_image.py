@@ -491,6 +491,27 @@ def test_a_photo_that_unpacks_to_too_much_is_refused(tmp_path):
             read(path)
 
 
+def test_a_photo_has_at_most_100_million_pixels(tmp_path, monkeypatch):
+    """Its header says how many; not one of them is unpacked."""
+    path = tmp_path / "large.png"
+    Image.new("1", (10_000, 10_001)).save(path)
+    monkeypatch.setattr(Image.Image, "load", lambda image: pytest.fail("unpacked"))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", None)
+
+    with pytest.raises(ValueError, match=r"at most 100 million pixels; it has 10000 x 10001"):
+        open_photo(path)
+
+
+def test_a_photo_is_copied_only_where_it_must_be():
+    """A large one would take several times its own memory."""
+    for mode in ("L", "RGB", "I;16", "F"):
+        image = Image.new(mode, (8, 6))
+        assert open_photo(image) is image
+    image = Image.new("RGB", (8, 6))
+    image.getexif()[0x0112] = 6
+    assert open_photo(image).size == (6, 8)
+
+
 @pytest.mark.parametrize("ending", PHOTO_ENDINGS)
 def test_every_photo_ending_can_be_read(tmp_path, ending):
     """The formats that are opened are those of the endings."""

@@ -1,6 +1,7 @@
 """Volumes: scenes, rendering, readers of files, and what is refused."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -242,6 +243,74 @@ def test_nde_files_have_axes_and_a_spacing_in_millimetres(tmp_path, volume, vers
         assert_allclose(scan.spacing, [1.0, 2.0, 0.03])
     else:
         assert scan.spacing is None  # no velocity
+
+
+def external(file, secret):
+    """A dataset whose bytes are in another file."""
+    file.create_dataset("scan", (4, 5, 6), "u1", external=[(secret, 0, 120)])
+
+
+def virtual(file, secret):
+    """A dataset that is a view of one in another HDF5 file."""
+    import h5py
+
+    layout = h5py.VirtualLayout((4, 5, 6), "u1")
+    layout[:] = h5py.VirtualSource(f"{secret}.h5", "scan", (4, 5, 6), "u1")
+    file.create_virtual_dataset("scan", layout)
+
+
+def linked(file, secret):
+    """A link to a dataset of another HDF5 file."""
+    import h5py
+
+    file["group/scan"] = h5py.ExternalLink(f"{secret}.h5", "scan")
+    file["other"] = h5py.ExternalLink(f"{secret}.h5", "scan")
+
+
+@pytest.mark.parametrize("ending", [".h5", ".mat", ".nde"])
+@pytest.mark.parametrize("store", [external, virtual, linked])
+def test_an_hdf5_file_with_data_in_other_files_is_refused(tmp_path, store, ending):
+    """Else a file from someone else would copy a local one into the explanation."""
+    import h5py
+
+    secret = str(tmp_path / "secret.txt")
+    Path(secret).write_bytes(bytes(range(120)))
+    with h5py.File(f"{secret}.h5", "w") as file:
+        file["scan"] = np.zeros((4, 5, 6), "u1")
+    path = tmp_path / f"scan{ending}"
+    with h5py.File(path, "w", userblock_size=512) as file:
+        store(file, secret)
+        entry = {"dataClass": "AScanAmplitude", "path": "scan"}
+        file["Public/Setup"] = json.dumps({"groups": [{"datasets": [entry]}]})
+    with path.open("r+b") as opened:
+        opened.write(b"MATLAB 7.3 MAT-file")
+
+    with pytest.raises(ValueError, match=r"must hold its data itself; '.*' is in another file"):
+        read_scan(path)
+
+
+def test_a_tiff_file_whose_header_names_other_files_is_refused(tmp_path, volume):
+    """They may be anywhere."""
+    import tifffile
+
+    small = volume[:2].astype(np.uint8)
+    tifffile.imwrite(tmp_path / "secret.ome.tif", small)
+    planes = "".join(
+        f'<TiffData FirstZ="{k}" IFD="0" PlaneCount="1"><UUID FileName="{name}">urn:uuid:{k}</UUID>'
+        "</TiffData>"
+        for k, name in enumerate(["scan.ome.tif", str(tmp_path / "secret.ome.tif")])
+    )
+    sizes = 'SizeX="10" SizeY="6" SizeC="1" SizeT="1" SizeZ="2" Type="uint8"'
+    pixels = f'<Pixels ID="Pixels:0" DimensionOrder="XYZCT" {sizes}>{planes}</Pixels>'
+    name = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+    text = f'<OME xmlns="{name}" UUID="urn:uuid:0"><Image ID="Image:0">{pixels}</Image></OME>'
+    path = tmp_path / "scan.ome.tif"
+    tifffile.imwrite(path, small[:1], description=text, metadata=None)
+
+    with pytest.raises(ValueError, match="must hold its data itself; its OME header"):
+        read_scan(path)
+    tifffile.imwrite(path, small, ome=True)
+    assert_array_equal(read_scan(path).values, small)
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path, volume):

@@ -45,8 +45,8 @@ __all__ = [
     *("DamagedFileError", "Rows", "check_manifest", "count_failures", "done_parts"),
     *("entry_rows", "map_parts", "missing_parts", "open_parquet"),
     *("part_count", "part_files", "part_numbers", "part_schema", "read_checked", "read_manifest"),
-    *("read_part", "read_table", "remove_leftovers", "with_checksum", "write_checked"),
-    "write_part",
+    *("read_part", "read_table", "refuse_link", "refuse_links", "remove_leftovers"),
+    *("with_checksum", "write_checked", "write_part"),
 ]
 
 Result = TypeVar("Result")
@@ -57,6 +57,9 @@ SCHEMA = 1
 _READERS = 8  # parts read at a time
 _METADATA = b"eblime"  # metadata of a part: its run, its number and the settings of its explainer
 _PART = re.compile(r"part-(\d{6,})-[0-9a-f]{16}\.parquet")
+_HOMES = ("manifest.json", "explanations", "inputs", "pages")  # what a link must not stand for
+_SPARE_BYTES, _EXPANSION = 3 << 26, 50  # bytes that a Parquet file may unpack to, and per byte
+_MOST_INPUTS = 1 << 53
 _TEMPORARY = (
     *(".manifest.json.*.tmp", ".in-progress.json.*.tmp", ".failures.csv.*.tmp"),
     *(".part-*.tmp", "explanations/.*.eblime.*.tmp", "inputs/.*.tmp"),
@@ -102,7 +105,7 @@ _SETTINGS = {
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
     "keep": optional(flag()),
     "about": optional(instance(dict, str)),
-    "count": whole(1),
+    "count": whole(1, _MOST_INPUTS),
     "inputs": text(),
     "part_size": whole(1),
 }
@@ -205,8 +208,25 @@ def with_checksum(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {**rest, "sha256": hashlib.sha256(content).hexdigest()}
 
 
+def refuse_links(folder: Location) -> None:
+    """Refuse a run folder in which links stand for its files: they may lead out of it."""
+    for name in _HOMES:
+        refuse_link(folder / name)
+
+
+def refuse_link(file: Location) -> Location:
+    """The file or folder itself; a symbolic link is refused."""
+    if file.local_path is not None and file.local_path.is_symlink():
+        raise PermissionError(
+            f"{file} must not be a symbolic link, which may lead out of the run folder. Put what "
+            "it leads to in its place, or remove it."
+        )
+    return file
+
+
 def read_manifest(folder: Location) -> dict[str, Any]:
-    """The manifest of a run, checked."""
+    """The manifest of a run, checked; a folder with links is refused."""
+    refuse_links(folder)
     name = folder / "manifest.json"
     if name.kind() != "file":
         raise FileNotFoundError(f"{folder} is not an eblime run folder: it has no manifest.json.")
@@ -417,10 +437,20 @@ def write_part(
 def open_parquet(content: bytes) -> Any:
     """A Parquet file in memory, to be read with `use_threads=False`.
 
-    A thread that still holds `content` when Python ends would abort the process.
+    A thread that still holds `content` when Python ends would abort the process. A file that
+    unpacks to much more than its own size is refused.
     """
     pa, pq = arrow()
-    return pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+    file = pq.ParquetFile(pa.BufferReader(content), pre_buffer=False)
+    about, limit = file.metadata, _SPARE_BYTES + _EXPANSION * len(content)
+    packed = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
+    size = max(packed, 8 * about.num_rows * about.num_columns)
+    if size > limit:
+        raise ValueError(
+            f"A Parquet file of {len(content)} bytes must unpack to at most {limit} bytes; it has "
+            f"{about.num_rows} rows of {about.num_columns} columns, about {size} bytes."
+        )
+    return file
 
 
 def read_part(folder: Location, run: str, part: int, name: str) -> tuple[Any, dict[str, str]]:

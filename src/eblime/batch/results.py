@@ -17,13 +17,13 @@ from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
     map_parts,
-    missing_parts,
     part_count,
     part_files,
     part_numbers,
     part_schema,
     read_manifest,
     read_table,
+    refuse_link,
 )
 from eblime.batch.location import Location, arrow
 from eblime.core.fit_quality import ROUNDING
@@ -67,12 +67,14 @@ def open_run(path: str | os.PathLike[str]) -> Run:
     """
     location = Location.of(path)
     settings = read_manifest(location)["settings"]
-    missing = missing_parts(location, range(part_count(settings)))
-    if missing:
-        without = sum(len(part_numbers(settings, part)) for part in missing)
+    done, count = part_files(location), part_count(settings)
+    missing = count - sum(part < count for part in done)
+    if missing:  # not listed, as a manifest may claim any number of parts
+        found = sum(len(part_numbers(settings, part)) for part in done)
+        first = next(part for part in range(count) if part not in done)
         warn_user(
-            f"{location} has {settings['count'] - without} of {settings['count']} inputs: part "
-            f"{missing[0]} {f'and {len(missing) - 1} more are' if missing[1:] else 'is'} missing. "
+            f"{location} has {found} of {settings['count']} inputs: part {first} "
+            f"{f'and {missing - 1} more are' if missing > 1 else 'is'} missing. "
             "Call `eblime.explain_many`, or `eblime batch --resume`, again to finish the run."
         )
     return Run(location=location)
@@ -216,7 +218,15 @@ class Run:
             raise FileNotFoundError(
                 f"{self.location} has no explanation of input {number}; keep=True saves them."
             )
-        return unpack((folder / names[0]).read(), folder / names[0])
+        file = refuse_link(folder / names[0])
+        found, seed = unpack(file.read(), file), self.settings["seed"]
+        own = f"SeedSequence({seed}, spawn_key=({number},))"  # no other input has it
+        if (found.provenance.get("seed"), f"{number}-{found.target}.eblime") != (own, names[0]):
+            raise ValueError(
+                f"{file} must be the explanation of input {number} of this run; it belongs to "
+                "another input or output, or to another run. It was renamed or copied; remove it."
+            )
+        return found
 
     def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.

@@ -24,6 +24,7 @@ from eblime.batch.folder import (
     part_files,
     part_numbers,
     read_manifest,
+    refuse_links,
     remove_leftovers,
 )
 from eblime.batch.inputs import ENDINGS, Inputs, Stream, as_inputs, is_large, store_inputs
@@ -154,6 +155,7 @@ def explain_many(
     folder = Location.of(out)
     given = as_inputs(inputs, folder, getattr(explainer, "endings", ENDINGS))
     folder.make()
+    refuse_links(folder)
     with folder.lock():
         job = _open_job(explainer, given, folder, settings, part_size, retry=retry)
         job = replace(job, timeout=crew.timeout, until=rule)

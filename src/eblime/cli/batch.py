@@ -12,6 +12,7 @@ import typer
 
 from eblime._checks import check_level
 from eblime.cli.options import (
+    AGAIN,
     ASKING,
     CACHE,
     CREW,
@@ -73,10 +74,10 @@ batch_app = typer.Typer(
 @with_options(
     Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context),
     Option("resume", "Resume this run with its own settings."),
-    Option("model", "With --resume: the run's model again, if it is code or a pickle.", short="-m"),
+    *AGAIN,
     Option(
         "trust_run",
-        "With --resume: load any model that the run names; it can run any code.",
+        "With --resume: use all files and addresses that the run names; its model can run code.",
         type=bool,
         default=False,
     ),
@@ -88,14 +89,17 @@ batch_app = typer.Typer(
 def batch(context: typer.Context, **values: Any) -> None:
     """Explain many inputs; an interrupted run can be resumed.
 
+    A run folder may come from someone else, so --resume uses the files and addresses in it only if
+    you name them again or trust the folder. Its message has the command to copy.
+
     Exit code 0: every input is explained; 3: some inputs failed, the others are explained; 2: an
     error stopped the run; 130: interrupted.
 
     Example: eblime batch image photos/ --model net.onnx --out run/
 
-    Example: eblime batch --resume run/
+    Example: eblime batch --resume run/ --trust-run
 
-    Example: eblime batch --resume run/ --model mood:score
+    Example: eblime batch --resume run/ --model mood:score --inputs reviews.jsonl
     """
     if (name := context.invoked_subcommand) is not None:
         for early in values:  # between `batch` and the name, where they would be ignored
@@ -107,8 +111,9 @@ def batch(context: typer.Context, **values: Any) -> None:
         raise ValueError(f"eblime batch needs {known_names('domains')}, or --resume RUN.")
     from eblime.cli.recipe import Recipe
 
-    trust = {name: values[name] for name in ("model", "trust_run", "trust_pickle")}
-    recipe = Recipe.resume(folder, **trust, cache=cache_of(values))
+    trust = {name: values[name] for name in ("trust_run", "trust_pickle")}
+    again = {option.name: values[option.name] for option in AGAIN}
+    recipe = Recipe.resume(folder, again=again, **trust, cache=cache_of(values))
     recipe.run(folder, **_execution(values), retry=values["retry"])
 
 

@@ -27,7 +27,18 @@ if TYPE_CHECKING:
     from eblime.engine.cache import AnswerCache
 
 __all__ = [
-    *("ASKING", "CACHE", "CREW", "EXPLAIN", "JSON", "MAX_FAILURES", "MODEL", "OPEN", "OUT"),
+    *(
+        "AGAIN",
+        "ASKING",
+        "CACHE",
+        "CREW",
+        "EXPLAIN",
+        "JSON",
+        "MAX_FAILURES",
+        "MODEL",
+        "OPEN",
+        "OUT",
+    ),
     *("PARTS", "PROB", "TOP", "TRUST", "argument", "cache_of", "command_of", "domain_command"),
     *("domain_group", "error_line", "known_names", "own_values", "parse_targets", "settings_of"),
     "with_options",
@@ -137,6 +148,13 @@ PARTS = (  # of `batch` alone; a run stores them
         "Save all explanations, not only those of the first 100 rows, or 1000 other inputs.",
         type=bool,
         default=False,
+    ),
+)
+AGAIN = (  # of `batch --resume`: what a manifest must not name alone
+    Option("model", "With --resume: the run's model again.", short="-m"),
+    *(
+        Option(name, f"With --resume: the {name} of the run again.")
+        for name in ("inputs", "labels", "background", "sources", "prompt")
     ),
 )
 CREW = (  # settings of `eblime.batch.Workers`

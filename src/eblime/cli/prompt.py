@@ -35,9 +35,10 @@ def explainer(
 
     given = dict(settings)
     if options["prompt"] is not None:
-        given["prompt"] = template = options["prompt"]
-        if "{" not in template and Path(template).is_file():
-            given["prompt"] = read_text_file(Path(template))
+        template = Path(options["prompt"])
+        if not template.is_file():
+            raise FileNotFoundError(f"--prompt must be a text file; {str(template)!r} is not.")
+        given["prompt"] = read_text_file(template)
     return PromptExplainer(model, Path(options["sources"]), **given)
 
 
@@ -68,12 +69,14 @@ COMMAND = Command(
             "sources",
             "Folder with a .txt or .md file for each source, a .json or .jsonl file with a list of "
             "them, or one text file to cut.",
+            type=Path,
             required=True,
             used_by="inputs",
         ),
         Option(
             "prompt",
-            "Template of the prompt with {sources} and {question}, or a file that has it.",
+            "File with a template of the prompt, with {sources} and {question}.",
+            type=Path,
             used_by="inputs",
         ),
         Option(

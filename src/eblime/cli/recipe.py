@@ -1,13 +1,14 @@
 """The settings of an `eblime batch` run: how any process makes its explainer, and who decides what.
 
-A run folder may come from someone else. Its manifest names a model, and loading a Python module or
-a pickle runs code: that happens only if the user names the model again, or trusts the run. The
-manifest also names a domain, which is looked up among the installed ones.
+A run folder may come from someone else. Of its manifest only settings are used as they are. Every
+file and address in it (`Recipe.places`) must be named again by the user, or the run be trusted: a
+model can run code, and receives the inputs. The domain is looked up among the installed ones.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -31,7 +32,7 @@ from eblime._field_checks import (
 )
 from eblime.batch.location import Location
 from eblime.cli.assembly import load_model, make_explainer, model_settings
-from eblime.cli.options import ASKING, MODEL, PARTS, command_of, own_values, parse_targets
+from eblime.cli.options import AGAIN, ASKING, MODEL, PARTS, command_of, own_values, parse_targets
 from eblime.cli.output import say
 from eblime.domains.record import Command, Domain, Item, Option
 from eblime.engine.cache import AnswerCache
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["Recipe"]
 
 _SOME_FAILED = 3  # exit code
-_DATA_ONLY = (".onnx", ".skops")  # models that run no code when they are loaded without trust
-_STORES = ("abfs", "abfss", "az", "gcs", "gs", "hdfs", "memory", "s3", "s3a")
 _MOST_REPEATS = 10_000  # of an option
 
 
@@ -83,18 +82,18 @@ class Recipe:
         model, options = values["model"], own_values(command, values)
         about: dict[str, Any] = {
             "kind": domain.name,
-            "inputs": Location.of(values["argument"]).address,
+            "inputs": _full_name("inputs", values["argument"]),
             "model_sha256": _digest(model),
             "imported_from": None if Path(model).is_file() else str(Path.cwd()),
         }
         for option in _stored_options(command):
             value = about[option.name] = options.get(option.name, values[option.name])
             if isinstance(value, Path):
-                about[option.name] = str(value.resolve())
-                about[f"{option.name}_sha256"] = _digest(str(value))
-                if not value.is_file():
+                about[option.name] = _full_name(option.name, str(value))
+                about[f"{option.name}_sha256"] = found = _digest(str(value))
+                if found is None:
                     raise FileNotFoundError(f"There is no file {str(value)!r} for {option.flag}.")
-        about["model"] = _full_name(model)
+        about["model"] = _full_name("model", model)
         trust, folder = values["trust_pickle"], about["imported_from"]
         return cls(about=about, trust_pickle=trust, import_from=folder, cache=cache)
 
@@ -103,7 +102,7 @@ class Recipe:
         cls,
         folder: str,
         *,
-        model: str | None,
+        again: Mapping[str, str | None],
         trust_run: bool,
         trust_pickle: bool,
         cache: AnswerCache | None,
@@ -113,49 +112,49 @@ class Recipe:
         Parameters
         ----------
         folder
-            Of the run. Its manifest alone never causes an import or the loading of a pickle.
-        model
-            `--model`, if the user repeated it. A module is then imported from the current folder or
-            from the installed packages, never from a folder that the manifest names.
+            Of the run.
+        again
+            The files and addresses of the run that the user named again, by option. A module is
+            then imported from the current folder or from the installed packages, never from a
+            folder that the manifest names.
         trust_run
-            Load any model that the manifest names, from the folder that it names.
+            Use all that the manifest names, also a pickle, and a module in the folder that it
+            names.
         trust_pickle
-            Load the pickle that `model` names.
+            Load the pickle that `--model` names.
         cache
             Stored answers of the model.
         """
         from eblime.batch.folder import read_manifest
 
         about = _check_stored(read_manifest(Location.of(folder))["settings"]["about"], folder)
-        stored = about["model"]
-        if model is not None and _full_name(model) != stored:
-            raise ValueError(
-                f"{folder} was created with --model {stored}; this call has --model {model}."
-            )
         found = cls(about=about, trust_pickle=True, import_from=about["imported_from"], cache=cache)
+        places, named = found.places(), {name: value for name, value in again.items() if value}
+        for name, value in named.items():
+            if _full_name(name, value) != places.get(name):
+                raise ValueError(
+                    f"{folder} was created with --{name} {places.get(name)}; this call has "
+                    f"--{name} {value}."
+                )
         if trust_run:
             return found
-        address = about["inputs"]
-        scheme, mark, _ = address.partition("://")
-        # of other addresses, such as `reference::http://...`, some file systems run code
-        if mark and Location.of(address).local_path is None and scheme not in _STORES:
+        if set(places) - set(named):
+            listed = ", ".join(f"--{name} {value}" for name, value in places.items())
+            code = f", and the code in {found.import_from}" if found.import_from else ""
+            trusting = shlex.join(["eblime", "batch", "--resume", folder, "--trust-run"])
+            repeated = replace(found, trust_pickle=trust_pickle).resume_command(folder)
             raise PermissionError(
-                f"{folder} names inputs at {address}, which is not a path or one of the stores "
-                f"{', '.join(_STORES)}. Add --trust-run if you trust the author of the run."
+                f"{folder} would use {listed}. If you trust all of it, name it again: {repeated} "
+                f"or trust the folder{code}: {trusting}"
             )
-        if model is not None:
-            return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
-        if trust_pickle:
-            raise PermissionError(
-                "--trust-pickle with --resume also needs --model, to say which file you trust."
-            )
-        if not _data_only(stored):
-            raise PermissionError(
-                f"{folder} names the model {stored}, which can run any code when it is loaded. "
-                "Repeat --model to confirm that this is your model, or add --trust-run if you "
-                "trust the author of the run."
-            )
-        return replace(found, trust_pickle=False, import_from=None)
+        return replace(found, trust_pickle=trust_pickle, import_from=str(Path.cwd()))
+
+    def places(self) -> dict[str, str]:
+        """All files and addresses that the run uses, by the options that name them."""
+        _, command = self._domain()
+        files = (o.name for o in _stored_options(command) if o is MODEL or o.type is Path)
+        found = {name: self.about[name] for name in ("inputs", *files)}
+        return {name: value for name, value in found.items() if value is not None}
 
     def __call__(self) -> Any:
         """Load the model and make the explainer."""
@@ -222,11 +221,13 @@ class Recipe:
 
     def resume_command(self, folder: str, *options: str) -> str:
         """The command that resumes the run, ready to be pasted."""
-        model = self.about["model"]
-        words = ["eblime", "batch", "--resume", folder, *options]
-        if self.trust_pickle or not _data_only(model):
-            words += ["--model", model]
-        return shlex.join([*words, *(["--trust-pickle"] if self.trust_pickle else [])])
+        places = self.places()
+        words = [word for name, value in places.items() for word in (f"--{name}", value)]
+        if not {*places} <= {option.name for option in AGAIN}:  # a file of another package's domain
+            words = ["--trust-run"]
+        elif self.trust_pickle:
+            words.append("--trust-pickle")
+        return shlex.join(["eblime", "batch", "--resume", folder, *options, *words])
 
     def _domain(self) -> tuple[Domain, Command]:
         """The domain, whose package must be installed, and its command."""
@@ -326,16 +327,20 @@ def _option_check(option: Option) -> Check:
     return optional(found) if option.default is None and not option.required else found
 
 
-def _full_name(model: str) -> str:
-    """A model as a manifest names it: the full path of a file, or a Python name as it is."""
-    return str(Path(model).resolve()) if Path(model).is_file() else model
+def _full_name(name: str, value: str) -> str:
+    """A file or address of an option as a manifest has it; a Python name as it is."""
+    if name == "inputs":
+        return Location.of(value).address
+    is_path = name != "model" or Path(value).is_file()
+    return str(Path(value).resolve()) if is_path else value
 
 
 def _digest(path: str) -> str | None:
-    """Checksum of a file; None for a Python name."""
-    return Location.of(path).sha256().hexdigest() if Path(path).is_file() else None
-
-
-def _data_only(model: str) -> bool:
-    """Whether loading a model without trust runs no code of its own."""
-    return Path(model).suffix.lower() in _DATA_ONLY
+    """Checksum of a file, or of the names and files of a folder; None for a Python name."""
+    place = Location.of(Path(path))  # a path, also if it looks like an address
+    if place.kind() != "folder":
+        return place.sha256().hexdigest() if place.kind() == "file" else None
+    found = hashlib.sha256()
+    for name in place.files():
+        found.update(os.fsencode(name) + b"\0" + (place / name).sha256().digest())
+    return found.hexdigest()

@@ -65,8 +65,9 @@ class Option:
     short
         A short form, such as "-m".
     type
-        `str`, `int`, `float`, `bool`, or `Path` for a file. `eblime batch` stores the checksum of
-        such a file and refuses to resume when the file has changed.
+        `str`, `int`, `float`, `bool`, or `Path` for a file or folder. `eblime batch` stores its
+        checksum and refuses to resume when it has changed. `--resume` reads it only if the user
+        names it again or trusts the run, so it must not be a `str`.
     default
         None means that the option is not passed on, so that the explainer's default applies.
     required

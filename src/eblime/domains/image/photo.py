@@ -30,6 +30,7 @@ _FORMATS = {
 }
 PHOTO_ENDINGS = tuple(_FORMATS)
 
+_MOST_PIXELS = 100_000_000  # of a photo in a file, by its header
 _SUBFILE_TYPE = 254  # TIFF tag whose lowest bit marks a reduced copy of another page
 
 
@@ -62,8 +63,8 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     Raises
     ------
     ValueError
-        If the photo cannot be read, is in another format than those of `PHOTO_ENDINGS`, or has
-        several pages or frames.
+        If the photo cannot be read, is in another format than those of `PHOTO_ENDINGS`, has
+        several pages or frames, or has more than 100 million pixels.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -73,6 +74,12 @@ def open_photo(source: Any, name: str | None = None) -> Image.Image:
     formats = sorted(set(_FORMATS.values()))
     try:
         with Image.open(source, formats=formats) as opened:
+            if opened.width * opened.height > _MOST_PIXELS:
+                raise ValueError(
+                    f"{name} must have at most {_MOST_PIXELS / 1e6:g} million pixels; it has "
+                    f"{opened.width} x {opened.height}. Read a part of it or a smaller copy with "
+                    "another package, and pass the array."
+                )
             return _upright(opened, name)
     except FileNotFoundError:
         raise
@@ -139,7 +146,7 @@ def _name(source: Any) -> str:
 
 def _upright(image: Image.Image, name: str) -> Image.Image:
     """The only page of an image, rotated as its EXIF data says, in grey or RGB."""
-    from PIL import Image, ImageOps
+    from PIL import ExifTags, Image, ImageOps
 
     pages = _page_count(image)
     if pages > 1:
@@ -152,14 +159,15 @@ def _upright(image: Image.Image, name: str) -> Image.Image:
             f"{name} has 16 bits per channel and is read with 8. To keep them, read it with "
             "another package, such as tifffile or OpenCV, and pass the array."
         )
-    upright = ImageOps.exif_transpose(image)
-    upright.load()
+    image.load()
+    turned = image.getexif().get(ExifTags.Base.Orientation, 1) != 1
+    upright = ImageOps.exif_transpose(image) if turned else image  # else it would make a copy
     if upright.mode in ("1", "F") or upright.mode.startswith("I"):
         return upright
     if "A" in upright.getbands() or "transparency" in upright.info:
-        clear = upright.convert("RGBA")
+        clear = upright if upright.mode == "RGBA" else upright.convert("RGBA")
         upright = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
-    return upright if upright.mode == "L" else upright.convert("RGB")
+    return upright if upright.mode in ("L", "RGB") else upright.convert("RGB")
 
 
 def _page_count(image: Image.Image) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -150,8 +151,13 @@ def _read_tiff(path: Path, key: str | None) -> Scan:
     """The pages of a TIFF file."""
     import tifffile  # comes with scikit-image
 
-    with tifffile.TiffFile(path) as file:
+    with tifffile.TiffFile(path, _multifile=False) as file:
         series = file.series[0]
+        if file.is_ome and series.kind.lower() != "ome":
+            raise UnreadableError(
+                f"{str(path)!r} must hold its data itself; its OME header names other files, or is "
+                "damaged. Read it with tifffile, and pass the array."
+            )
         check_memory(series.shape, series.dtype)
         return Scan(values=series.asarray())
 
@@ -177,16 +183,41 @@ def read_mat(path: Path, key: str | None = None, axes: Axes = (3, 4)) -> Scan:
 
 def _read_hdf5(path: Path, key: str | None, axes: Axes = (3, 4)) -> Scan:
     """An array of an HDF5 file."""
-    h5py = _import("h5py")
-    with h5py.File(path, "r") as file:
-        headers: dict[str, tuple[tuple[int, ...], Any]] = {}
-
-        def note(name: str, entry: Any) -> None:
-            if isinstance(entry, h5py.Dataset) and entry.shape and entry.dtype.kind in "buif":
-                headers[name] = (entry.shape, entry.dtype)
-
-        file.visititems(note)
+    with _open_hdf5(path) as (file, datasets):
+        headers = {
+            name: (entry.shape, entry.dtype)
+            for name, entry in datasets.items()
+            if entry.shape and entry.dtype.kind in "buif"
+        }
         return Scan(values=file[_choose(headers, key and key.strip("/"), path, axes)][()])
+
+
+@contextmanager
+def _open_hdf5(path: Path) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """An HDF5 file and its datasets by name; refused if numbers of it are in other files."""
+    h5py = _import("h5py")
+    datasets: dict[str, Any] = {}
+    outside: list[str] = []
+
+    def note(name: str, entry: Any) -> None:
+        if isinstance(entry, h5py.Dataset):
+            datasets[name] = entry
+            sources = entry.virtual_sources() if entry.is_virtual else []
+            if entry.external or any(source.file_name != "." for source in sources):
+                outside.append(name)
+        elif isinstance(entry, h5py.Group):
+            links = ((f"{name}/{key}", entry.get(key, getlink=True)) for key in entry)
+            outside.extend(key for key, link in links if isinstance(link, h5py.ExternalLink))
+
+    with h5py.File(path, "r") as file:
+        note("", file)
+        file.visititems(note)
+        if outside:
+            raise UnreadableError(
+                f"{str(path)!r} must hold its data itself; {outside[0]!r} is in another file. "
+                "Copy it into one file, such as with h5repack."
+            )
+        yield file, datasets
 
 
 def _read_nde(path: Path, key: str | None) -> Scan:
@@ -195,8 +226,7 @@ def _read_nde(path: Path, key: str | None) -> Scan:
     Lengths are in metres there, and become millimetres. The axis of the ultrasound is in seconds;
     with the velocity of a pulse-echo scan it becomes the one-way sound path.
     """
-    h5py = _import("h5py")
-    with h5py.File(path, "r") as file:
+    with _open_hdf5(path) as (file, _):
         homes = [name for name in ("Public/Setup", "Domain/Setup") if name in file]
         if not homes:
             raise UnreadableError(f"{str(path)!r} must have 'Public/Setup', as .nde files have.")
