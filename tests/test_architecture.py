@@ -259,7 +259,7 @@ def test_heavy_packages_are_imported_where_used(path):
 BUDGETS = {
     **{"batch": 3_730, "cli": 2_640, "compat": 1_700, "core": 4_910, "datasets": 240},
     **{"designs": 1_250, "domains": 5_820, "engine": 2_750, "explainers": 1_780, "family": 1_260},
-    **{"methods": 1_880, "models": 2_690, "plot": 2_240, "reporting": 1_130, "results": 2_610},
+    **{"methods": 1_880, "models": 2_700, "plot": 2_240, "reporting": 1_130, "results": 2_610},
     **{"stopping": 1_060},
 }
 SINGLE = 4_990  # lines of all parts that are one module
