@@ -235,6 +235,16 @@ def test_the_softmax_of_log_probabilities_is_taken():
     assert_allclose(eblime.TorchModel(logs)(IMAGE[None]), eblime.TorchModel(net)(IMAGE[None]))
 
 
+def test_one_row_that_looks_like_probabilities_by_chance_is_noticed():
+    """By the next rows: no outputs are taken for probabilities that are none."""
+    model = eblime.TorchModel(torch.nn.Identity())
+    with pytest.warns(UserWarning, match="probabilities already"):
+        model(np.array([[1.0, 0.0]], np.float32))
+
+    with pytest.raises(ValueError, match=r"and these are not\. Add a softmax to the network"):
+        model(np.array([[-1.0, 3.0]], np.float32))
+
+
 def test_the_first_batch_decides_about_the_softmax():
     """A later one that happens to look like probabilities is no exception."""
     model = eblime.TorchModel(torch.nn.Identity())

@@ -81,10 +81,10 @@ class OnnxModel:
     ...     network.SerializeToString(), providers=["CPUExecutionProvider"]
     ... )
     >>> model = eblime.OnnxModel.load(session, activation="softmax")
-    >>> red = np.zeros((8, 8, 3), dtype=np.uint8)
-    >>> red[..., 0] = 255
-    >>> model(red[None]).round(2)
-    array([[0.58, 0.21, 0.21]])
+    >>> yellow = np.zeros((8, 8, 3), dtype=np.uint8)
+    >>> yellow[..., :2] = 255
+    >>> model(yellow[None]).round(2)
+    array([[0.42, 0.42, 0.16]])
     """
 
     session: Any
