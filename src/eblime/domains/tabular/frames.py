@@ -10,7 +10,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, NoReturn, cast
 
@@ -101,6 +101,10 @@ class ArrayFrame:
         for position, numbers in new_values.items():
             found[:, position] = numbers
         return self.finish(found)
+
+    def take(self, rows: IntArray) -> ArrayFrame:
+        """Some of the rows, by number."""
+        return replace(self, native=self.native[rows])
 
     def words_of(self, last: NDArray[Any]) -> Words:
         """The words of a row that was read, (d,)."""
@@ -225,6 +229,10 @@ class ColumnFrame:
                 series = joined[c] if c in joined else self.frame[:, c]
                 done[c] = _take_from_series(series, rows[:, c])
         return self._assemble([done[c] for c in range(len(self.names))])
+
+    def take(self, rows: IntArray) -> ColumnFrame:
+        """Some of the rows, by number."""
+        return ColumnFrame(frame=self.frame[rows], names=self.names)
 
     def words_of(self, last: FrameRow) -> Words:
         """The words of a row that was read, (d,)."""
