@@ -62,7 +62,9 @@ class Answers:
             return self
         kept = np.flatnonzero(~self.fixed).tolist()
         names = None if self.features is None else tuple(self.features[j] for j in kept)
-        return replace(self, masks=self.masks[:, kept], features=names, fixed=None)
+        return replace(
+            self, masks=np.ascontiguousarray(self.masks[:, kept]), features=names, fixed=None
+        )
 
     def with_fixed(self, fixed: BoolArray, features: Sequence[str]) -> Answers:
         """The same answers with features that are fixed among the others; masks show them."""

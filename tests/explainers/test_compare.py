@@ -192,7 +192,7 @@ def test_the_law_of_masks_of_texts_is_noted():
         ({"magic": 3}, TypeError, "magic"),
         ({"explainer": eblime.TextExplainer(mood), "bag": False}, TypeError, "got bag as well"),
         ({"explainer": 3}, TypeError, "`explainer` must be an explainer"),
-        ({"n_masks": 0}, ValueError, "`n_masks` must be >= 1"),
+        ({"n_masks": 0}, ValueError, "`n_masks` must be >= 2"),
     ],
 )
 def test_bad_settings_are_refused_before_any_model_call(settings, error, message):

@@ -198,10 +198,9 @@ def select_features(law: Law, features: IntArray) -> Law:
     """
     if isinstance(law, PointMass):
         return replace(law, mean=np.where(features < 0, 0.0, law.mean[features]))
-    if isinstance(law, NormalMixture):
-        known = features >= 0
-        covs = np.where(known & known[:, None], law.covs[:, features[:, None], features], 0.0)
-        return replace(law, means=np.where(known, law.means[:, features], 0.0), covs=covs)
+    if isinstance(law, NormalMixture) and (features >= 0).all():
+        covs = law.covs[:, features[:, None], features]
+        return replace(law, means=law.means[:, features], covs=covs)
     alone = law.marginals().select(features) if isinstance(law, StudentLaw) else None
     return SelectedLaw(law=law, features=features, alone=alone)
 

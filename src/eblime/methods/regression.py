@@ -72,6 +72,8 @@ def fit_each(
         varying = [target.varying for target in answers]
         found = fit_each(method, rng, varying, exhaustive=exhaustive)
         return tuple(posterior.with_fixed(fixed) for posterior in found)
+    if answers[0].n_masks < 2:
+        raise ValueError("A fit needs at least 2 masks; got 1. One score says nothing.")
     often = _as_often(method, answers, exhaustive)
     n, p = answers[0].masks.shape
     with few_threads(float(n) * p * min(n, p)):

@@ -351,6 +351,10 @@ def as_frame(table: Any, names: Sequence[str] | None = None) -> Frame | SparseFr
 
     try:
         frame = nw.from_native(table, eager_only=True)
+    except nw.exceptions.DuplicateError:
+        arrow = nw.dependencies.is_pyarrow_table(table)
+        _frame_names(table.column_names if arrow else table.columns, table.shape, None)
+        raise
     except TypeError as error:
         raise TypeError(
             "`background` must be a pandas or polars frame, an array or a sparse matrix; "
@@ -606,9 +610,12 @@ def _frame_names(
     if names is not None:
         raise ValueError("`names` must be None for a data frame, which has its own column names.")
     found = [str(name) for name in columns]
-    double = next((name for name in found if found.count(name) > 1), None)
-    if double is not None:
-        raise ValueError(f"`background` must have different column names; {double!r} occurs twice.")
+    double = dict.fromkeys(repr(name) for name in found if found.count(name) > 1)
+    if double:
+        raise ValueError(
+            f"`background` must have different column names; got {', '.join(double)} more than "
+            "once. Rename or drop them."
+        )
     return found
 
 
