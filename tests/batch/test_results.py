@@ -441,7 +441,10 @@ def test_a_flag_that_few_rows_have_is_averaged_over_all_rows(tmp_path, perturb):
     rng = np.random.default_rng(0)
     rows = pd.DataFrame({"income": rng.normal(size=60), "age": rng.normal(size=60)})
     rows = rows.assign(bankrupt=np.arange(60) % 30 == 29)
-    score = lambda t: t["income"] + 0.5 * t["age"] + 3.0 * t["bankrupt"]
+
+    def score(some):
+        return some["income"] + 0.5 * some["age"] + 3.0 * some["bankrupt"]
+
     with pytest.warns(UserWarning, match="'bankrupt'"):
         explainer = eblime.TabularExplainer(
             score, rows[~rows["bankrupt"]], perturb=perturb, n_masks=60

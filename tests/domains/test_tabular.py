@@ -824,7 +824,7 @@ def test_column_names_must_differ():
 def test_duplicate_columns_are_named():
     """In our words, before the library of the frame complains in its own."""
     frame = pd.DataFrame(np.ones((4, 5)), columns=["a", "b", "a", "c", "c"])
-    with pytest.raises(ValueError, match="`background` .* got 'a', 'c' more than once"):
+    with pytest.raises(ValueError, match=r"`background` .* got 'a', 'c' more than once"):
         eblime.TabularExplainer(Spy(), frame)
 
 
@@ -870,7 +870,10 @@ def test_rare_categories_are_known_though_not_kept():
     codes = pd.Series(np.repeat(["10", "20"], 500))
     codes.iloc[0] = "30"
     frame = pd.DataFrame({"code": codes, "age": np.arange(1000.0)})
-    model = lambda table: (table["code"] == "30").to_numpy() + 0.0
+
+    def model(table):
+        return (table["code"] == "30").to_numpy() + 0.0
+
     explainer = eblime.TabularExplainer(model, frame, perturb="background", n_masks=4)
 
     assert explainer.explain({"code": 30, "age": 3.0}).prediction == 1

@@ -250,19 +250,17 @@ class SelectedLaw:
 
     def pdf(self, x: FloatArray) -> FloatArray:
         """Marginal densities; `x` broadcasts against (m,)."""
+        zero = point_density(x, 0.0)
         if self.alone is None:
-            found = self.law.pdf(self._for_all(x))[..., self.features]
-        else:
-            found = self.alone.pdf(x)
-        return self._put(found, point_density(x, 0.0))
+            return self._put(self.law.pdf(self._for_all(x))[..., self.features], zero)
+        return self._put(self.alone.pdf(x), zero)
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """P(beta_j <= x); `x` broadcasts against (m,)."""
+        zero = np.heaviside(x, 1.0)
         if self.alone is None:
-            found = self.law.cdf(self._for_all(x))[..., self.features]
-        else:
-            found = self.alone.cdf(x)
-        return self._put(found, np.heaviside(x, 1.0))
+            return self._put(self.law.cdf(self._for_all(x))[..., self.features], zero)
+        return self._put(self.alone.cdf(x), zero)
 
     def prob_positive(self) -> FloatArray:
         """P(beta_j > 0), (m,)."""

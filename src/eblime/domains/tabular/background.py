@@ -192,8 +192,7 @@ class Background:
 
         They have the same bins, or, with `by_value`, the same values. None if all features vary.
         """
-        differs = self._differs_in_value if by_value else self._differs
-        found = np.array([not differs(feature, row) for feature in self.features])
+        found = np.array([not self._differs(one, row, by_value) for one in self.features])
         if found.all():
             raise ValueError(
                 "`row` must differ from the background in at least one column; it is equal in "
@@ -220,21 +219,20 @@ class Background:
             values=[feature.values_text(row) for feature in self.features],
         )
 
-    def _differs(self, feature: Feature, row: Sequence[Any]) -> bool:
-        """Whether a feature has several bins, or the row is in a different one."""
-        return any(
-            self.varies[c] or self.columns[c].code(row[c]) != self.columns[c].codes[0]
-            for c in feature.columns
-        )
+    def _differs(self, feature: Feature, row: Sequence[Any], by_value: bool) -> bool:
+        """Whether some row of the background is in another bin than the row, or has another value.
 
-    def _differs_in_value(self, feature: Feature, row: Sequence[Any]) -> bool:
-        """Whether some row of the background has another value than the row."""
+        Missing values and categories are bins of their own.
+        """
         for c in feature.columns:
             column, value = self.columns[c], row[c]
-            if column.numbers is None or is_missing(value):
-                if (column.codes != column.code(value)).any():
-                    return True
-            elif ((column.codes < 0) | (column.numbers != as_number(value))).any():
+            if not by_value:
+                differs = self.varies[c] or column.code(value) != column.codes[0]
+            elif column.numbers is None or is_missing(value):
+                differs = (column.codes != column.code(value)).any()
+            else:
+                differs = ((column.codes < 0) | (column.numbers != as_number(value))).any()
+            if differs:
                 return True
         return False
 

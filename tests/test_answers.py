@@ -32,7 +32,10 @@ def explained(**settings):
 def alone(e):
     """The same explanation without the column."""
     rows = np.delete(background(), 1, axis=1)
-    whole = lambda some: score(np.insert(some, 1, 7.0, axis=1))
+
+    def whole(some):
+        return score(np.insert(some, 1, 7.0, axis=1))
+
     explainer = eblime.TabularExplainer(
         whole, rows, perturb="background", n_masks=6, rows_per_mask=5, method=e.method
     )
