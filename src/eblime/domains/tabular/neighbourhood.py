@@ -30,7 +30,14 @@ from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame, row_keys
 from eblime.protocols import INPUT_ITSELF, MeanBatch, masks_at
 
 __all__ = [
-    *("MOST_ROWS", "PERTURB", "GameNeighbourhood", "RowContext", "TableNeighbourhood"),
+    *(
+        "BACKGROUND_ROWS",
+        "MOST_ROWS",
+        "PERTURB",
+        "GameNeighbourhood",
+        "RowContext",
+        "TableNeighbourhood",
+    ),
     *("UserNeighbourhood", "UserPerturb"),
 ]
 
@@ -42,6 +49,7 @@ _CACHED = 1 << 21  # numbers in cached blocks, at most
 _BATCH_BYTES = 32 << 20
 _LARGEST = 8192  # rows per model call: models of tables are fastest with large batches
 
+BACKGROUND_ROWS = 200  # that a game keeps of a larger background, unless a mask needs more
 MOST_ROWS = 100  # of the background, for each mask of a game, unless the user says otherwise
 _ROOM = 32_768  # rows in one model call of a game, about
 
