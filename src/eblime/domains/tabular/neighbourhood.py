@@ -30,15 +30,8 @@ from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame, row_keys
 from eblime.protocols import INPUT_ITSELF, MeanBatch, masks_at
 
 __all__ = [
-    *(
-        "BACKGROUND_ROWS",
-        "MOST_ROWS",
-        "PERTURB",
-        "GameNeighbourhood",
-        "RowContext",
-        "TableNeighbourhood",
-    ),
-    *("UserNeighbourhood", "UserPerturb"),
+    *("BACKGROUND_ROWS", "MOST_ROWS", "PERTURB", "GameNeighbourhood", "RowContext"),
+    *("TableNeighbourhood", "UserNeighbourhood", "UserPerturb"),
 ]
 
 PERTURB = ("bins", "normal", "rows", "background")
@@ -514,6 +507,14 @@ class UserNeighbourhood:
         """The row itself and the rows of the function as the regression sees them."""
         context, itself = self.context, self.context.itself
         masks = np.empty((frame.n_rows - itself, context.n_features))
+        for c in np.flatnonzero(context.background.column_feature == context.n_features).tolist():
+            column = context.background.columns[c]
+            if not column.same(frame.column(c).values[itself:], context.values[c]).all():
+                raise ValueError(
+                    f"`perturb` must not change column {column.name!r}, which is the same in the "
+                    "row and in all rows of the background. Add rows to the background in which "
+                    "it differs."
+                )
         for j, feature in enumerate(context.background.features):
             values = {c: frame.column(c).values[itself:] for c in feature.columns}
             if context.continuous and feature.scale is not None:
