@@ -75,7 +75,7 @@ ASKING = (  # of `explain` and `batch`; a run stores them
         "How many masks to ask the model about.",
         type=int,
         default=1000,
-        minimum=1,
+        minimum=2,
         setting="n_masks",
     ),
     Option(
