@@ -99,7 +99,8 @@ def columns_of(
     if isinstance(targets, (int, np.integer)):
         if not ranked and targets < outputs:
             raise ValueError(
-                f"`target` must be given for a regressor with several outputs; it has {outputs}: "
+                "`target` must be given for a model with several outputs that are not classes of "
+                f"one question; it has {outputs}: "
                 f"{_names([output_label(column, outputs, labels) for column in range(outputs)])}."
             )
         order = np.argsort(-original, kind="stable")
@@ -110,12 +111,12 @@ def columns_of(
 def has_ranked_outputs(model: Any) -> bool:
     """Whether the highest output is the prediction.
 
-    Not for a regressor with several outputs, nor for the parts of an answer.
+    Not if a model of scikit-learn has several outputs, nor for the parts of an answer.
     """
     inner = model.model if isinstance(model, SignalModel) else model
-    regressor = isinstance(inner, SklearnModel) and inner.regressor
+    ranked = not isinstance(inner, SklearnModel) or inner.ranked
     read = getattr(model, "reader", None) is not None
-    return not (regressor or read or isinstance(model, AnswerScore))
+    return ranked and not (read or isinstance(model, AnswerScore))
 
 
 def output_label(column: int, outputs: int, labels: Labels | None) -> str:
