@@ -309,11 +309,15 @@ def _least_squares_columns(explanations: Sequence[Explanation]) -> list[dict[str
             if e.posterior.estimand.startswith(LINEAR_FIT)
             and ("intercept" in e.posterior.extras) == intercept
         ]
-        answers = [(e.answers.masks, e.answers.scores, e.answers.weights) for _, e in chosen]
-        solved = many_least_squares(answers, intercept=intercept)
+        answers = [e.answers.varying for _, e in chosen]
+        problems = [(some.masks, some.scores, some.weights) for some in answers]
+        solved = many_least_squares(problems, intercept=intercept)
         for (known, explanation), pair in zip(chosen, solved, strict=True):
             if pair is not None:
                 estimate, se = pair
+                if (fixed := explanation.answers.fixed) is not None:  # which are zero
+                    places = np.cumsum(~fixed) - 1
+                    estimate, se = (np.where(fixed, 0.0, some[places]) for some in pair)
                 known["estimate"] = estimate
                 known["se"] = np.zeros_like(se) if explanation.exhaustive else se
     return found

@@ -27,7 +27,7 @@ from eblime.engine.calls import Caller, model_error
 from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
-from eblime.engine.state import State, begin
+from eblime.engine.state import State, begin, whole_scene
 from eblime.engine.targets import class_number, scores_of
 from eblime.models.adapt import with_reader
 from eblime.models.conversion import on_cpu
@@ -356,7 +356,7 @@ class Source:
             raise ValueError("The model was asked about all masks; there are no more.")
         state = _state_before(self.state, explanation, n)
         near = state.neighbourhood
-        known = explanation.answers
+        known = explanation.answers.varying
         most = min(_MOST_MASKS, 2**known.n_features if near.exact else _MOST_MASKS) - known.n_masks
         if n > most:
             raise ValueError(f"`n` must be at most {most:,}; got {n:,}.")
@@ -379,7 +379,7 @@ class Source:
 
 def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation) -> Source:
     """The source of an explanation that was loaded from a file, given its explainer and input."""
-    _check_same_input(subject.scene, explanation.scene)
+    _check_same_input(whole_scene(subject)[0], explanation.scene)
     stored = [restore_score(score) for score in getattr(explanation.scene, "scores", ())]
     settings, subject, _ = aim(settings, subject, stored)
     state = State(
@@ -390,7 +390,7 @@ def source_of(settings: LoopSettings, subject: Subject, explanation: Explanation
         rng=np.random.default_rng(0),
         start=time.perf_counter(),
         neighbourhood=_restore_neighbourhood(settings, subject, explanation),
-        first=explanation.answers,
+        first=explanation.answers.varying,
     )
     return Source(state=state)
 
@@ -414,7 +414,7 @@ def _restore_neighbourhood(
     settings: LoopSettings, subject: Subject, explanation: Explanation
 ) -> Neighbourhood:
     """The perturbed inputs of a loaded explanation, made again from its seed."""
-    seed, masks = explanation.provenance.get("seed"), explanation.masks
+    seed, masks = explanation.provenance.get("seed"), explanation.answers.varying.masks
     rng = np.random.default_rng(seed if isinstance(seed, int) else 0)
     empty = subject.neighbourhood(rng)
     own_law = settings.design is None
@@ -429,7 +429,7 @@ def _restore_neighbourhood(
 
 def _state_before(state: State, explanation: Explanation, n: int) -> State:
     """The state before the next question about one target."""
-    answers, cost = explanation.answers, explanation.provenance
+    answers, cost = explanation.answers.varying, explanation.provenance
     total = answers.n_masks + n
     return State(
         settings=replace(

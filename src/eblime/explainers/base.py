@@ -102,8 +102,8 @@ class BaseExplainer(ABC):
         target
             Column number of the model's output, or its label as a string; for an image also a box
             or a region, `eblime.scores.Box` or `Region`. None is the highest output; it is refused
-            for a regressor with several outputs. A number that is the column of one output and the
-            label of another is refused too.
+            for a regressor, or a classifier of several questions, with several outputs. A number
+            that is the column of one output and the label of another is refused too.
         rng
             Seed or generator; the same seed gives the same masks and the same result.
         n_masks
@@ -195,7 +195,7 @@ class BaseExplainer(ABC):
         """
         settings = self.loop
         if n_masks is not None:
-            check_count("n_masks", n_masks)
+            check_count("n_masks", n_masks, minimum=2)
             settings = replace(settings, n_masks=n_masks)
         settings = stop_settings(settings, until, max_masks, max_seconds)
         if calls is not None or cache is not None:

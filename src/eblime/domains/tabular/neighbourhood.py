@@ -30,8 +30,8 @@ from eblime.domains.tabular.frames import Frame, SparseFrame, as_frame, row_keys
 from eblime.protocols import INPUT_ITSELF, MeanBatch, masks_at
 
 __all__ = [
-    *("MOST_ROWS", "PERTURB", "GameNeighbourhood", "RowContext", "TableNeighbourhood"),
-    *("UserNeighbourhood", "UserPerturb"),
+    *("BACKGROUND_ROWS", "MOST_ROWS", "PERTURB", "GameNeighbourhood", "RowContext"),
+    *("TableNeighbourhood", "UserNeighbourhood", "UserPerturb"),
 ]
 
 PERTURB = ("bins", "normal", "rows", "background")
@@ -42,6 +42,7 @@ _CACHED = 1 << 21  # numbers in cached blocks, at most
 _BATCH_BYTES = 32 << 20
 _LARGEST = 8192  # rows per model call: models of tables are fastest with large batches
 
+BACKGROUND_ROWS = 200  # that a game keeps of a larger background, unless a mask needs more
 MOST_ROWS = 100  # of the background, for each mask of a game, unless the user says otherwise
 _ROOM = 32_768  # rows in one model call of a game, about
 
@@ -506,6 +507,14 @@ class UserNeighbourhood:
         """The row itself and the rows of the function as the regression sees them."""
         context, itself = self.context, self.context.itself
         masks = np.empty((frame.n_rows - itself, context.n_features))
+        for c in np.flatnonzero(context.background.column_feature == context.n_features).tolist():
+            column = context.background.columns[c]
+            if not column.same(frame.column(c).values[itself:], context.values[c]).all():
+                raise ValueError(
+                    f"`perturb` must not change column {column.name!r}, which is the same in the "
+                    "row and in all rows of the background. Add rows to the background in which "
+                    "it differs."
+                )
         for j, feature in enumerate(context.background.features):
             values = {c: frame.column(c).values[itself:] for c in feature.columns}
             if context.continuous and feature.scale is not None:
