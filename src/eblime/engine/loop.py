@@ -24,7 +24,6 @@ from eblime._warn import warn_user
 from eblime.answers import Answers, Proposal
 from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
 from eblime.engine.calls import Caller, model_error
-from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply, open_model
 from eblime.engine.settings import LoopSettings, rule_name
 from eblime.engine.state import State, begin
@@ -202,26 +201,24 @@ def converse(settings: LoopSettings, subject: Subject, targets: Any, rng: RNGLik
 def rounds(state: State, design: Design) -> Talk:
     """The rounds of the loop, from a state on."""
     may_end, one_shot = state.settings.may_end_early, isinstance(design, (OneShot, OwnLaw))
-    power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3  # of its fit
-    pace, late = Pace(state.start, state.settings.max_seconds, power), False
-    rest: Any = None  # of a round that is asked in pieces, for lack of time
+    limit, began, late = state.settings.max_seconds or np.inf, state.start, False
     while state.stopped is None:
-        wanted = design.next(state.rng, state.first) if rest is None else rest
+        now = time.perf_counter()
+        if state.answers and (now - state.start) + (now - began) > limit:  # as long as the last one
+            late = state.first.n_masks < state.settings.budget
+            break
+        began = now
+        wanted = design.next(state.rng, state.first)
         if may_end and wanted is not None:
-            wanted, rest = _cut(state, wanted, pace.masks())
-            late = wanted is None and state.first.n_masks < state.settings.budget
+            wanted = _within_budget(state, wanted)
         if wanted is None:
             break
         state = state.extend(wanted, warn=one_shot)
-        pace.ask()
         reply = yield state.question()
         assert isinstance(reply, Reply)
         state = state.append(reply)
-        pace.answered(state.first.n_masks)
-        if may_end and rest is None:
+        if may_end:
             state = _apply_rule(state)
-        elif pace.wants_rehearsal:
-            _rehearse(state)
     if not state.answers:
         raise ValueError("`design` must ask about at least one mask; it asked about none.")
     if may_end:
@@ -251,39 +248,24 @@ def design_of(state: State) -> Design:
     )
 
 
-def _cut(state: State, wanted: Any, most: int | None) -> tuple[Any, Any]:
-    """What to ask next, and the rest of it; None where masks or seconds are used up.
-
-    `most` masks can be asked in the seconds that are left; None is no limit.
-    """
+def _within_budget(state: State, wanted: Any) -> Any:
+    """The masks to ask about next that the budget has room for; None where it is used up."""
     is_number = isinstance(wanted, (int, np.integer))
     count = int(wanted) if is_number else len(getattr(wanted, "masks", wanted))
     allowed = min(count, state.settings.budget - state.first.n_masks)
-    now = allowed if most is None else min(allowed, most)
-    if now <= 0:
-        return None, None
+    if allowed <= 0:
+        return None
     if is_number:
-        return now, (allowed - now) or None
-    rest = rows_of(wanted, slice(now, allowed)) if now < allowed else None
-    return wanted if now == count else rows_of(wanted, slice(0, now)), rest
-
-
-def _rehearse(state: State) -> None:
-    """Fit and judge for the time that it takes; the result is not used."""
-    fitted = state.with_fit()
-    if isinstance(state.settings.until, Rule):
-        _ = _verdict(state.settings.until, fitted).text
+        return allowed
+    return wanted if allowed == count else rows_of(wanted, slice(0, allowed))
 
 
 def _apply_rule(state: State) -> State:
     """The state after a round: with the verdict of the stop rule, if it was time for one."""
     until, known = state.settings.until, state.first.n_masks
     least = first_look(state.settings.design, state.first.n_features)
-    if state.exhaustive or state.stopped is not None:
+    if until is None or state.exhaustive or state.stopped is not None:
         return state
-    if until is None:  # with a time limit: to know how long a fit takes
-        due = is_due(known, state.looked_at, least)
-        return replace(state.with_fit(), looked_at=known) if due else state
     if isinstance(until, Rule):
         if not is_due(known, state.looked_at, least):
             return replace(state, expected=max(known, state.expected))
