@@ -290,11 +290,12 @@ def games_rows(settings: Mapping[str, Any], number: int) -> list[Row]:
         ).explain(played, rng=number, until=rule, max_masks=settings["max_masks"])
         for text in HARD_RULES:
             row = {"game": name, "rule": text, "certified": text in rule.found}
+            row |= {"wrong": False, "rest": False, "masks": np.nan}
             if text in rule.found:
                 posterior, answers, words = rule.found[text]
                 wrong = is_wrong(parse_rule(text), posterior, truth)
-                rest = not is_excepted(words, rare, answers.scores)
-                row |= {"wrong": wrong, "rest": wrong and rest, "masks": answers.n_masks}
+                rest = wrong and not is_excepted(words, rare, answers.scores)
+                row |= {"wrong": wrong, "rest": rest, "masks": answers.n_masks}
             rows.append(row)
     return rows
 
@@ -318,9 +319,9 @@ def games_summary(rows: pd.DataFrame) -> pd.DataFrame:
                 "rule": rule,
                 "games": len(part),
                 "certified": part["certified"].mean(),
-                "wrong": met["wrong"].astype(float).mean(),
-                "not excepted": met["rest"].astype(float).mean(),
-                "wrong runs": met["wrong"].astype(float).sum() / len(part),
+                "wrong": met["wrong"].mean(),
+                "not excepted": met["rest"].mean(),
+                "wrong runs": part["wrong"].mean(),
                 "masks": met["masks"].median(),
             }
         )
