@@ -113,11 +113,13 @@ ALLOWED = {
     "batch": {
         *(
             "_checks",
+            "_digest",
             "_field_checks",
             "_files",
             "_lazy",
             "_pandas",
             "_progress",
+            "_repr",
             "_table",
             "_text",
             "_threads",
@@ -257,12 +259,12 @@ def test_heavy_packages_are_imported_where_used(path):
 # the change that adds it raises the number: a kind of input is about 300 lines of domains and
 # explainers each. How a part is cut into modules is left to its reader.
 BUDGETS = {
-    **{"batch": 3_730, "cli": 2_640, "compat": 1_700, "core": 4_910, "datasets": 240},
-    **{"designs": 1_250, "domains": 5_820, "engine": 2_750, "explainers": 1_780, "family": 1_260},
-    **{"methods": 1_880, "models": 2_550, "plot": 2_240, "reporting": 1_130, "results": 2_610},
+    **{"batch": 3_780, "cli": 2_640, "compat": 1_700, "core": 4_910, "datasets": 240},
+    **{"designs": 1_250, "domains": 5_820, "engine": 2_720, "explainers": 1_780, "family": 1_260},
+    **{"methods": 1_880, "models": 2_460, "plot": 2_240, "reporting": 1_130, "results": 2_610},
     **{"stopping": 1_060},
 }
-SINGLE = 4_990  # lines of all parts that are one module
+SINGLE = 5_030  # lines of all parts that are one module
 
 
 def test_parts_keep_their_budgets():
