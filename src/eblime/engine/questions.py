@@ -22,7 +22,8 @@ __all__ = ["Draft", "Question", "Remembered", "Reply", "open_books", "open_model
 
 OVER_BUDGET = "the number of model calls allowed by max_calls was reached"
 INTERRUPTED = "interrupted by the user"
-_NEAR = 1e-3  # of the largest score: how far the answers of one model to one input may differ
+_NEAR = 1e-3  # of the range of an output: how far two answers of one model to one input may differ
+_DIGITS = 1e-6  # of the largest score of an output: the last digits of single precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -158,21 +159,23 @@ class Draft:
                 self._scores[k], self._done[k] = stored[self.columns], True
 
     def check_again(self, scores: FloatArray) -> None:
-        """Refuse stored answers if those asked about again, `again`, differ.
+        """Refuse stored answers if those asked about again, `again`, differ in any output.
 
         The last digits may differ, because they can depend on the batch that an input is in.
         """
         for k, now in zip(self._again, scores, strict=True):
-            stored = self._stored[k]
-            _check_outputs(stored, len(now))
-            largest = max(float(np.abs(found).max()) for found in self._stored.values())
-            j = int(np.abs(stored - now).argmax())
-            if abs(stored[j] - now[j]) > _NEAR * largest:
+            _check_outputs(self._stored[k], len(now))
+            known = np.stack([*self._stored.values()])
+            largest = np.abs(known).max(axis=0)
+            allowed = _NEAR * np.ptp(known, axis=0) + _DIGITS * (largest + _NEAR * largest.max())
+            differs = np.flatnonzero(~(np.abs(self._stored[k] - now) <= allowed))
+            if differs.size:
+                j = differs[0]
                 raise ValueError(
-                    "`cache` has answers of another model: one of them is "
-                    f"{stored[j]:.6g}, and the model now returns {now[j]:.6g}. Give the model "
-                    "another `model_id`, or clear the cache. If the answers of the model vary by "
-                    "chance, use AnswerCache(path, model_id=..., verify=0)."
+                    f"`cache` has answers of another model: output {j} of one of them is "
+                    f"{self._stored[k][j]:.6g}, and the model now returns {now[j]:.6g}. Give the "
+                    "model another `model_id`, or clear the cache. If the answers of the model "
+                    "vary by chance, use AnswerCache(path, model_id=..., verify=0)."
                 )
 
     def enter(self, span: slice, scores: FloatArray, *, whole: bool = True) -> None:

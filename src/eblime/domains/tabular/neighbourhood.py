@@ -14,7 +14,6 @@ Rows are drawn in blocks. Each block has its own generator, so no batch size cha
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -583,14 +582,13 @@ class GameNeighbourhood:
         return (self.room,)
 
     @property
-    def scope(self) -> tuple[str, ...]:
-        """The kind of table, and digests of the row and of the background."""
+    def scope(self) -> tuple[Any, ...]:
+        """The kind of table, the row and the background."""
         frame = self.context.frame
         every = np.arange(self.context.background.n_rows + 1)[:, None]
         rows = frame.gather(np.repeat(every, len(frame.names), axis=1), {})
-        digest = hashlib.blake2b(b"".join(row_keys(rows)), digest_size=16).hexdigest()
         groups = str([feature.columns for feature in self.context.background.features])
-        return (*table_kind(rows), digest, groups)
+        return (*table_kind(rows), row_keys(rows), groups)
 
     def keys(self, rows: IntArray) -> list[bytes]:
         """The masks, packed into bits, with the rows of the background that each gets."""
