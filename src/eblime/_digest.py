@@ -126,7 +126,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     """The methods and attributes of a class."""
     for name, value in sorted(vars(kind).items()):
         if isinstance(value, (property, cached_property)):
-            value = getattr(value, "fget", None) or value.func
+            value = value.fget if isinstance(value, property) else value.func
         hidden = name.startswith(("__", "_abc_")) or hasattr(value, "__objclass__")
         if isinstance(value, FunctionType) or not hidden:
             yield name, value

@@ -203,8 +203,9 @@ class Listed:
     @property
     def fingerprint(self) -> str:
         """A digest of the contents."""
-        plain = isinstance(self.values, np.ndarray) or is_frame(self.values)
-        whole = [self.values] if plain else map(self.get, range(len(self)))
+        values = self.values
+        at_once = is_frame(values) or is_sparse(values) or isinstance(values, np.ndarray)
+        whole = [self.values] if at_once else map(self.get, range(len(self)))
         return _digest(whole, str(len(self)).encode())
 
     def __len__(self) -> int:
