@@ -321,6 +321,7 @@ def estimators():
             continue
 
 
+@pytest.mark.filterwarnings("ignore:`model` is the method `predict`")
 def test_estimators_are_compared_by_their_content(tmp_path, monkeypatch):
     """Another fit is another model; calls and reading it from a file change nothing."""
     monkeypatch.chdir(tmp_path)  # CatBoost writes files
