@@ -100,7 +100,7 @@ def compared(score):
         (compared(lambda new, old: 0.5), compared(lambda new, old: float(new == old))),
         (with_reader(len, lambda out, n: out), with_reader(len, lambda out, n: -out)),
         (SignalModel(model=len, layout="first"), SignalModel(model=len, layout="last")),
-        (as_model(Fitted()), SklearnModel(predict=Fitted().predict, regressor=True)),
+        (as_model(Fitted()), SklearnModel(predict=Fitted().predict, ranked=False)),
     ],
 )
 def test_settings_around_a_named_model_count(first, second):
