@@ -46,7 +46,7 @@ def row() -> None:
     cells = load_breast_cancer(as_frame=True)
     forest = RandomForestClassifier(random_state=0)
     forest.fit(cells.data, cells.target_names[cells.target])
-    explainer = eblime.TabularExplainer(forest, cells.data, perturb="background", n_masks=100)
+    explainer = eblime.TabularExplainer(forest, cells.data, n_masks=100)
     explanation = explainer.explain(cells.data.iloc[0])
     print(explanation)
     save(explanation.plot("values", top=8).figure, "front-row")
@@ -380,7 +380,6 @@ def wine_values(trees: int) -> tuple[Any, Any, eblime.Explanation]:
     explainer = eblime.TabularExplainer(
         forest,
         table[::5],
-        perturb="background",
         method=eblime.Quadrature(index="shapley"),
         n_masks=40,
     )
@@ -611,7 +610,7 @@ def masks() -> None:
     """How the intervals narrow with the number of masks, for three real explanations."""
     found = {
         "row, default": (row_halves({}), "#0072b2"),
-        'row, perturb="background"': (row_halves({"perturb": "background"}), GREEN),
+        'row, perturb="background"': (row_halves({}), GREEN),
         "photo": (photo_halves(), ORANGE),
     }
     figure = Figure(figsize=(7, 4.2), layout="constrained")

@@ -97,7 +97,6 @@ def one_row(
     explainer = eblime.TabularExplainer(
         counted,
         case.background,
-        perturb="background",
         rows_per_mask=k,
         method=eblime.Quadrature(index="shapley"),
         design=settings["design"],

@@ -222,7 +222,7 @@ def test_the_baseline_of_a_row_for_shapiq_is_the_mean_score_of_the_background(
 ) -> None:
     """It is exact, whatever the rows for each mask."""
     table = np.random.default_rng(0).normal(size=(60, 3))
-    game = {"perturb": "background", "rows_per_mask": rows}
+    game = {"rows_per_mask": rows}
     explainer = eblime.TabularExplainer(lambda rows: 50 + rows @ [1, 2, 0], table, **game)
     found = explainer.explain(table[0], rng=0).to_shapiq(index)
 
@@ -243,7 +243,7 @@ def test_a_row_is_a_game_if_hidden_columns_come_from_the_background() -> None:
     """The value of a coalition is the mean over the background."""
     table = np.random.default_rng(0).normal(size=(20, 3))
     model = lambda rows: rows[:, 0] * rows[:, 1] + rows[:, 2]  # noqa: E731
-    explainer = eblime.TabularExplainer(model, table, perturb="background")
+    explainer = eblime.TabularExplainer(model, table)
     found = eblime.game(model, table[3], explainer=explainer)([True, False, False])
 
     mixed = table.copy()

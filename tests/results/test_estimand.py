@@ -110,8 +110,8 @@ def test_every_way_to_draw_rows_has_its_sentence() -> None:
         {"method": "quadrature"},
         {"method": "quadrature", "design": "paired"},
         {"method": "bayesshap"},
-        {"perturb": "background"},
-        {"perturb": "background", "method": eblime.Quadrature(index="shapley")},
+        {},
+        {"method": eblime.Quadrature(index="shapley")},
     ]
     found = [of_row(**way) for way in ways]
 

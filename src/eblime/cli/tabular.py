@@ -54,7 +54,7 @@ def explainer(
     from eblime.explainers.tabular import TabularExplainer
 
     table = match_columns(read_table(_background(argument, options)), model, options["drop"])
-    categories = settings.get("categorical") or ()
+    categories = _listed(options["categorical"])
     return TabularExplainer(model, _with_categories(table, model, categories), **settings)
 
 
@@ -161,7 +161,7 @@ COMMAND = Command(
     help=(
         "Explain rows of a table by its columns.\n\n"
         "Columns that the model was trained on are found by their names; others are left out. "
-        "Without --design, hidden columns take values from rows of the background at random."
+        "Hidden columns take their values from rows of the background."
     ),
     metavar="DATA",
     argument="A .csv, .tsv or .parquet file.",
@@ -177,7 +177,6 @@ COMMAND = Command(
     items=items,
     inputs=inputs,
     explainer=explainer,
-    defaults={"design": None},
     options=[
         Option(
             "row",
@@ -200,9 +199,9 @@ COMMAND = Command(
         ),
         Option(
             "categorical",
-            "Columns of numbers that are categories: a,b.",
-            parse=lambda text: _listed(text) or None,
-            commas=True,
+            "Columns of numbers that the model was trained on as categories (LightGBM): a,b.",
+            default="",
+            used_by="inputs",
         ),
         Option(
             "group",
@@ -212,25 +211,10 @@ COMMAND = Command(
             parse=parse_groups,
         ),
         Option(
-            "representation",
-            "What a feature is: binary (the value is in the row's bin, or not) or continuous "
-            "(the standardised number).",
-            default="binary",
-        ),
-        Option("bins", "Bins of columns of numbers: quartile or decile.", default="quartile"),
-        Option(
-            "perturb",
-            "Where hidden values come from: bins (values of the background, column by "
-            "column), normal (normal distributions in the bins, as in lime), rows (whole rows of "
-            "the background) or background (all hidden columns from the same row, the score is the "
-            "mean over rows: for --index shapley).",
-            default="bins",
-        ),
-        Option(
             "rows_per_mask",
-            "With --perturb background: how many rows of the background the score of a mask is the "
-            "mean of. Default: all, or 100 at random if there are more.",
+            "The most rows of the background that are kept: the score of a mask is their mean.",
             type=int,
+            default=100,
             minimum=1,
         ),
     ],

@@ -83,8 +83,9 @@ class Draft:
         self.question, self._book = question, book
         n_before = 0 if question.before is None else len(question.before)
         numbers = np.concatenate([[INPUT_ITSELF], np.arange(n_before), rows]).astype(np.intp)
-        keys = None if book is None else near.keys(numbers)
-        first = _first_positions(near, numbers, keys)[1 + n_before :]
+        keys, numbered = near.keys(numbers), dict[bytes, int]()
+        every = [numbered.setdefault(key, k) for k, key in enumerate(keys)]
+        first = np.array(every[1 + n_before :], dtype=np.intp)
         # the first of each among those in question; those that are the input itself, or were asked
         # before, have an answer
         self._earlier = first - 1  # number before this question; -1 is the input itself
@@ -94,7 +95,7 @@ class Draft:
         wanted = np.flatnonzero(own & (self._earlier >= n_before))
         self._known = np.flatnonzero(own & (self._earlier < n_before))
         self._stored: dict[int, FloatArray] = {}  # by position, and `INPUT_ITSELF`
-        if book is not None and keys is not None:
+        if book is not None:
             self._itself, self._keys = keys[0], keys[1 + n_before :]
             self._stored = self._read(book, wanted)
         self.asks_itself = question.opening is None and INPUT_ITSELF not in self._stored
@@ -217,19 +218,6 @@ class Draft:
             stopped=stopped or (None if len(answered) == len(self._source) else OVER_BUDGET),
             verified=bool(len(self.again)),
         )
-
-
-def _first_positions(
-    near: Neighbourhood, numbers: IntArray, keys: Sequence[bytes] | None
-) -> IntArray:
-    """For each perturbed input, the position of the first one that is the same."""
-    repeats: Callable[[IntArray], IntArray | None] | None = getattr(near, "repeats", None)
-    known = None if keys is not None or repeats is None else repeats(numbers)
-    if known is not None:
-        return known
-    first: dict[bytes, int] = {}
-    found = keys or near.keys(numbers)
-    return np.array([first.setdefault(key, k) for k, key in enumerate(found)], dtype=np.intp)
 
 
 def _sources(first: IntArray) -> IntArray:
