@@ -114,7 +114,7 @@ def test_rankings_are_among_the_others():
 
 def test_unravel_has_them_too():
     """It makes its explanation on its own."""
-    explainer, _ = explained(perturb="bins", rows_per_mask=None, n_masks=30)
+    explainer, _ = explained(n_masks=30)
     e = UnRAVEL().explain(explainer, background()[0])
 
     assert list(e.scene.columns) == NAMES
