@@ -15,6 +15,7 @@ from eblime.batch import Workers
 
 MASKS = 60
 ROWS = np.random.default_rng(0).random((24, 5))
+OTHERS = np.random.default_rng(1).random((24, 5))  # a background without the inputs
 
 
 def part_file(run, part):
@@ -94,7 +95,7 @@ def poisoned(rows):
 
 def make_poisoned():
     """An explainer of `poisoned`."""
-    return eblime.TabularExplainer(poisoned, ROWS, n_masks=60)
+    return eblime.TabularExplainer(poisoned, OTHERS, n_masks=60)
 
 
 def sleepy(rows):
@@ -111,7 +112,7 @@ def make_sleepy():
 
 def make_unpicklable():
     """An explainer that cannot be pickled."""
-    return eblime.TabularExplainer(lambda rows: poisoned(rows), ROWS, n_masks=60)
+    return eblime.TabularExplainer(lambda rows: poisoned(rows), OTHERS, n_masks=60)
 
 
 def growing(rows, kept=[]):  # noqa: B006
