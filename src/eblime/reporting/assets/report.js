@@ -239,6 +239,7 @@
       const d = this.data, { colours, most } = scale;
       if (!colours.length) return ["#767676", 0];
       if (measure !== "mean") return [colours[0], (strength * d[measure][position]) / most];
+      if (this.colour(position) === "var(--neutral)") return ["#767676", 0];
       return [colours[d.mean[position] > 0 ? 1 : 0], (strength * Math.abs(d.mean[position])) / most];
     }
 
@@ -276,9 +277,11 @@
         const ends = make("span", { class: "ends-of-scale" }, bar.parentNode);
         for (const end of scale.ends) make("span", {}, ends, end);
       }
-      const hatched = this.hasIntervals && this.root.querySelector("figure .hatch") ? ` Hatched: the ${percent(this.data.levels[level])} interval contains zero.` : "";
-      const underlined = this.isText && this.hasIntervals ? ` Underlined: the ${percent(this.data.levels[level])} interval excludes zero.` : "";
-      make("span", { class: "scale-words" }, this.legend, scale.words + hatched + underlined);
+      const chosen = percent(this.data.levels[level]);
+      const hatch = this.root.querySelector("figure .hatch") ? "Hatched" : "Without colour";
+      const uncoloured = this.hasIntervals && (measure === "mean" || hatch === "Hatched") ? ` ${hatch}: the ${chosen} interval contains zero.` : "";
+      const underlined = this.isText && this.hasIntervals && measure !== "mean" ? ` Underlined: the ${chosen} interval excludes zero.` : "";
+      make("span", { class: "scale-words" }, this.legend, scale.words + uncoloured + underlined);
     }
 
     tools() {
