@@ -149,8 +149,9 @@ def signal_map(
     """The signal: windows in green raise the score, those in orange lower it.
 
     The colour is stronger where the importance is larger. A window is hatched, without colour, if
-    its 95 % interval contains zero. Channels are drawn one above the other; of more than `channels`, those with the
-    largest importances. Frequency bands are drawn on the spectrogram, each equally high.
+    its 95 % interval contains zero. Channels are drawn one above the other; of more than
+    `channels`, those with the largest importances. Frequency bands are drawn on the spectrogram,
+    each equally high.
 
     Examples
     --------

@@ -41,9 +41,9 @@ _MOST_SWITCHED = 64  # features of an explanation whose index the reader can swi
 _POINTS = 41  # points of a density
 _TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
-    "surrogate. It is about the fit: it is not the probability that the object or the defect is "
-    "there."
+    "surrogate. It is about the fit"
 )
+_PICTURES = ("image", "signal", "volume")  # in which there may be an object or a defect
 
 
 def report(
@@ -109,11 +109,17 @@ def report(
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
         shown=_SHOWN,
-        top_k_note=_TOP_K_NOTE,
+        top_k_note=_top_k_note(listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
     return page
+
+
+def _top_k_note(listed: Sequence[Explanation]) -> str:
+    """What P(top k) is; of pictures, also what it is not."""
+    found = ": it is not the probability that the object or the defect is there."
+    return _TOP_K_NOTE + (found if any(e.scene.domain in _PICTURES for e in listed) else ".")
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, Any]:

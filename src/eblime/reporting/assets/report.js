@@ -14,7 +14,7 @@
     return node;
   };
   const percent = (share) => `${Math.round(100 * share)} %`;
-  const chance = (share) => (share > 0.9995 ? "> .999" : share < 0.0005 ? "< .001" : share.toFixed(3).replace(/^0/, ""));
+  const chance = (share) => (share > 0.99 ? "> .99" : share < 0.01 ? "< .01" : share.toFixed(2).replace(/^0/, ""));
 
   class Section {
     constructor(root) {
@@ -227,7 +227,7 @@
         return { colours: ["#0072b2"], most, ends: ["0", this.number(most)], words: "Uncertainty: posterior sd of the importance." };
       }
       if (measure === "top") {
-        const words = `Probability that the feature is among the ${d.k} most important to the surrogate: about the fit, not about what is there.`;
+        const words = `Probability that the feature is among the ${d.k} most important to the surrogate: about the fit.`;
         return { colours: ["#b0006d"], most: 1, ends: ["0", "1"], words };
       }
       const most = Math.max(...d.mean.map(Math.abs)) || 1;
@@ -369,7 +369,7 @@
       add("sd", this.precise(d.sd[position], position));
       add("P(> 0)", chance(d.positive[position]));
       add(`P(top ${d.k})`, chance(d.top[position]));
-      make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate, not about what is there.`);
+      make("p", { class: "small" }, box, `P(top ${d.k}) is about the fit of the surrogate.`);
       if (d.density.length && d.to[position] > d.from[position]) this.density(box, position);
     }
 
