@@ -82,7 +82,7 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
         text.set_color(INK if low > 0 else NEUTRAL)
     drawn.set_ylim(-0.7, len(order) - 0.3)
     note = "faint: uncertain" + "; grey name: may not be used" * bool((ranked["low"] <= 0).any())
-    drawn.set_xlabel(f"{_axis_name(run, label)}\n({note})")
+    drawn.set_xlabel(f"{_axis_name(ranked, label)}\n({note})")
     _value_bar(drawn)
     clean(drawn)
     return drawn
@@ -133,7 +133,7 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
-    drawn.set_ylabel(_axis_name(run, label))
+    drawn.set_ylabel(_axis_name(run.summary(), label))
     across.label(drawn)
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
@@ -163,9 +163,9 @@ def _rows(run: Run, label: str | None) -> pd.DataFrame:
     return rows[rows["label"] == label]
 
 
-def _axis_name(run: Run, label: str | None) -> str:
+def _axis_name(summary: pd.DataFrame, label: str | None) -> str:
     """The axis of importances: for which output, or for which of them how often."""
-    words = caption(run.output if label is None else label, 120)
+    words = caption(summary["output"].iloc[0] if label is None else label, 120)
     return textwrap.fill(f"importance for {words}", 48)
 
 

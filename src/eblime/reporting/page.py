@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
-from eblime._field_checks import LARGEST
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
@@ -176,7 +175,7 @@ def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
         if isinstance(entry, (list, tuple)) and len(entry) == 2:
             label, chance = entry
-            if isinstance(chance, (int, float)) and abs(chance) < LARGEST:
+            if isinstance(chance, (int, float)) and abs(chance) < 1e300:
                 found.append((str(label), float(chance)))
     return found
 
