@@ -14,6 +14,7 @@ from scipy import stats
 
 from eblime import registry
 from eblime._checks import check_level
+from eblime._text import name_outputs
 from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
@@ -47,7 +48,6 @@ _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
 _ESTIMATES = ["input", "target", "label", "prediction", "place", "feature"]
 _ESTIMATES += ["mean", "sd", "estimate", "se"]
-_NAMED = 5  # outputs that a summary names
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -226,15 +226,6 @@ class Run:
             )
         return unpack((folder / names[0]).read(), folder / names[0])
 
-    def _output(self, counts: Counter[str]) -> str:
-        """What importances are for: an output, or how many explanations each output has."""
-        if len(counts) == 1:
-            return str(*counts)
-        words = [f"{n} x {label}" for label, n in counts.most_common(_NAMED)]
-        words += [f"{len(counts) - _NAMED} more"] if len(counts) > _NAMED else []
-        predicted = "the predicted class of each input: " if self.settings["targets"] == 1 else ""
-        return predicted + ", ".join(words)
-
     def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.
 
@@ -279,7 +270,9 @@ class Run:
         level = check_level("prob", prob)
         labels = Counter[str]()
         table = _summary_table(self._importances(by, labels), level, grouped=by is not None)
-        return table.assign(output=self._output(labels)) if by is None else table
+        if by is not None:
+            return table
+        return table.assign(output=name_outputs(labels, predicted=self.settings["targets"] == 1))
 
     def compare(
         self,

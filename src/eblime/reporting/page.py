@@ -108,17 +108,12 @@ def report(
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
         shown=_SHOWN,
-        top_k_note=_top_k_note(listed),
+        top_k_note=_TOP_K_NOTE,
+        pictures=any(entry.scene.domain in _PICTURES for entry in listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
     return page
-
-
-def _top_k_note(listed: Sequence[Explanation]) -> str:
-    """What P(top k) is; of pictures, also what it is not."""
-    found = ": it is not the probability that the object or the defect is there."
-    return _TOP_K_NOTE + (found if any(e.scene.domain in _PICTURES for e in listed) else ".")
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
