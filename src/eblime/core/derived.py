@@ -22,12 +22,6 @@ from eblime.core.student import StudentLaw, StudentMixture, broadcast_rows, poin
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-__all__ = [
-    "DECIDED",
-    *("AffineLaw", "SelectedLaw", "StretchedLaw", "copula_of", "local_noise_factors"),
-    *("noise_factors", "select_features"),
-]
-
 DECIDED = 0.1  # of a row: below this the row's own score decides its prediction
 
 

@@ -25,19 +25,6 @@ from eblime._types import BoolArray, FloatArray
 from eblime.core.lam import gauss_rule
 from eblime.core.mixture import Mixture
 
-__all__ = [
-    "ROUNDING",
-    "HeldOut",
-    "held_out_r2",
-    "is_constant",
-    "leave_one_out",
-    "power_of_two",
-    "relative_range",
-    "score_range",
-    "share_of_others",
-    "weighted_r2",
-]
-
 ROUNDING = 4 * float(np.finfo(float).eps)  # relative range at which scores count as equal
 _LAMBDAS = 30  # values that replace the law of lambda
 _MET = 1e-10  # share of a row that counts as met by the masks alone

@@ -24,20 +24,6 @@ from eblime._checks import as_floats, as_generator, check_count, check_prob
 from eblime._types import FloatArray, RNGLike
 from eblime.core.laws import OneNumber, PointValue
 
-__all__ = [
-    "Evidence",
-    "GridLambda",
-    "LambdaLaw",
-    "PanelLambda",
-    "few_lambdas",
-    "gauss_rule",
-    "grid_lambda",
-    "gumbel_sample",
-    "half_line_lambda",
-    "log_half_cauchy",
-    "log_local_precision",
-]
-
 _BLOCK = 1 << 15  # numbers held at once: the work stays in the processor's cache
 
 

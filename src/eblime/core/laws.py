@@ -23,16 +23,6 @@ from eblime.core.student import (
 if TYPE_CHECKING:
     from eblime.protocols import Law
 
-__all__ = [
-    "Draws",
-    "DrawsLaw",
-    "NoSpreadError",
-    "NormalMixture",
-    "PointMass",
-    "PointValue",
-    "normal_law",
-]
-
 _BLOCK = 1 << 21  # numbers held at once
 
 

@@ -18,8 +18,6 @@ from eblime.core.lam import Evidence, LambdaLaw
 from eblime.core.laws import Draws, OneNumber
 from eblime.core.student import StudentLaw, StudentMixture
 
-__all__ = ["Intercept", "Mixture", "NoiseVariance"]
-
 _BLOCK = 1 << 22  # numbers held at once
 
 

@@ -21,22 +21,6 @@ from scipy import special, stats
 from eblime._types import BoolArray, FloatArray, IntArray
 from eblime.core.pairs import find_pairs
 
-__all__ = [
-    "Overall",
-    "Sample",
-    "absolute_moments",
-    "kendall",
-    "least_squares",
-    "many_least_squares",
-    "overall_each",
-    "overall_interval",
-    "pool_fits",
-    "ranks",
-    "same_signs",
-    "top_features",
-    "top_jaccard",
-]
-
 _CHAINS, _MOVES = 8, 25  # moves of each chain between two draws
 _BURN, _KEPT = 15, 50  # draws of each chain
 _ROUNDS = 60  # of expectation and maximisation, where the chains start

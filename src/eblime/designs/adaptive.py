@@ -33,9 +33,6 @@ from eblime.designs.masks import (
 from eblime.methods.quadrature import MOST_MASKS, Quadrature
 from eblime.protocols import Method
 
-__all__ = ["Adaptive", "Focused", "Information", "choose"]
-
-
 _POOL = 600  # pairs that compete in a round
 _FIRST = 32  # pairs of the first round, at most, unless there are many features
 _ROUNDING = 1e-9  # of a variance: smaller ones cannot be told from zero

@@ -18,18 +18,6 @@ from eblime.answers import Answers, Proposal
 from eblime.designs.masks import MOST_EXHAUSTIVE, exhaustive
 from eblime.protocols import Design, Kernel, MaskDesign, Method
 
-__all__ = [
-    "Growing",
-    "OneShot",
-    "OwnLaw",
-    "as_design",
-    "check_design",
-    "first_look",
-    "in_rounds",
-    "one_shot",
-    "rows_of",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneShot:

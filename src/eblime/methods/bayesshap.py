@@ -20,8 +20,6 @@ from eblime.methods.common import bayesian_posterior, evidence_of
 from eblime.posterior import Posterior
 from eblime.protocols import ScalarLaw
 
-__all__ = ["BayesSHAP"]
-
 _FLAT = 1e-9  # a ridge parameter that does not matter
 
 

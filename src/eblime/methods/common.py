@@ -36,17 +36,6 @@ from eblime.core.spectrum import (
 from eblime.posterior import Posterior
 from eblime.protocols import Law, ScalarLaw
 
-__all__ = [
-    "LINEAR_FIT",
-    "allow_unequal_noise",
-    "bayesian_posterior",
-    "evidence_of",
-    "fixed_ridge",
-    "held_out",
-    "local_posterior",
-    "point_posterior",
-]
-
 _MET = 1e-10  # share of a row that counts as met by the masks alone
 _LEAST_PENALTY = 1e-3  # of lambda
 _BLOCK, _ROWS = 1 << 15, 500  # numbers and rows held at once

@@ -14,8 +14,6 @@ from eblime.core.spectrum import decompose, respond
 from eblime.methods.common import bayesian_posterior, fixed_ridge, point_posterior
 from eblime.posterior import Posterior
 
-__all__ = ["LIME", "BayesLIME"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BayesLIME:
