@@ -68,7 +68,7 @@ class BayesLIME:
         for target in answers:
             # the method is scale-free, so that standardising changes nothing
             response = respond(spectrum, target.scores, standardize=True)
-            mixture = fixed_ridge(spectrum, response, 1.0, hidden=int(penalised))
+            mixture = fixed_ridge(spectrum, response, 1.0, penalised=penalised)
             posteriors.append(bayesian_posterior(self.name, target, spectrum, response, mixture))
         return tuple(posteriors)
 
