@@ -339,9 +339,3 @@ class Intercept(OneNumber):
     def cdf(self, x: ArrayLike) -> FloatArray:
         """Distribution function, in the shape of `x`."""
         return self.law.cdf(as_floats("x", x)[..., None])[..., 0]
-
-    def sample(self, n: int, rng: RNGLike = None) -> FloatArray:
-        """Independent draws, shape (n,), by the inverse cdf."""
-        check_count("n", n)
-        uniform = as_generator(rng).random(n)
-        return self.quantile(np.clip(uniform, 1e-12, 1 - 1e-12))
