@@ -4,9 +4,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from eblime.answers import Answers
 from eblime.core.pairs import find_pairs
-from eblime.designs.adaptive import Focused, Information
 from eblime.designs.masks import bernoulli, exhaustive, is_exhaustive, paired, screening
 from eblime.designs.rounds import OwnLaw, as_design, first_look, in_rounds, one_shot
+from eblime.family import Focused, Information
 from eblime.stopping.rule import next_total
 
 

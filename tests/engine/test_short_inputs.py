@@ -58,7 +58,7 @@ def test_all_masks_close_on_the_weighted_fit(kernel):
 
 @pytest.mark.parametrize("kernel", ["uniform", "cosine"])
 def test_all_masks_of_a_design_with_its_own_law_count_by_that_law(kernel):
-    """The design "sizes" hides one to four words equally often: each mask that hides one counts more."""
+    """The design "sizes" hides one to four words equally often, so small masks count more."""
     score = lambda texts: [("a" in t) * ("b" in t) + ("c" in t) - 0.5 * ("d" in t) for t in texts]  # noqa: E731
     explainer = eblime.TextExplainer(
         score, kernel=kernel, tokens="char", design="sizes", n_masks=201, method=LIME(alpha=1e-9)
