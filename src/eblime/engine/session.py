@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from eblime._types import RNGLike
-from eblime.designs.rounds import OneShot, OwnLaw, as_design, first_look, in_rounds, rows_of
+from eblime.designs.rounds import OneShot, as_design, first_look, in_rounds, rows_of
 from eblime.engine.pace import Pace
 from eblime.engine.questions import Question, Reply
 from eblime.engine.settings import LoopSettings, rule_name
@@ -39,7 +39,7 @@ class Session:
     def __init__(self, state: State, design: Design) -> None:
         self.state = state
         self.error: BaseException | None = None
-        self._design, self._one_shot = design, isinstance(design, (OneShot, OwnLaw))
+        self._design, self._one_shot = design, isinstance(design, OneShot)
         power = 1 if getattr(state.settings.method, "most_masks", None) is None else 3  # of its fit
         self._pace, self._late = Pace(state.start, state.settings.max_seconds, power), False
         self._rest: Any = None  # of a round that is asked in pieces, for lack of time
