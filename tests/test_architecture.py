@@ -115,11 +115,13 @@ ALLOWED = {
     "batch": {
         *(
             "_checks",
+            "_digest",
             "_field_checks",
             "_files",
             "_lazy",
             "_pandas",
             "_progress",
+            "_repr",
             "_table",
             "_text",
             "_threads",

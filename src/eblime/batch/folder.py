@@ -81,6 +81,7 @@ COLUMNS = (
     ("name", "string"),
     ("target", "int64"),
     ("label", "string"),
+    ("question", "string"),  # of a prompt
     ("prediction", "float64"),
     ("feature", "string"),
     ("place", "int64"),  # position of the feature among those of its input
@@ -100,6 +101,7 @@ COLUMNS = (
 )
 _SETTINGS = {
     "explainer": instance(dict),
+    "model": optional(text()),
     "targets": either(whole(0), instance(list)),
     "seed": whole(0),
     "prob": Check(must="a number between 0 and 1", holds=lambda v: type(v) is float and 0 < v < 1),
@@ -160,6 +162,8 @@ def check_manifest(
         raise ValueError(f"{folder} has parts of a run but no manifest.json; use another folder.")
     found = read_manifest(folder) if begun else {}
     known = found.get("settings", {})
+    if known and None in (known["model"], wanted["model"]):  # compared by what it returns
+        known["model"] = wanted["model"]
     if new_inputs and begun:
         known["inputs"] = wanted["inputs"]
     run = str(found.get("run") or _digest(json.dumps(wanted, sort_keys=True).encode()))
@@ -302,6 +306,7 @@ def _columns(explanation: Explanation) -> dict[str, Any]:
     return {
         "target": explanation.target,
         "label": explanation.label,
+        "question": getattr(explanation.scene, "question", None),
         "prediction": explanation.prediction,
         # a feature that belongs to a column of a table has the column's name in every input
         "feature": list(map(str, details.get("column", explanation.features))),

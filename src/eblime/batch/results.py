@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from eblime._checks import check_level
 from eblime._types import FloatArray, IntArray
 from eblime._warn import warn_user
 from eblime.batch.folder import (
+    DETAILS,
     map_parts,
     part_count,
     part_files,
@@ -44,6 +46,7 @@ MOST = 2_000  # inputs per run in the fit; the others enter through their mean |
 _GOLDEN = 0.6180339887498949  # multiples of it are spread evenly over (0, 1)
 _BLOCK = 100_000  # rows read at a time
 _ESTIMATES = ["input", "target", "prediction", "feature", "mean", "sd", "estimate", "se"]
+_NAMED = 5  # outputs that `Run.output` names
 _SINGLE = 1e-6  # relative error of numbers in single precision, with a margin
 
 
@@ -142,7 +145,9 @@ class Run:
     def frame(self, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """One row per input, target and feature, as a pandas frame; failures are left out.
 
-        The whole run is read into memory; `pieces` reads one part after another.
+        Columns that no input has, such as pixels for a table or the question for an image, are left
+        out unless they are named. The whole run is read into memory; `pieces` reads one part after
+        another.
 
         Parameters
         ----------
@@ -154,7 +159,9 @@ class Run:
         (rows,) = self._blocks(wanted, size=None)
         if not _is_sorted(*(rows[name].to_numpy() for name in order)):
             rows = rows.sort_values(order, ignore_index=True)
-        return rows if columns is None else rows[list(columns)]
+        if columns is not None:
+            return rows[list(columns)]
+        return rows.drop(columns=[c for c in ("question", *DETAILS) if rows[c].isna().all()])
 
     def pieces(self, columns: Sequence[str] | None = None) -> Iterator[pd.DataFrame]:
         """The rows of `frame`, one part at a time; all rows of an input are in the same part.
@@ -228,6 +235,19 @@ class Run:
             )
         return found
 
+    @property
+    def output(self) -> str:
+        """What the importances are for: an output, or how many explanations each of them has."""
+        counts = Counter[str]()
+        for rows in self.pieces(["input", "target", "label"]):
+            counts.update(rows.drop_duplicates(["input", "target"])["label"])
+        if len(counts) == 1:
+            return next(iter(counts))
+        words = [f"{n} x {label}" for label, n in counts.most_common(_NAMED)]
+        words += [f"{len(counts) - _NAMED} more"] if len(counts) > _NAMED else []
+        predicted = "the predicted class of each input: " if self.settings["targets"] == 1 else ""
+        return predicted + ", ".join(words)
+
     def summary(self, prob: float = 0.95, *, by: By = None) -> pd.DataFrame:
         """Importance of each feature over all inputs, with intervals, without sampling noise.
 
@@ -250,6 +270,8 @@ class Run:
             - `positive`, `negative`: the share of inputs with an importance above and below zero,
               each with `_low` and `_high`.
             - `inputs`: how many inputs have the feature.
+            - `output`: without `by`, what the importances are for. The default `targets=1` explains
+              the predicted class of each input, and means over several classes mix their signs.
 
         Notes
         -----
@@ -268,7 +290,8 @@ class Run:
         standard deviations serve instead; as they are shrunk, `mean_abs` is then too small.
         """
         level = check_level("prob", prob)
-        return _summary_table(self._importances(by), level, grouped=by is not None)
+        table = _summary_table(self._importances(by), level, grouped=by is not None)
+        return table.assign(output=self.output) if by is None else table
 
     def compare(
         self,

@@ -64,6 +64,17 @@ def rank_draws(rng: np.random.Generator, beta: FloatArray, by: str) -> IntArray:
     return ranks
 
 
+def is_among_top(rng: np.random.Generator, beta: FloatArray, k: int, by: str) -> BoolArray:
+    """Whether each feature is among the k largest of each draw, (n, p): ranks of at most k."""
+    size = np.abs(beta) if by == "abs" else beta
+    least = np.partition(size, -k, axis=1)[:, -k, None]
+    chosen = np.asarray(size >= least)
+    tied = chosen.sum(axis=1) > k
+    if tied.any():
+        chosen[tied] = rank_draws(rng, beta[tied], by) <= k
+    return chosen
+
+
 def top_shares(
     rng: np.random.Generator, copula: GaussianCopula, k: int, by: str, n: int
 ) -> FloatArray:

@@ -243,7 +243,7 @@ class State:
         return {
             column: Explanation(
                 posterior=posterior.with_fixed(fixed),
-                answers=answers if fixed is None else answers.with_fixed(fixed, scene.features),
+                answers=answers.with_fixed(fixed, scene.features),
                 method=self.settings.method,
                 scene=scene,
                 target=column,

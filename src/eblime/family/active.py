@@ -123,7 +123,7 @@ class UnRAVEL:
         answers = replace(answers, masks=known.row + unit * process.points)
         explanation = Explanation(
             posterior=posterior.with_fixed(fixed),
-            answers=answers if fixed is None else answers.with_fixed(fixed, scene.features),
+            answers=answers.with_fixed(fixed, scene.features),
             method=NotRefitted(name="UnRAVEL"),
             scene=scene,
             target=column,

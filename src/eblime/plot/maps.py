@@ -24,9 +24,11 @@ from eblime.plot.style import (
     rgb,
     sign_bar,
     sign_colour,
+    signed_shares,
 )
 from eblime.results.explanation import Explanation
 from eblime.results.indices import Interactions
+from eblime.results.notes import prediction_r2
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,7 @@ __all__ = [
 
 NUMBERED = 15  # superpixels with their number on the map, as many as `intervals` lists
 _STRONGEST = 0.75  # opacity of the colour over the largest importance
+_UNRELIABLE = 0.2  # R^2 below which a map says so
 
 
 def importance_map(
@@ -48,8 +51,9 @@ def importance_map(
 ) -> Axes:
     """The `top` superpixels by absolute mean: green raises the score, orange lowers it.
 
-    The colour is stronger where the importance is larger. The `numbered` most important
-    superpixels show their number, as in tables and in the "intervals" plot.
+    The colour is stronger where the importance is larger. A superpixel whose 95 % interval contains
+    zero stays grey. The `numbered` most important superpixels show their number, as in tables and
+    in the "intervals" plot. A held-out R^2 below 0.2 is written below the image.
 
     Examples
     --------
@@ -64,23 +68,25 @@ def importance_map(
     order = explanation.posterior.order()
     most = float(np.abs(mean).max()) or 1.0
     drawn = axes(ax, drawing.size)
-    drawing.show(drawn, painted(drawing, mean, order[:top]))
+    shares = signed_shares(explanation)
+    drawing.show(drawn, painted(drawing, shares, order[:top]))
     for j in order[:top]:
-        drawing.outline(drawn, drawing.labels == j, sign_colour(mean[j]))
+        drawing.outline(drawn, drawing.labels == j, sign_colour(shares[j]))
     _numbers(drawn, drawing, order, numbered, top)
     sign_bar(drawn, most, "importance", diverging(_STRONGEST))
+    if (shares[order[:top]] == 0).any():
+        drawn.set_xlabel("grey outline: the 95 % interval contains zero", fontsize="small")
     return _finish(drawn, drawing, explanation, f"top {min(top, len(order))}")
 
 
-def painted(drawing: Canvas, mean: FloatArray, top: IntArray) -> FloatArray:
-    """The photo in faded grey with some superpixels coloured by their mean, (h, w, 3)."""
-    most = float(np.abs(mean).max()) or 1.0
+def painted(drawing: Canvas, shares: FloatArray, top: IntArray) -> FloatArray:
+    """The photo in faded grey; superpixels with a share coloured by it, (h, w, 3)."""
     grey = drawing.grey[..., None].repeat(3, axis=-1)  # so that colours are importances alone
     shown = 0.35 * grey + 0.65  # faded
-    for j in top:
+    for j in top[shares[top] != 0]:
         inside = drawing.labels == j
-        strength = _STRONGEST * abs(mean[j]) / most
-        tint = np.array(rgb(sign_colour(mean[j])))
+        strength = _STRONGEST * abs(shares[j])
+        tint = np.array(rgb(sign_colour(shares[j])))
         shown[inside] = (1 - strength) * grey[inside] + strength * tint
     return np.clip(shown, 0, 1)
 
@@ -149,9 +155,8 @@ def top_k_map(explanation: Explanation, *, top: int = 5, ax: Axes | None = None)
     """
     check_count("top", top)
     chance = explanation.posterior.top_k_probability(min(top, explanation.scene.n_features))
-    drawn = _field(explanation, chance, f"P(among the top {top})", ax, limits=(0, 1))
-    drawn.set_xlabel("about the fit, not about what is there", fontsize="small")
-    return drawn
+    title, words = f"P(among the top {top})", "about the fit, not about what is there"
+    return _field(explanation, chance, title, ax, limits=(0, 1), below=words)
 
 
 def sign_map(explanation: Explanation, *, ax: Axes | None = None) -> Axes:
@@ -199,6 +204,7 @@ def _field(
     colours: Any = "viridis",
     limits: tuple[float | None, float | None] = (None, None),
     unit: str = "",
+    below: str = "",
 ) -> Axes:
     """One number per superpixel as a colour; the photo stays visible in grey."""
     drawing = canvas(explanation)
@@ -208,6 +214,7 @@ def _field(
     field = drawing.show(drawn, painted, cmap=colours, vmin=limits[0], vmax=limits[1], alpha=0.72)
     drawing.show(drawn, drawing.edges())
     drawn.figure.colorbar(field, ax=drawn, shrink=0.8, label=unit)
+    drawn.set_xlabel(below, fontsize="small")
     return _finish(drawn, drawing, explanation, title)
 
 
@@ -248,6 +255,11 @@ def _finish(drawn: Axes, drawing: Canvas, explanation: Explanation, title: str) 
     scene: Any = explanation.scene
     name = caption(explanation.label, 44 if scene.scores else 24)
     drawn.set_title(f"{name}:{gap}{title}", fontsize="medium", loc="left")
+    post = explanation.posterior
+    if not post.constant and prediction_r2(post) < _UNRELIABLE:
+        words = f"{post.fit_label(2, 'R²')}: do not rely on this map"
+        below = "\n".join(filter(None, [words, drawn.get_xlabel()]))
+        drawn.set_xlabel(below, fontsize="small")
     return drawn
 
 

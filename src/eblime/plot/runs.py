@@ -5,6 +5,7 @@ Points whose sign is uncertain are faint, so that noise is not read as signal.
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +82,7 @@ def beeswarm(run: Run, *, top: int = 12, label: str | None = None, ax: Axes | No
         text.set_color(INK if low > 0 else NEUTRAL)
     drawn.set_ylim(-0.7, len(order) - 0.3)
     note = "faint: uncertain" + "; grey name: may not be used" * bool((ranked["low"] <= 0).any())
-    drawn.set_xlabel(f"importance for {_output(rows)}\n({note})")
+    drawn.set_xlabel(f"{_axis_name(run, label)}\n({note})")
     _value_bar(drawn)
     clean(drawn)
     return drawn
@@ -132,7 +133,7 @@ def dependence(run: Run, *, feature: str, label: str | None = None, ax: Axes | N
     _bin_means(drawn, rows)
     drawn.axhline(0, color=INK, linewidth=0.8, zorder=0)
     drawn.set_xlabel(caption(feature))
-    drawn.set_ylabel(f"importance for {_output(rows)}")
+    drawn.set_ylabel(_axis_name(run, label))
     across.label(drawn)
     drawn.legend(loc="lower right", bbox_to_anchor=(1, 1), frameon=False, fontsize="small")
     clean(drawn)
@@ -162,10 +163,10 @@ def _rows(run: Run, label: str | None) -> pd.DataFrame:
     return rows[rows["label"] == label]
 
 
-def _output(rows: pd.DataFrame) -> str:
-    """The name of the explained output, if it is the same for all rows."""
-    names = rows["label"].unique()
-    return caption(names[0]) if len(names) == 1 else "the explained output"
+def _axis_name(run: Run, label: str | None) -> str:
+    """The axis of importances: for which output, or for which of them how often."""
+    words = caption(run.output if label is None else label, 120)
+    return textwrap.fill(f"importance for {words}", 48)
 
 
 def _thin(rows: pd.DataFrame) -> pd.DataFrame:

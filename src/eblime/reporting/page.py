@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from eblime._checks import check_count
+from eblime._field_checks import LARGEST
 from eblime._files import write_whole
 from eblime._text import printable
 from eblime._types import FloatArray, IntArray
@@ -40,9 +41,9 @@ _MOST_SWITCHED = 64  # features of an explanation whose index the reader can swi
 _POINTS = 41  # points of a density
 _TOP_K_NOTE = (
     "P(top k) is the probability that a feature is among the k most important to the linear "
-    "surrogate. It is about the fit: it is not the probability that the object or the defect is "
-    "there."
+    "surrogate. It is about the fit"
 )
+_PICTURES = ("image", "signal", "volume")  # in which there may be an object or a defect
 
 
 def report(
@@ -108,11 +109,17 @@ def report(
         levels=len(LEVELS),
         level=LEVELS.index(0.95),
         shown=_SHOWN,
-        top_k_note=_TOP_K_NOTE,
+        top_k_note=_top_k_note(listed),
     )
     if path is not None:
         write_whole(Path(path).resolve(), page.encode())
     return page
+
+
+def _top_k_note(listed: Sequence[Explanation]) -> str:
+    """What P(top k) is; of pictures, also what it is not."""
+    found = ": it is not the probability that the object or the defect is there."
+    return _TOP_K_NOTE + (found if any(e.scene.domain in _PICTURES for e in listed) else ".")
 
 
 def _comparison(compared: Comparison, k: int) -> dict[str, Any]:
@@ -169,7 +176,7 @@ def _top_classes(explanation: Explanation) -> list[tuple[str, float]]:
     for entry in stored[:_CLASSES] if isinstance(stored, (list, tuple)) else ():
         if isinstance(entry, (list, tuple)) and len(entry) == 2:
             label, chance = entry
-            if isinstance(chance, (int, float)) and np.isfinite(chance):
+            if isinstance(chance, (int, float)) and abs(chance) < LARGEST:
                 found.append((str(label), float(chance)))
     return found
 
