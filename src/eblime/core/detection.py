@@ -14,8 +14,6 @@ from scipy import optimize, special
 
 from eblime._types import FloatArray, IntArray
 
-__all__ = ["HitMiss"]
-
 _FAR = 500.0  # log odds beyond every bound
 _STEEP = 1e8  # the largest slope, in units of the covariate's spread
 _NEAR = 1e-6  # distance from a step that counts as none, in the same units
