@@ -388,7 +388,7 @@ def test_onnx_detector_with_three_outputs(tmp_path):
     assert e.posterior.order()[0] == 5
     assert e.prediction == pytest.approx(240 / 255)
     assert again.provenance["model_calls"] == 2
-    with pytest.raises(eblime.ModelError, match=r"`output` must be given .* explain a box"):
+    with pytest.raises(eblime.ModelError, match=r"returns 3 outputs.* explain a box"):
         explainer(model).explain(photo())
 
 

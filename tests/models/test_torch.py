@@ -124,9 +124,7 @@ def test_scores_on_their_way_from_a_gpu_are_read_once_they_have_arrived():
     launched = ScoresOnTheWay(scores=scores, ready=Arrival())
 
     assert launched.shape == (2, 3)
-    assert_array_equal(
-        check_scores(launched, 2, columns=[2, 0], fetch=np.asarray), [[2, 0], [5, 3]]
-    )
+    assert_array_equal(check_scores(launched, 2, columns=[2, 0]), [[2, 0], [5, 3]])
 
 
 def test_outputs_become_scores():

@@ -10,13 +10,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from eblime._warn import warn_user
-
-__all__ = [
-    *("NeedsSoftmax", "as_array", "as_columns", "as_scores", "default_output", "descends"),
-    *("entries_of", "is_async", "is_ranked", "join_batches", "on_cpu", "pick_output"),
-]
 
 
 def descends(thing: Any, package: str, name: str) -> bool:
@@ -98,9 +94,6 @@ def _columns(batch: Any) -> Iterator[tuple[Any, NDArray[Any]]]:
     """Names and values of the columns of an array or a data frame of any library."""
     if isinstance(batch, np.ndarray):
         yield from enumerate(batch.T)
-    elif getattr(batch, "iloc", None) is not None:
-        for c, name in enumerate(batch.columns):
-            yield name, np.asarray(batch.iloc[:, c])
     else:
         import narwhals as nw
 
@@ -127,34 +120,41 @@ def _is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-_DEFAULT = "logits"  # the name of the scores in Hugging Face outputs
-
-
-def _has_shape(value: Any) -> bool:
-    """Whether a value is a tensor or an array of any library."""
-    return getattr(value, "shape", None) is not None
-
-
 def default_output(names: Sequence[str | int]) -> str | int | None:
     """The output to use if the user chose none: the only one, or `logits`, or None."""
     if len(names) == 1:
         return names[0]
-    return _DEFAULT if _DEFAULT in names else None
+    return "logits" if "logits" in names else None  # the name in Hugging Face outputs
+
+
+def read_scores(model: Any, returned: Any, n: int, names: Sequence[str] | None = None) -> Any:
+    """The scores in what a network returned for n inputs, an array or a tensor, (n, outputs).
+
+    `model` has the settings: `reader`, or `output` and `activation`. `names` are those of the
+    outputs, for networks that have them and return a list.
+    """
+    if model.reader is not None:
+        chosen = model.output is not None
+        return model.reader(pick_output(returned, model.output, names) if chosen else returned, n)
+    found = pick_output(returned, model.output, names)
+    is_tensor = descends(found, "torch", "Tensor")
+    outputs = as_columns(found.float() if is_tensor else np.asarray(found, dtype=np.float64))
+    if model.activation == "softmax" and not model.needs_softmax(outputs, type(model).__name__):
+        return outputs
+    return activate(outputs, model.activation)
+
+
+def activate(values: Any, activation: str) -> Any:
+    """The "softmax" over axis 1, the "sigmoid" or "none" of them, of an array or a tensor."""
+    if activation == "none":
+        return values
+    if descends(values, "torch", "Tensor"):
+        return values.softmax(1) if activation == "softmax" else values.sigmoid()
+    return special.softmax(values, axis=1) if activation == "softmax" else special.expit(values)
 
 
 def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | None = None) -> Any:
-    """Select one tensor or array of what a network returned.
-
-    Parameters
-    ----------
-    outputs
-        A tensor, or several: a dictionary, a tuple, a list, a named tuple or a dataclass such as
-        the outputs of Hugging Face models.
-    wanted
-        Name or position of the output; None takes the only one, or the one named `logits`.
-    names
-        Names of the outputs, for networks that have them and return a list.
-    """
+    """Select one tensor or array of what a network returned, by name or position."""
     entries = entries_of(outputs, names)
     if wanted is None:
         wanted = default_output(list(entries))
@@ -167,7 +167,7 @@ def pick_output(outputs: Any, wanted: str | int | None, names: Sequence[str] | N
             "target=eblime.scores.Box(label)."
         )
     found = entries[wanted]
-    if not _has_shape(found):
+    if getattr(found, "shape", None) is None:
         raise TypeError(
             f"The network must return a tensor of scores, shape (n, outputs); output {wanted!r} is "
             f"a {type(found).__name__}. For a detector, explain a box, "
@@ -256,7 +256,7 @@ def entries_of(outputs: Any, names: Sequence[str] | None) -> dict[str | int, Any
 def _list_names(entries: Mapping[str | int, Any]) -> str:
     """Names and shapes of outputs, for an error message."""
     shapes = [
-        f"{name!r} of shape {tuple(entry.shape)}" if _has_shape(entry) else repr(name)
+        f"{name!r} of shape {tuple(entry.shape)}" if hasattr(entry, "shape") else repr(name)
         for name, entry in entries.items()
     ]
     plural = "output" if len(shapes) == 1 else "outputs"
@@ -295,7 +295,7 @@ def as_scores(returned: Any) -> NDArray[Any]:
         scores = returned if isinstance(returned, np.ndarray) else np.asarray(on_cpu(returned))
         if scores.dtype == object:  # perhaps other numbers, such as Decimal
             scores = np.array([_number(score) for score in scores.flat]).reshape(scores.shape)
-        if scores.dtype.kind not in "biufc":
+        if scores.dtype.kind not in "biuf":
             raise TypeError(scores.dtype)
     except (TypeError, ValueError) as error:
         raise TypeError(
